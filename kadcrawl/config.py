@@ -1,0 +1,201 @@
+"""What can be chosen, with units and reasons: `Job` for the whole swarm, `Config` for one peer, `Limits` for both.
+
+A `Job` is defined once, by whoever starts the swarm, and handed to every joiner; it must be the same everywhere,
+or two peers would disagree on owners and manners. A `Config` belongs to one peer and one machine. `Limits` are the
+bounds that keep a peer alive whatever it meets; they rarely need changing. All three are checked when they are made.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from kadcrawl.errors import ConfigError
+
+Partition = Literal["host", "domain", "url"]
+ScopeKind = Literal["host", "domain", "prefix", "any"]
+
+PORT_DEFAULT = 4160
+"""TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the swarm crawls and how politely; the same on every peer."""
+
+    name: str = "crawl"
+    """Names the crawl in WARC files and logs; peers of different names do not mix."""
+    seeds: tuple[str, ...] = ()
+    """Canonical URLs the crawl begins with."""
+    scope: ScopeKind = "host"
+    """Which links are followed: those on a seed's host (the default), its registered domain, below its path, or any."""
+    include: tuple[str, ...] = ()
+    """Regular expressions; when given, a URL must match one of them (seeds always pass)."""
+    exclude: tuple[str, ...] = ()
+    """Regular expressions; a URL that matches one of them is not crawled."""
+    max_depth: int | None = None
+    """Links away from a seed at most; None for no limit."""
+    max_pages: int | None = None
+    """URLs the whole swarm fetches at most; None for no limit."""
+    partition: Partition = "host"
+    """What a site is: host[:port], the registered domain, or (as in P1) each URL by itself."""
+    cell_bits: int = 16
+    """Bits of a key that name its cell: 65,536 cells, which keep thousands of peers balanced."""
+    delay_s: float = 1.0
+    """Seconds between two requests to one site; robots.txt may ask for more, never for less."""
+    retries: int = 3
+    """Further tries after a passing fault (time-out, reset, 429, 5xx) before the failure is recorded."""
+    contact: str = ""
+    """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""
+
+    def __post_init__(self) -> None:
+        _require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
+        _require(self.scope in get_args(ScopeKind), f"scope must be one of {', '.join(get_args(ScopeKind))}")
+        _require(
+            self.partition in get_args(Partition),
+            f"partition must be one of {', '.join(get_args(Partition))}",
+        )
+        _require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
+        _require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
+        _require(0 <= self.retries <= 20, "retries must be from 0 to 20")
+        _require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
+        _require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        _require(len(self.contact) <= 200, "contact must have at most 200 characters")
+        _require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
+        for pattern in (*self.include, *self.exclude):
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(f"pattern {pattern!r} is not a regular expression: {error}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds, each with its unit and the reason it stands where it stands."""
+
+    url_chars_max: int = 2083
+    """Longer URLs are traps far more often than pages; the classic browser limit."""
+    links_per_page_max: int = 20_000
+    """Distinct links taken from one page; the largest honest index pages stay below."""
+    header_bytes_max: int = 64 * 1024
+    """All response headers of one response together."""
+    body_bytes_max: int = 32 * 1024 * 1024
+    """Body as received; the rest is cut off and the page recorded as truncated by us."""
+    inflated_bytes_max: int = 64 * 1024 * 1024
+    """Body after decompression: what one gzip bomb may cost in memory."""
+    robots_bytes_max: int = 500 * 1024
+    """RFC 9309 2.5: parse at least 500 KiB; we parse exactly that."""
+    robots_ttl_s: float = 86_400
+    """RFC 9309 2.4: a cached robots.txt is not used for longer than 24 hours."""
+    robots_retry_s: float = 5
+    """An unreachable robots.txt (5xx, no answer) forbids the site for now; asked again after this, then twice this."""
+    robots_tries_max: int = 4
+    """Then the URLs waiting for it are recorded as failed, so that a crawl with a dead site still ends."""
+    robots_dead_s: float = 3600
+    """How long the robots.txt of such a site is not asked for again, while more of its URLs turn up."""
+    robots_cached_max: int = 10_000
+    """Parsed robots.txt files in memory; the others are in the journal."""
+    crawl_delay_max_s: float = 60
+    """A Crawl-delay above this is taken as this: some files ask for days to keep everybody out."""
+    connect_timeout_s: float = 10
+    """TCP and TLS set-up together."""
+    fetch_timeout_s: float = 120
+    """One request from first byte sent to last byte read."""
+    idle_timeout_s: float = 20
+    """Silence of the server in the middle of an answer."""
+    rate_min_bytes_s: int = 512
+    """Average below which a body that drips is given up, after `rate_grace_s`."""
+    rate_grace_s: float = 15
+    """Time a slow start is forgiven."""
+    redirects_max: int = 10
+    """Hops in a row; the hop after that is recorded as failed, not followed."""
+    retry_base_s: float = 5
+    """First wait before a retry; doubles each time, with jitter."""
+    retry_after_max_s: float = 3600
+    """A Retry-After above this is taken as this."""
+    fetches_max: int = 64
+    """Requests in flight per peer."""
+    site_connections_max: int = 8
+    """Requests in flight to one site when its delay is 0; with a delay there is exactly one."""
+    unfinished_max: int = 512
+    """Pages fetched whose links are not yet acknowledged; above it fetching waits (backpressure)."""
+    active_sites_max: int = 2_000
+    """Sites with URLs in memory; the others wait on disk."""
+    site_window: int = 128
+    """URLs of one active site in memory; refilled from disk."""
+    recent_links_max: int = 200_000
+    """Links remembered as already forwarded, so that repeats cost no message."""
+    batch_links_max: int = 500
+    """Links in one offer to another peer: about 50 KB."""
+    batch_linger_s: float = 0.05
+    """How long a link waits for company before its batch is sent."""
+    message_bytes_max: int = 2 * 1024 * 1024
+    """One message between peers, packed."""
+    commit_interval_s: float = 0.05
+    """Group commit: what is acknowledged waits at most this long for the disk."""
+    warc_bytes_max: int = 1_000_000_000
+    """A WARC file is closed and the next begun at this size (WARC 1.1 annex C suggests 1 GB)."""
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            minimum = 0 if entry.name in _MAY_BE_ZERO else 1e-9
+            _require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")
+
+
+_MAY_BE_ZERO = frozenset(
+    {"redirects_max", "retry_base_s", "batch_linger_s", "commit_interval_s"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One peer on one machine."""
+
+    data: Path
+    """Directory of this peer: its identity, journal and outputs. Used by one peer at a time."""
+    host: str = "127.0.0.1"
+    """Address to listen on, TCP and UDP; 0.0.0.0 for all of the machine's IPv4 addresses."""
+    port: int = PORT_DEFAULT
+    """Port for both; 0 lets the system choose one."""
+    allow_networks: tuple[str, ...] = ()
+    """CIDRs that may be fetched from although they are not public, e.g. 127.0.0.0/8."""
+    exit_when_done: bool = False
+    """Stop the peer once the swarm is quiescent."""
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
+        for network in self.allow_networks:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                raise ConfigError(f"--allow-network takes a CIDR such as 192.168.0.0/16: {error}") from None
+
+
+Options = TypeVar("Options", Job, Limits)
+
+
+def from_mapping(kind: type[Options], values: Mapping[str, Any]) -> Options:
+    """Make a `Job` or `Limits` from a mapping, e.g. parsed JSON.
+
+    Raises ConfigError for an unknown key (naming the nearest known one), a wrong type or an impossible value.
+    """
+    known = {entry.name: entry for entry in fields(kind)}
+    chosen: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            raise ConfigError(f"unknown key {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        chosen[name] = tuple(value) if isinstance(value, list) else value
+    try:
+        return kind(**chosen)
+    except TypeError as error:
+        raise ConfigError(f"{kind.__name__.lower()}: {error}") from None
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ConfigError(otherwise)

@@ -1,0 +1,27 @@
+"""The error tree: who is at fault decides what happens next.
+
+Four kinds of failure (and no others): the caller's mistake is a ``ValueError`` that says what to do;
+the remote's fault is a `RemoteError` (count it, drop it, go on); the world's trouble is retried by policy;
+a bug of ours is an ``assert`` with a sentence.
+"""
+
+
+class KadcrawlError(Exception):
+    """Root of everything kadcrawl raises on purpose; its text is one sentence a person can act on."""
+
+
+class ConfigError(KadcrawlError, ValueError):
+    """The caller asked for something that cannot be: an unknown key, a bad URL, an impossible limit."""
+
+
+class StartError(KadcrawlError):
+    """The peer cannot start here: port in use, directory locked or unwritable, bootstrap unreachable."""
+
+
+class RemoteError(KadcrawlError):
+    """Another peer did not answer, or answered something it should not have."""
+
+    def __init__(self, peer: object, why: str) -> None:
+        super().__init__(f"peer {peer}: {why}")
+        self.peer = peer
+        self.why = why
