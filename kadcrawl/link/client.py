@@ -1,0 +1,86 @@
+"""The asking end of the link: `ask` one peer one question over a kept connection.
+
+Owns the connections to other peers. Every question has a deadline; silence, a broken connection, a malformed or
+unexpected answer all become RemoteError, so that a caller has one thing to handle.
+"""
+
+import asyncio
+from typing import TypeVar
+
+import aiohttp
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.messages import MalformedError, Message, Refused, Reply, pack, unpack
+from kadcrawl.link.server import CONTENT_TYPE, HEADERS, PATH
+
+CONNECTIONS_PER_PEER_MAX = 8
+KEPT_IDLE_S = 60
+
+Expected = TypeVar("Expected", bound=Message)
+
+
+class LinkClient:
+    """Asks other peers; keeps connections open between questions."""
+
+    def __init__(self, message_bytes_max: int) -> None:
+        self.message_bytes_max = message_bytes_max
+        self.asked = 0
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Make the connection pool; it belongs to the running loop."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,
+                limit_per_host=CONNECTIONS_PER_PEER_MAX,
+                keepalive_timeout=KEPT_IDLE_S,
+                use_dns_cache=False,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def ask(
+        self, address: tuple[str, int], message: Message, expected: type[Expected], deadline_s: float
+    ) -> Expected:
+        """Send `message` to the peer at `address` (host, port) and return its answer, of type `expected`.
+
+        Raises RemoteError when there is no such answer within `deadline_s` seconds, or when it is Refused.
+        """
+        assert self._session is not None, "open() before ask()"
+        self.asked += 1
+        host, port = address
+        shown = f"{host}:{port}"
+        url = f"http://[{host}]:{port}{PATH}" if ":" in host else f"http://{host}:{port}{PATH}"
+        try:
+            async with asyncio.timeout(deadline_s):
+                async with self._session.post(url, data=pack(message), headers=HEADERS) as response:
+                    if response.status != 200 or response.content_type != CONTENT_TYPE:
+                        raise RemoteError(shown, f"is not a peer of this version (HTTP {response.status})")
+                    data = await self._read(response)
+            reply = unpack(data, Reply, self.message_bytes_max)
+        except TimeoutError:
+            raise RemoteError(shown, f"no answer to {type(message).__name__} within {deadline_s:g} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise RemoteError(shown, f"{type(message).__name__}: {error or type(error).__name__}") from None
+        except MalformedError as error:
+            raise RemoteError(shown, f"malformed answer to {type(message).__name__}: {error}") from None
+        if isinstance(reply, Refused):
+            raise RemoteError(shown, reply.why)
+        if not isinstance(reply, expected):
+            raise RemoteError(shown, f"answered {type(message).__name__} by {type(reply).__name__}")
+        return reply
+
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+        data = bytearray()
+        async for chunk in response.content.iter_any():
+            data += chunk
+            if len(data) > self.message_bytes_max:
+                raise MalformedError(f"more than {self.message_bytes_max} bytes")
+        return bytes(data)
