@@ -1,0 +1,25 @@
+"""Time for what must outlive a restart: wall-clock seconds that run as evenly as the loop's clock.
+
+The world's clock is read once; from then on the loop's own time is added to that reading. So a step of the machine's
+clock disturbs no delay, a virtual loop gives virtual time, and an instant can still be journaled and read after a
+restart.
+"""
+
+import time
+from asyncio import AbstractEventLoop
+
+
+class Clock:
+    """Seconds since 1970 by the loop's clock."""
+
+    def __init__(self, loop: AbstractEventLoop, wall: float | None = None) -> None:
+        """`wall`: the world's time now, in seconds since 1970; the machine's own if None."""
+        self._loop = loop
+        self._offset = (time.time() if wall is None else wall) - loop.time()
+
+    def now(self) -> float:
+        return self._loop.time() + self._offset
+
+    def of(self, loop_time: float) -> float:
+        """Return the wall-clock second of an instant of the loop."""
+        return loop_time + self._offset
