@@ -1,0 +1,29 @@
+"""Which addresses a datagram may be sent to. What another peer says of third parties is checked here before use."""
+
+from functools import lru_cache
+from ipaddress import IPv4Address, ip_address
+
+from kadcrawl.link.messages import Contact
+
+BROADCAST = IPv4Address("255.255.255.255")
+
+
+@lru_cache(maxsize=4096)
+def ip_version(host: str) -> int | None:
+    """Return 4 or 6 for an IP literal one host can answer from, None for anything else.
+
+    Refused: names, unspecified, multicast and broadcast addresses, scoped addresses and unusual spellings (one peer
+    must not appear under two of them).
+    """
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    if address.is_unspecified or address.is_multicast or address == BROADCAST or "%" in host or str(address) != host:
+        return None
+    return address.version
+
+
+def sendable(contact: Contact, version: int) -> bool:
+    """Return whether a socket of IP `version` can reach `contact`, as far as its address tells."""
+    return 1 <= contact.port <= 65_535 and ip_version(contact.host) == version

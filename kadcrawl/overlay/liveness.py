@@ -1,0 +1,127 @@
+"""Who is alive: misses in a row turn a live peer into a suspect and a suspect into nobody.
+
+A *miss* is a question sent twice and not answered; misses closer together than the spacing count as one, so neither
+one lost datagram nor ten lookups failing at the same moment evict anybody. Any answer sets the count to zero.
+
+Members (peers of the routing table) are watched: `due` names those silent for too long. Of strangers (peers a lookup
+met) only the last answer or miss is remembered, a bounded number of them, and a miss is forgiven after a while.
+Decides only: `membership` acts on the verdicts, and every instant comes in as `now` (seconds of any one clock).
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+
+from kadcrawl.overlay.settings import OverlaySettings
+
+NEVER = float("-inf")
+
+
+class Verdict(Enum):
+    """What misses in a row make of a peer."""
+
+    LIVE = "live"
+    SUSPECT = "suspect"
+    DEAD = "dead"
+
+
+@dataclass(slots=True)
+class Pulse:
+    """What is known of one peer's life; instants in seconds."""
+
+    heard_at: float = NEVER
+    missed_at: float = NEVER
+    misses: int = 0
+    wake_at: float = NEVER
+    """Not looked at before this instant."""
+    jitter: float = 1.0
+
+
+class Liveness:
+    """The pulses of all peers one peer deals with."""
+
+    def __init__(self, settings: OverlaySettings, random: Random) -> None:
+        self._settings = settings
+        self._random = random
+        self._members: dict[bytes, Pulse] = {}
+        self._strangers: OrderedDict[bytes, Pulse] = OrderedDict()
+
+    def heard(self, peer: bytes, now: float) -> None:
+        """Note that `peer` (its ID) answered, or as a known one spoke."""
+        pulse = self._pulse(peer)
+        pulse.heard_at = now
+        pulse.misses = 0
+        # Neighbors must not fall into step with each other.
+        pulse.jitter = self._random.uniform(0.75, 1.25)
+        pulse.wake_at = now + self._settings.heartbeat_s * pulse.jitter
+
+    def missed(self, peer: bytes, now: float) -> Verdict:
+        """Note that `peer` did not answer and return what to think of it."""
+        pulse = self._pulse(peer)
+        if pulse.misses and peer in self._strangers and now - pulse.missed_at >= self._settings.stranger_miss_s:
+            pulse.misses = 0
+        if now - pulse.missed_at >= self._spacing(pulse):
+            pulse.misses += 1
+            pulse.missed_at = now
+            pulse.wake_at = now + self._spacing(pulse)
+        return self._verdict(pulse)
+
+    def suspected(self, peer: bytes, now: float) -> bool:
+        """Return whether `peer` has missed too often to be handed out or asked in a lookup."""
+        if (pulse := self._members.get(peer)) is not None:
+            return self._verdict(pulse) is not Verdict.LIVE
+        pulse = self._strangers.get(peer)
+        if pulse is None or now - pulse.missed_at >= self._settings.stranger_miss_s:
+            return False
+        return self._verdict(pulse) is not Verdict.LIVE
+
+    def heard_within(self, peer: bytes, now: float, seconds: float) -> bool:
+        """Return whether `peer` was heard within the last `seconds` and has missed nothing since."""
+        pulse = self._members.get(peer) or self._strangers.get(peer)
+        return pulse is not None and not pulse.misses and now - pulse.heard_at <= seconds
+
+    def admit(self, peer: bytes) -> None:
+        """Watch `peer` from now on: it has entered the table."""
+        if peer not in self._members:
+            self._members[peer] = self._strangers.pop(peer, Pulse())
+
+    def expel(self, peer: bytes) -> None:
+        """Stop watching `peer`, but remember it as a stranger."""
+        if (pulse := self._members.pop(peer, None)) is not None:
+            self._remember(peer, pulse)
+
+    def due(self, now: float, siblings: Collection[bytes]) -> list[bytes]:
+        """Return the members to ping now: silent siblings, others silent for very long, and whoever has missed."""
+        due = []
+        for peer, pulse in self._members.items():
+            if now < pulse.wake_at:
+                continue
+            pulse.wake_at = now + self._settings.heartbeat_s * pulse.jitter
+            silent_s = now - pulse.heard_at
+            if pulse.misses or peer in siblings or silent_s >= self._settings.check_s * pulse.jitter:
+                due.append(peer)
+        return due
+
+    def _spacing(self, pulse: Pulse) -> float:
+        first, later = self._settings.miss_spacing_s
+        return first if pulse.misses <= 1 else later
+
+    def _verdict(self, pulse: Pulse) -> Verdict:
+        if pulse.misses >= self._settings.misses_evict:
+            return Verdict.DEAD
+        return Verdict.SUSPECT if pulse.misses >= self._settings.misses_suspect else Verdict.LIVE
+
+    def _pulse(self, peer: bytes) -> Pulse:
+        pulse = self._members.get(peer)
+        if pulse is None:
+            pulse = self._strangers.get(peer) or Pulse()
+            self._remember(peer, pulse)
+        return pulse
+
+    def _remember(self, peer: bytes, pulse: Pulse) -> None:
+        self._strangers[peer] = pulse
+        self._strangers.move_to_end(peer)
+        if len(self._strangers) > self._settings.strangers_max:
+            self._strangers.popitem(last=False)

@@ -1,0 +1,120 @@
+"""One lookup: whom to ask next for the peers nearest to a key, and when the answer is certain (Kademlia 2.3).
+
+There is no round to wait for: as soon as one peer answers or is slow, the next is asked. A peer that fails is out, so
+the result holds only peers that answered in this lookup (and ourselves). It is finished when the `count` nearest
+peers that have not failed have all answered: nobody nearer is known to anyone asked.
+
+Made-up contacts cost a liar nothing and us a question each; `asks_max` bounds that. Decides only: `Overlay.lookup`
+does the talking.
+"""
+
+from bisect import insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kadcrawl.link.messages import Contact
+
+
+class Progress(Enum):
+    """How far the lookup has come with one candidate."""
+
+    UNASKED = "unasked"
+    ASKED = "asked"
+    SLOW = "slow"
+    """Still awaited, but others are asked beside it."""
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+@dataclass(slots=True, order=True)
+class Candidate:
+    """A peer that may belong to the result; ordered by distance to the target."""
+
+    distance: int
+    contact: Contact = field(compare=False)
+    progress: Progress = field(compare=False, default=Progress.UNASKED)
+
+
+class Lookup:
+    """The state of one lookup for the `count` peers nearest to `target`, begun at `known` contacts by `me`."""
+
+    def __init__(
+        self, target: int, count: int, me: Contact, known: Iterable[Contact], *, alpha: int, asks_max: int
+    ) -> None:
+        self.target = target
+        self._count = count
+        self._alpha = alpha
+        self._asks_left = asks_max
+        self._nearest: list[Candidate] = []
+        self._by_id: dict[bytes, Candidate] = {}
+        self._add(me).progress = Progress.ANSWERED
+        self.learn(known)
+
+    def learn(self, contacts: Iterable[Contact]) -> None:
+        """Take further candidates; those already known are skipped."""
+        for contact in contacts:
+            if contact.id not in self._by_id:
+                self._add(contact)
+
+    def next(self) -> Contact | None:
+        """Return a peer to ask now, counted as asked; None while enough are being asked, or when all are."""
+        in_flight = sum(c.progress is Progress.ASKED for c in self._nearest)
+        if in_flight >= self._alpha or self._asks_left == 0:
+            return None
+        # Beyond the nearest `width` an answer could not change the result, unless somebody nearer fails.
+        width = max(self._count, self._alpha)
+        for candidate in self._nearest:
+            if candidate.progress is Progress.UNASKED:
+                candidate.progress = Progress.ASKED
+                self._asks_left -= 1
+                return candidate.contact
+            if candidate.progress in (Progress.ASKED, Progress.ANSWERED):
+                width -= 1
+                if width == 0:
+                    break
+        return None
+
+    def slow(self, contact: Contact) -> None:
+        """Note that `contact` has not answered yet: ask another beside it."""
+        candidate = self._by_id[contact.id]
+        if candidate.progress is Progress.ASKED:
+            candidate.progress = Progress.SLOW
+
+    def answered(self, contact: Contact, contacts: Iterable[Contact]) -> None:
+        """Take the answer of `contact`: the peers it knows nearest to the target."""
+        self._by_id[contact.id].progress = Progress.ANSWERED
+        self.learn(contacts)
+
+    def failed(self, contact: Contact) -> None:
+        """Note that `contact` will not answer."""
+        self._by_id[contact.id].progress = Progress.FAILED
+
+    @property
+    def finished(self) -> bool:
+        """Whether the result is certain, or no further question is allowed and none is open."""
+        if all(progress is Progress.ANSWERED for progress in self._leading()):
+            return True
+        waiting = any(c.progress in (Progress.ASKED, Progress.SLOW) for c in self._nearest)
+        return self._asks_left == 0 and not waiting
+
+    def result(self) -> list[Contact]:
+        """Return the up to `count` nearest peers that answered, nearest first."""
+        answered = [c.contact for c in self._nearest if c.progress is Progress.ANSWERED]
+        return answered[: self._count]
+
+    def _leading(self) -> list[Progress]:
+        """The progress of the `count` nearest candidates that have not failed."""
+        leading: list[Progress] = []
+        for candidate in self._nearest:
+            if candidate.progress is not Progress.FAILED:
+                leading.append(candidate.progress)
+                if len(leading) == self._count:
+                    break
+        return leading
+
+    def _add(self, contact: Contact) -> Candidate:
+        candidate = Candidate(contact.number ^ self.target, contact)
+        self._by_id[contact.id] = candidate
+        insort(self._nearest, candidate)
+        return candidate

@@ -1,0 +1,152 @@
+"""What one peer believes about the others: table, liveness, siblings and owners, kept consistent with each other.
+
+Four things happen to a peer: it is *heard* (it answered a question of ours, so it is alive at that address and has
+that ID), *met* (it asked us something; proves nothing), *missed* (no answer) or *gone* (it said goodbye, or another
+answers in its place). Only a heard peer enters the table. Whenever the set of live contacts changes, the siblings and
+the owner cache follow at once and `on_joined` or `on_lost` is called, so listeners see exactly what `live` shows.
+
+Decides only: where a peer should be pinged, it is returned to the caller. Instants come in as `now`.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from random import Random
+
+from kademlia.node import Node
+
+from kadcrawl.keys import Cell, NodeId, anchor, id_bytes
+from kadcrawl.link.messages import Contact
+from kadcrawl.overlay.liveness import Liveness, Verdict
+from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
+from kadcrawl.overlay.routing import Neighbor, Table
+from kadcrawl.overlay.settings import OverlaySettings
+from kadcrawl.overlay.siblings import Pace, Siblings
+
+
+class Membership:
+    """The peers `me` knows."""
+
+    def __init__(self, me: NodeId, cell_bits: int, settings: OverlaySettings, random: Random) -> None:
+        self.me = me
+        self.table = Table(me, settings.k)
+        self.liveness = Liveness(settings, random)
+        self.siblings = Siblings(me, settings.siblings)
+        self.owners = OwnerCache(cell_bits, settings.owners_max, settings.owner_ttl_s)
+        self.pace = Pace(settings.round_s_min, settings.round_s_max, random)
+        self.evicted: OrderedDict[bytes, Contact] = OrderedDict()
+        """Peers that fell silent, latest last: after a partition they are the way back."""
+        self.evictions = 0
+        self.on_joined: list[Callable[[Contact], None]] = []
+        self.on_lost: list[Callable[[Contact], None]] = []
+        self._cell_bits = cell_bits
+        self._settings = settings
+
+    def heard(self, contact: Contact, now: float, load: int | None = None) -> None:
+        """Note an answer from `contact`: let it into the table if there is a place, or back among the live."""
+        if contact.number == self.me:
+            return
+        neighbor = self.table.members.get(contact.id)
+        if neighbor is not None and neighbor.contact.address != contact.address:
+            return  # Two claim one ID: the one we know stays until it fails (see `met`).
+        self.liveness.heard(contact.id, now)
+        self.evicted.pop(contact.id, None)
+        if neighbor is None:
+            neighbor = Neighbor(contact)
+            if not self.table.add_contact(neighbor, sibling=self.siblings.admits(neighbor.long_id)):
+                return
+            self.liveness.admit(contact.id)
+            self._joined(neighbor, now)
+        else:
+            self.table.add_contact(neighbor)
+            if not neighbor.live:
+                self.table.set_live(neighbor, True)
+                self._joined(neighbor, now)
+        if load is not None:
+            neighbor.load = load
+
+    def met(self, contact: Contact, load: int | None = None) -> Contact | None:
+        """Note a request from `contact`, or that somebody named it. Return whom to ping on that account, if anyone."""
+        if contact.number == self.me:
+            return None
+        neighbor = self.table.members.get(contact.id)
+        if neighbor is None:
+            wanted = self.siblings.admits(contact.number) or self.table.has_room_for(Neighbor(contact))
+            return contact if wanted else None
+        if neighbor.contact.address != contact.address:
+            return neighbor.contact  # Has it moved? If so the old address will fail and the new one may enter.
+        if load is not None:
+            neighbor.load = load
+        return None
+
+    def spoke(self, contact: Contact, now: float) -> None:
+        """Count a request from a live contact as its heartbeat: of two siblings only one need ask."""
+        neighbor = self.table.members.get(contact.id)
+        if neighbor is not None and neighbor.live and neighbor.contact.address == contact.address:
+            self.liveness.heard(contact.id, now)
+
+    def missed(self, contact: Contact, now: float) -> list[Contact]:
+        """Note that `contact` did not answer. Return who might take its place, to be pinged."""
+        neighbor = self.table.members.get(contact.id)
+        if neighbor is None:
+            self.liveness.missed(contact.id, now)
+            return []
+        if neighbor.contact.address != contact.address:
+            return []
+        verdict = self.liveness.missed(contact.id, now)
+        if verdict is Verdict.DEAD:
+            self.evictions += 1
+            self.evicted[contact.id] = contact
+            if len(self.evicted) > self._settings.evicted_max:
+                self.evicted.popitem(last=False)
+            return self.gone(contact, now)
+        if verdict is Verdict.SUSPECT and neighbor.live:
+            self.table.set_live(neighbor, False)
+            self._lost(neighbor, now)
+        return []
+
+    def gone(self, contact: Contact, now: float) -> list[Contact]:
+        """Forget `contact` at once. Return who might take its place, to be pinged."""
+        neighbor = self.table.members.get(contact.id)
+        if neighbor is None or neighbor.contact.address != contact.address:
+            return []
+        self.table.remove_contact(neighbor)
+        self.liveness.expel(contact.id)
+        if neighbor.live:
+            self._lost(neighbor, now)
+        return [replacement.contact for replacement in self.table.replacements(neighbor)]
+
+    def owns(self, cell: Cell) -> bool:
+        """Return whether `cell` is ours (see `ownership`)."""
+        return owner_bucket(self.me, anchor(cell, self._cell_bits), self.table.live_mask) < 0
+
+    def owner(self, cell: Cell, now: float) -> Contact | None:
+        """Return the owner of a cell that is not ours, if it is known without asking anybody.
+
+        Exact where the owner must be a sibling; else the cached owner, if heard of lately.
+        """
+        target = anchor(cell, self._cell_bits)
+        if self.siblings.complete_at(owner_bucket(self.me, target, self.table.live_mask)):
+            return self.nearest(target, 1)[0]
+        cached = self.owners.get(cell, now)
+        if cached is not None and self.liveness.heard_within(cached.id, now, self._settings.fresh_s):
+            return cached
+        return None
+
+    def nearest(self, target: int, count: int, exclude: bytes | None = None) -> list[Contact]:
+        """Return the live contacts nearest to `target`, nearest first."""
+        without = Node(exclude) if exclude is not None else None
+        return [n.contact for n in self.table.find_neighbors(Node(id_bytes(target)), count, without)]
+
+    def _joined(self, neighbor: Neighbor, now: float) -> None:
+        self.owners.drop_taken_by(neighbor.contact)
+        if self.siblings.update(self.table.live()):
+            self.pace.reset(now)
+        for listener in self.on_joined:
+            listener(neighbor.contact)
+
+    def _lost(self, neighbor: Neighbor, now: float) -> None:
+        self.owners.drop_peer(neighbor.id)
+        if self.siblings.update(self.table.live()):
+            self.pace.reset(now)
+        for listener in self.on_lost:
+            listener(neighbor.contact)

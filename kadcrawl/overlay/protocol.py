@@ -1,0 +1,302 @@
+"""The datagram shell: kademlia's protocol on our wire, with every byte from the network checked before use.
+
+A datagram is the wire version, the kind of message (its place in `KINDS`), the eight bytes of the request's ID, and
+one message of `link.messages`. A request goes out at most twice, under one ID; its reply must come from the address
+asked, be of the type asked for and carry the ID of the peer expected. Whatever does not fit is counted and dropped:
+nothing a datagram holds raises, grows anything or closes the socket.
+
+Of the package stay the calls (`call_ping`, `call_find_node`), their hooks (`welcome_if_new`, `handle_call_response`)
+and the `rpc_*` handlers, reached through `HANDLERS` by message type; its key-value handlers have no message and so
+cannot be reached. Replaced are its wire, its time-outs, its tasks (it starts one per datagram and awaits none), and
+the rule that any sender enters the table.
+"""
+
+import asyncio
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any, cast
+
+from kademlia.node import Node
+from kademlia.protocol import KademliaProtocol
+
+from kadcrawl.link.messages import (
+    DATAGRAM_BYTES_MAX,
+    VERSION,
+    Contact,
+    FindNode,
+    Leave,
+    Left,
+    MalformedError,
+    Message,
+    Nodes,
+    Ping,
+    Pong,
+    pack,
+    unpack,
+)
+from kadcrawl.overlay.addresses import sendable
+from kadcrawl.overlay.membership import Membership
+from kadcrawl.overlay.routing import Neighbor
+from kadcrawl.overlay.settings import OverlaySettings
+
+Address = tuple[str, int]
+Result = tuple[bool, Any]
+"""As in rpcudp: whether there was an answer, and the answer."""
+
+HEADER = struct.Struct("!BBQ")
+NODES_BYTES = HEADER.size + 34
+"""A datagram of Nodes without contacts: header, array, tag, sender, array."""
+CONTACT_BYTES = 28
+"""One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
+LATE_S = 0.1
+"""A timer later than this means that our own loop was held up."""
+KINDS: tuple[type[Message], ...] = (Ping, Pong, FindNode, Nodes, Leave, Left)
+REPLY_TO: dict[type[Message], type[Message]] = {Ping: Pong, FindNode: Nodes, Leave: Left}
+HANDLERS: dict[type[Message], str] = {Ping: "rpc_ping", FindNode: "rpc_find_node", Leave: "rpc_leave"}
+
+
+@dataclass(slots=True)
+class Counters:
+    """What went over the wire since the start."""
+
+    sent: int = 0
+    received: int = 0
+    malformed: int = 0
+    """Datagrams that are no message of this wire, and contacts no datagram could be sent to."""
+    unexpected: int = 0
+    """Replies nobody waits for: late, repeated, or from another than the peer asked."""
+    timeouts: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Exchange:
+    """One request in flight."""
+
+    address: Address
+    datagram: bytes
+    expects: type[Message]
+    reply: asyncio.Future[Message | None]
+    timer: asyncio.TimerHandle
+    due_at: float
+    """When it should be given up."""
+
+
+class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untyped
+    """One UDP socket. `verify` is called with each peer that should be pinged; it must not block."""
+
+    def __init__(
+        self,
+        membership: Membership,
+        random: Random,
+        settings: OverlaySettings,
+        verify: Callable[[Contact], None],
+    ) -> None:
+        super().__init__(Node(membership.me.to_bytes(20, "big")), None, settings.k)
+        self.router = membership.table
+        self.counters = Counters()
+        self.load = 0
+        self.silent = False
+        """Set while leaving: whoever pings us now must not take us back."""
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.transport: asyncio.DatagramTransport | None = None
+        self._membership = membership
+        self._random = random
+        self._settings = settings
+        self._verify = verify
+        self._loop = asyncio.get_running_loop()
+        self._ip_version: int | None = None
+        self._slots = asyncio.Semaphore(settings.requests_max)
+        self._outstanding: dict[int, Exchange] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError, where rpcudp would make up a remote call of that name."""
+        raise AttributeError(name)
+
+    # --- the socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+        self._ip_version = 6 if ":" in transport.get_extra_info("sockname")[0] else 4
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        for exchange in list(self._outstanding.values()):
+            self._settle(exchange, None)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
+        self.counters.received += 1
+        address = (addr[0], addr[1])
+        try:
+            request_id, message = decode(data)
+        except MalformedError:
+            self.counters.malformed += 1
+            return
+        if type(message) not in HANDLERS:
+            self._accept_reply(request_id, message, address)
+        elif address[1]:  # Port 0 cannot be answered.
+            self._answer(request_id, message, address)
+
+    def _answer(self, request_id: int, message: Message, address: Address) -> None:
+        reply = getattr(self, HANDLERS[type(message)])(address, message)
+        if reply is not None:
+            self._send(encode(request_id, reply), address)
+
+    def _accept_reply(self, request_id: int, message: Message, address: Address) -> None:
+        exchange = self._outstanding.get(request_id)
+        if exchange is None or exchange.address != address or type(message) is not exchange.expects:
+            self.counters.unexpected += 1
+            return
+        self._settle(exchange, message)
+
+    def _send(self, datagram: bytes, address: Address) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        self.counters.sent += 1
+        try:
+            self.transport.sendto(datagram, address)
+        except OSError:
+            pass  # Unroutable or a full buffer: as if lost on the way.
+
+    # --- requests of others
+
+    def rpc_ping(self, sender: Address, message: Ping) -> Message | None:
+        if self.silent:
+            return None
+        self._welcome(sender, message.sender, message.load)
+        return Pong(self.source_node.id, self.load)
+
+    def rpc_find_node(self, sender: Address, message: FindNode) -> Message | None:
+        if self.silent:
+            return None
+        self._welcome(sender, message.sender)
+        target = int.from_bytes(message.target, "big")
+        contacts = self._membership.nearest(target, self._settings.k, exclude=message.sender)
+        return Nodes(self.source_node.id, fitting(contacts))
+
+    def rpc_leave(self, sender: Address, message: Leave) -> Message:
+        self._verify_all(self._membership.gone(Contact(message.sender, *sender), self._loop.time()))
+        return Left(self.source_node.id)
+
+    def welcome_if_new(self, node: Neighbor) -> None:
+        """Ping a peer we have met, or were told of, if the table could use it; only its answer lets it in."""
+        if not sendable(node.contact, self._ip_version or 0):
+            self.counters.malformed += 1
+        elif (asked := self._membership.met(node.contact)) is not None:
+            self._verify(asked)
+
+    def _welcome(self, sender: Address, peer: bytes, load: int | None = None) -> None:
+        contact = Contact(peer, *sender)
+        self._membership.spoke(contact, self._loop.time())
+        if (asked := self._membership.met(contact, load)) is not None:
+            self._verify(asked)
+
+    # --- requests of ours
+
+    async def ping(self, address: Address, sender: bytes) -> Result:
+        return await self._request(address, Ping(sender, self.load))
+
+    async def find_node(self, address: Address, sender: bytes, target: bytes) -> Result:
+        return await self._request(address, FindNode(sender, target))
+
+    async def leave(self, address: Address, sender: bytes) -> Result:
+        return await self._request(address, Leave(sender))
+
+    def handle_call_response(self, result: Result, node: Neighbor) -> Result:
+        """Draw the conclusions of an answer, or of none, for `node`; return the result, failed if it was not its."""
+        answered, reply = result
+        now = self._loop.time()
+        if not answered:
+            self._verify_all(self._membership.missed(node.contact, now))
+            return False, None
+        actual = Contact(reply.sender, node.ip, node.port)
+        if actual.id != node.id:
+            self._verify_all(self._membership.gone(node.contact, now))
+        self._membership.heard(actual, now, reply.load if isinstance(reply, Pong) else None)
+        return (True, reply) if actual.id == node.id else (False, None)
+
+    def usable(self, reply: Nodes) -> list[Contact]:
+        """Return the contacts of a reply that can be asked and are not suspected."""
+        now = self._loop.time()
+        usable = []
+        for contact in reply.contacts:
+            if not sendable(contact, self._ip_version or 0):
+                self.counters.malformed += 1
+            elif not self._membership.liveness.suspected(contact.id, now):
+                usable.append(contact)
+        return usable
+
+    def _verify_all(self, contacts: list[Contact]) -> None:
+        for contact in contacts:
+            self._verify(contact)
+
+    async def _request(self, address: Address, message: Message) -> Result:
+        """Ask once, again after `resend_s`, and give up after `timeout_s`."""
+        async with self._slots:
+            request_id = self._random.getrandbits(64)
+            while request_id in self._outstanding:
+                request_id = self._random.getrandbits(64)
+            datagram = encode(request_id, message)
+            reply: asyncio.Future[Message | None] = self._loop.create_future()
+            timer = self._loop.call_later(self._settings.resend_s, self._resend, request_id)
+            due_at = self._loop.time() + self._settings.timeout_s
+            exchange = Exchange(address, datagram, REPLY_TO[type(message)], reply, timer, due_at)
+            self._outstanding[request_id] = exchange
+            self._send(datagram, address)
+            try:
+                answer = await reply
+            finally:
+                exchange.timer.cancel()
+                del self._outstanding[request_id]
+        return answer is not None, answer
+
+    def _resend(self, request_id: int) -> None:
+        exchange = self._outstanding[request_id]
+        self._send(exchange.datagram, exchange.address)
+        exchange.timer = self._loop.call_at(exchange.due_at, self._give_up, exchange)
+
+    def _give_up(self, exchange: Exchange) -> None:
+        now = self._loop.time()
+        if now - exchange.due_at > LATE_S:
+            # It was us who were held up: the reply may be waiting in the socket. Look there once before blaming.
+            exchange.due_at = float("inf")
+            exchange.timer = self._loop.call_later(self._settings.resend_s, self._give_up, exchange)
+            return
+        self.counters.timeouts += 1
+        self._settle(exchange, None)
+
+    @staticmethod
+    def _settle(exchange: Exchange, reply: Message | None) -> None:
+        if not exchange.reply.done():
+            exchange.reply.set_result(reply)
+
+
+def encode(request_id: int, message: Message) -> bytes:
+    """Return one datagram."""
+    return HEADER.pack(VERSION, KINDS.index(type(message)), request_id) + pack(message)
+
+
+def decode(data: bytes) -> tuple[int, Message]:
+    """Return request ID and message of one datagram. Raises MalformedError for anything else."""
+    if len(data) < HEADER.size:
+        raise MalformedError(f"{len(data)} bytes")
+    version, kind, request_id = HEADER.unpack_from(data)
+    if version != VERSION:
+        raise MalformedError(f"version {version}")
+    if kind >= len(KINDS):
+        raise MalformedError(f"kind {kind}")
+    message: Message = unpack(data[HEADER.size :], KINDS[kind], DATAGRAM_BYTES_MAX - HEADER.size)
+    return request_id, message
+
+
+def fitting(contacts: list[Contact]) -> list[Contact]:
+    """Return as many of `contacts` as one datagram takes, in their order: all k of IPv4, of IPv6 perhaps fewer."""
+    room = DATAGRAM_BYTES_MAX - NODES_BYTES
+    for count, contact in enumerate(contacts):
+        room -= CONTACT_BYTES + len(contact.host)
+        if room < 0:
+            return contacts[:count]
+    return contacts

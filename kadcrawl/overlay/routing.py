@@ -1,0 +1,144 @@
+"""The routing table: kademlia's, with its shape and its search made exact.
+
+Bucket i holds the contacts at firstdiff i from us (P1 1.1: distance in [2^i, 2^(i+1))), so a contact's bucket is
+computed, not searched, and bucket i is also the i-th subtree of the wave. A bucket keeps k contacts plus any of our
+nearest siblings; later comers wait as replacements. Each bucket is ordered by when its contacts were last heard.
+
+Invariants: every contact is in the bucket of its firstdiff; bit i of `live_mask` is set exactly when bucket i holds a
+live contact. The table asks nobody and keeps no clock; `membership` decides who enters, is suspected, or goes.
+
+Of the package stay the bucket with its replacement list and the removal; `find_neighbors` of the package may stop
+before it has seen the nearest, `get_bucket_for` misplaces the last ID of a bucket, and `add_contact` pings by a task
+nobody awaits. Those are overridden.
+"""
+
+from collections.abc import Iterable
+
+from kademlia.node import Node
+from kademlia.routing import KBucket, RoutingTable
+
+from kadcrawl.keys import firstdiff
+from kadcrawl.link.messages import Contact
+
+
+class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
+    """A contact in the table, and what we think of it."""
+
+    id: bytes
+    long_id: int
+
+    def __init__(self, contact: Contact) -> None:
+        super().__init__(contact.id, contact.host, contact.port)
+        self.contact = contact
+        self.live = True
+        """False while suspected: kept, probed, but neither handed out nor counted."""
+        self.load = 0
+        """Its last heard load level (heavy blocks times 100)."""
+
+
+class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped
+    """Contacts at one firstdiff, the longest unheard first."""
+
+    def __init__(self, low: int, high: int, k: int) -> None:
+        super().__init__(low, high, k, replacementNodeFactor=1)
+
+    def touch_last_updated(self) -> None:
+        """Keep no clock; refreshing is timed by the overlay."""
+
+    def keep(self, neighbor: Neighbor) -> None:
+        """Add `neighbor` although the bucket may be full."""
+        self.replacement_nodes.pop(neighbor.id, None)
+        self.nodes[neighbor.id] = neighbor
+
+    def remove_node(self, node: Node) -> None:
+        """Remove a contact. Unlike the package's, this promotes no replacement: it may be long dead."""
+        self.replacement_nodes.pop(node.id, None)
+        self.nodes.pop(node.id, None)
+
+
+class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
+    """All contacts of the peer `me` (a 160-bit number), at most `k` a bucket and some siblings."""
+
+    def __init__(self, me: int, k: int) -> None:
+        self.me = me
+        super().__init__(None, k, None)
+
+    def flush(self) -> None:
+        self.buckets: dict[int, Bucket] = {}
+        self.members: dict[bytes, Neighbor] = {}
+        self.live_mask = 0
+
+    def get_bucket_for(self, node: Node) -> int:
+        """Return the index of the bucket `node` belongs into: its firstdiff from us."""
+        index = firstdiff(self.me, node.long_id)
+        assert index >= 0, "our own ID has no bucket"
+        if index not in self.buckets:
+            low = (self.me ^ (1 << index)) >> index << index
+            self.buckets[index] = Bucket(low, low + (1 << index) - 1, self.ksize)
+        return index
+
+    def add_contact(self, node: Neighbor, *, sibling: bool = False) -> bool:
+        """Add a contact, or note that it was heard; a full bucket takes only a `sibling`.
+
+        Returns whether it is in the table now; else it waits among the replacements.
+        """
+        index = self.get_bucket_for(node)
+        bucket = self.buckets[index]
+        if sibling and bucket.is_new_node(node):
+            bucket.keep(node)
+        elif not bucket.add_node(node):
+            return False
+        self.members[node.id] = node
+        self._remask(index)
+        return True
+
+    def remove_contact(self, node: Node) -> None:
+        super().remove_contact(node)
+        self.members.pop(node.id, None)
+        self._remask(self.get_bucket_for(node))
+
+    def set_live(self, node: Neighbor, live: bool) -> None:
+        """Mark a contact of the table as live or as suspected."""
+        node.live = live
+        self._remask(self.get_bucket_for(node))
+
+    def has_room_for(self, node: Node) -> bool:
+        """Return whether the bucket of `node` has a free place, or holds it already."""
+        bucket = self.buckets[self.get_bucket_for(node)]
+        return len(bucket) < self.ksize or not bucket.is_new_node(node)
+
+    def find_neighbors(self, node: Node, k: int | None = None, exclude: Node | None = None) -> list[Neighbor]:
+        """Return the `k` live contacts XOR-nearest to `node`, exactly, nearest first."""
+        without = exclude.id if exclude is not None else None
+        return nearest([n for n in self.live() if n.id != without], node.long_id, k or self.ksize)
+
+    def live(self) -> list[Neighbor]:
+        """Return the live contacts in the order they entered."""
+        return [neighbor for neighbor in self.members.values() if neighbor.live]
+
+    def bucket(self, index: int) -> list[Neighbor]:
+        """Return the live contacts at firstdiff `index`, most recently heard first."""
+        bucket = self.buckets.get(index)
+        return [n for n in reversed(bucket.nodes.values()) if n.live] if bucket else []
+
+    def filled(self) -> list[int]:
+        """Return the indexes of the buckets with a live contact, nearest first."""
+        return [index for index in range(self.live_mask.bit_length()) if self.live_mask >> index & 1]
+
+    def replacements(self, node: Node) -> list[Neighbor]:
+        """Return who waits for a place in the bucket of `node`, most recently heard first; none if it is full."""
+        bucket = self.buckets[self.get_bucket_for(node)]
+        return list(reversed(bucket.replacement_nodes.values())) if len(bucket) < self.ksize else []
+
+    def _remask(self, index: int) -> None:
+        bit = 1 << index
+        if any(neighbor.live for neighbor in self.buckets[index].nodes.values()):
+            self.live_mask |= bit
+        else:
+            self.live_mask &= ~bit
+
+
+def nearest(neighbors: Iterable[Neighbor], target: int, count: int) -> list[Neighbor]:
+    """Return the `count` of `neighbors` XOR-nearest to `target`, nearest first."""
+    # For the hundred or so of a table a plain sort is several times faster than heapq.nsmallest.
+    return sorted(neighbors, key=lambda neighbor: neighbor.long_id ^ target)[:count]

@@ -1,0 +1,73 @@
+"""The sibling list: the live peers XOR-nearest to us, kept exact (S/Kademlia, Baumgart and Mies 2007, 4.1).
+
+From it a peer knows its own range. Everything nearer than the farthest sibling is a sibling, so at every firstdiff
+below that one's we know *all* peers; while there are fewer siblings than places we know all peers there are.
+
+`Siblings` is the list; `Pace` says when to ask the siblings again whom they know near us. Both only decide.
+"""
+
+from collections.abc import Iterable
+from random import Random
+
+from kadcrawl.keys import firstdiff
+from kadcrawl.overlay.routing import Neighbor, nearest
+
+
+class Siblings:
+    """The up to `count` live neighbors nearest to `me`, nearest first."""
+
+    def __init__(self, me: int, count: int) -> None:
+        self._me = me
+        self._count = count
+        self.nearest: list[Neighbor] = []
+        self.ids: frozenset[bytes] = frozenset()
+
+    def update(self, live: Iterable[Neighbor]) -> bool:
+        """Choose anew among the `live` neighbors; return whether the list has changed."""
+        chosen = nearest(live, self._me, self._count)
+        changed = [n.id for n in chosen] != [n.id for n in self.nearest]
+        self.nearest = chosen
+        if changed:
+            self.ids = frozenset(n.id for n in chosen)
+        return changed
+
+    def admits(self, peer: int) -> bool:
+        """Return whether `peer` is or would become a sibling."""
+        return self._open or peer ^ self._me <= self.nearest[-1].long_id ^ self._me
+
+    def complete_at(self, index: int) -> bool:
+        """Return whether every live peer at firstdiff `index` from us is a sibling."""
+        return self._open or index < self.reach
+
+    @property
+    def reach(self) -> int:
+        """The firstdiff of the farthest sibling; -1 without any."""
+        return firstdiff(self._me, self.nearest[-1].long_id) if self.nearest else -1
+
+    @property
+    def _open(self) -> bool:
+        return len(self.nearest) < self._count
+
+
+class Pace:
+    """An interval that doubles from `low` to `high` seconds, +-25 %, while nothing changes (Trickle, RFC 6206)."""
+
+    def __init__(self, low: float, high: float, random: Random) -> None:
+        self._low = low
+        self._high = high
+        self._random = random
+        self._interval = low
+        self._next_at = 0.0
+
+    def due(self, now: float) -> bool:
+        """Return whether the interval is over; if so, begin the next one, twice as long."""
+        if now < self._next_at:
+            return False
+        self._next_at = now + self._interval * self._random.uniform(0.75, 1.25)
+        self._interval = min(2 * self._interval, self._high)
+        return True
+
+    def reset(self, now: float) -> None:
+        """Something changed: be quick again."""
+        self._interval = self._low
+        self._next_at = min(self._next_at, now + self._low * self._random.uniform(0.75, 1.25))

@@ -1,0 +1,96 @@
+"""Who asks whether the crawl is over, and when: any peer that has become idle, without a leader.
+
+An idle peer waits a moment, chosen at random, so that usually one asks and the others hear it; then it sends a wave.
+If everybody was idle it sends the second at once, and if that proves quiescence it tells the swarm. A peer that has
+just become idle asks soon; one that asked in vain waits longer each time, since whoever is still busy will ask
+when it stops being so.
+"""
+
+import asyncio
+from random import Random
+
+from kadcrawl.link.messages import Order, Survey
+from kadcrawl.overlay.quiescence import Quiescence
+from kadcrawl.overlay.wave import Waves
+
+SOON_S = 0.3
+LATE_S = 10.0
+PEERS_PER_SECOND = 50
+"""The wait is spread over one second per this many peers, so that few ask at once however many are idle."""
+WAVES_IN_A_ROW_MAX = 4
+
+
+class Activity:
+    """Whether this peer has anything to do, as events, and a counter that moves whenever it does anything."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.armed = False
+        """The job has seeds: before that nothing to do is no end."""
+        self.ended = False
+        """The swarm was quiescent, and nothing has moved here since."""
+        self.idle = asyncio.Event()
+        """Nothing to do here, and it is not known yet whether that is so everywhere."""
+        self.busy = asyncio.Event()
+
+    def move(self) -> None:
+        """Something was accepted, begun or finished here."""
+        self.count += 1
+        self.ended = False
+
+    def settle(self, idle: bool) -> None:
+        """Say whether there is nothing left to do just now."""
+        if idle and self.armed:
+            self.busy.clear()
+            if not self.ended:
+                self.idle.set()
+        else:
+            self.busy.set()
+            self.idle.clear()
+
+    def end(self) -> None:
+        """The swarm is quiescent."""
+        self.ended = True
+        self.idle.clear()
+
+
+class Termination:
+    """Watches for the end of the crawl."""
+
+    def __init__(self, waves: Waves, random: Random, activity: Activity) -> None:
+        self._waves = waves
+        self._random = random
+        self._activity = activity
+        self._members = 1
+
+    async def run(self) -> None:
+        """Ask, and announce the end each time it comes; until cancelled."""
+        wait_s = SOON_S
+        while True:
+            await self._activity.idle.wait()
+            heard = self._waves.surveys
+            if await self._busy_within(wait_s + self._random.uniform(0, SOON_S + self._members / PEERS_PER_SECOND)):
+                wait_s = SOON_S
+                continue
+            if (self._waves.surveys == heard or wait_s >= LATE_S) and await self._over():
+                await self._waves.ask_all(Order("ended"))
+            wait_s = min(2 * wait_s, LATE_S)
+
+    async def _busy_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._activity.busy.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _over(self) -> bool:
+        quiescence = Quiescence()
+        for _ in range(WAVES_IN_A_ROW_MAX):
+            tally = (await self._waves.ask_all(Survey())).tally
+            self._members = max(1, tally.members)
+            if quiescence.observe(tally):
+                return True
+            if not quiescence.hopeful or not self._activity.idle.is_set():
+                return False
+        return False

@@ -1,0 +1,71 @@
+"""A question to every peer of the swarm, answered in O(log n) steps: status, pause, stop, termination ride on it.
+
+The k-bucket tree is the spanning tree: who has the wave with `limit` asks one live contact in each of its non-empty
+buckets below the limit, and hands each the bucket's own index as limit, so the parts are disjoint and together whole
+(El-Ansary et al. 2003, broadcast in structured overlays). Answers are added up on the way back. A contact that does
+not answer is suspected and the next of its bucket is asked; a bucket in which nobody answers counts as missing.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import ID_BITS
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import ROWS_MAX, Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.overlay.quiescence import MISSING, add_up
+
+DEADLINE_S = 10.0
+SHARE_PER_LEVEL = 0.7
+"""Of its own deadline each peer gives this much to those below, so that it can still try another contact."""
+TRIES_PER_BUCKET = 3
+
+Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
+
+
+class Tree(Protocol):
+    """What a wave asks of the overlay."""
+
+    def filled_buckets(self) -> list[int]: ...
+    def bucket(self, index: int) -> list[Contact]: ...
+    def suspect(self, contact: Contact) -> None: ...
+
+
+class Waves:
+    """Starts waves and passes them on."""
+
+    def __init__(self, tree: Tree, client: LinkClient, respond: Respond) -> None:
+        """`respond` acts on a question and gives this peer's own tally and, for a census, its row."""
+        self._tree = tree
+        self._client = client
+        self._respond = respond
+        self.surveys = 0
+        """Surveys answered or started here; lets an idle peer see that somebody else is asking already."""
+
+    async def ask_all(self, question: Question, deadline_s: float = DEADLINE_S) -> Answer:
+        """Ask every peer, this one included."""
+        return await self.answer(Wave(ID_BITS, deadline_s, question))
+
+    async def answer(self, wave: Wave) -> Answer:
+        """Respond here, ask the subtrees below the wave's limit, and return all of it added up."""
+        self.surveys += isinstance(wave.question, Survey)
+        tally, rows = self._respond(wave.question)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL
+        buckets = [index for index in self._tree.filled_buckets() if index < wave.limit]
+        below = await asyncio.gather(*(self._ask_bucket(index, wave.question, deadline) for index in buckets))
+        rows = [*rows, *(row for answer in below for row in answer.rows)]
+        return Answer(add_up([tally, *(answer.tally for answer in below)]), rows[:ROWS_MAX])
+
+    async def _ask_bucket(self, index: int, question: Question, deadline: float) -> Answer:
+        loop = asyncio.get_running_loop()
+        for contact in self._tree.bucket(index)[:TRIES_PER_BUCKET]:
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                break
+            try:
+                return await self._client.ask(contact.address, Wave(index, left_s, question), Answer, left_s)
+            except RemoteError:
+                self._tree.suspect(contact)
+        return Answer(MISSING, [])

@@ -1,0 +1,1 @@
+"""Programs about kadcrawl: the demo, the benchmark, and the real sites that tests and benchmark crawl."""

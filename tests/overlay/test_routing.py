@@ -1,0 +1,124 @@
+"""The routing table: exact, and where the package's is not."""
+
+from random import Random
+
+import pytest
+from kademlia.node import Node
+from kademlia.routing import KBucket, RoutingTable
+
+from kadcrawl.keys import firstdiff, id_bytes
+from kadcrawl.link.messages import Contact
+from kadcrawl.overlay.routing import Bucket, Neighbor, Table
+
+K = 20
+
+
+def neighbor(number: int, port: int = 1) -> Neighbor:
+    return Neighbor(Contact(id_bytes(number), "10.0.0.1", port))
+
+
+def filled_tables(random: Random, peers: int) -> tuple[Table, RoutingTable]:
+    """Our table and the package's, shown the same peers."""
+    me = random.getrandbits(160)
+    ours, plain = Table(me, K), RoutingTable(None, K, Node(id_bytes(me)))
+    while len(ours.members) < peers:
+        other = neighbor(random.getrandbits(160))
+        if ours.add_contact(other):
+            bucket = plain.buckets[plain.get_bucket_for(other)]
+            while not bucket.add_node(other):
+                plain.split_bucket(plain.buckets.index(bucket))
+                bucket = plain.buckets[plain.get_bucket_for(other)]
+    return ours, plain
+
+
+def test_neighbors_are_the_nearest_known_where_the_package_names_others() -> None:
+    random = Random(1)
+    plain_wrong = 0
+    for _ in range(50):
+        ours, plain = filled_tables(random, 60)
+        target = Node(id_bytes(random.getrandbits(160)))
+        nearest = sorted(ours.members.values(), key=lambda n: n.long_id ^ target.long_id)[:K]
+        assert nearest == ours.find_neighbors(target)
+        plain_wrong += nearest != plain.find_neighbors(target)
+    assert plain_wrong > 5
+
+
+def test_every_id_is_in_the_range_of_its_bucket_where_the_package_is_off_by_one() -> None:
+    middle = Node(id_bytes(2**159))
+    plain = RoutingTable(None, K, Node(id_bytes(5)))
+    plain.split_bucket(0)
+    assert not plain.buckets[plain.get_bucket_for(middle)].has_in_range(middle)
+
+    for me in (0, 5, 2**159, 2**160 - 1):
+        table = Table(me, K)
+        for number in (0, 1, 2**159 - 1, 2**159, 2**160 - 1):
+            if number != me:
+                index = table.get_bucket_for(neighbor(number))
+                assert firstdiff(me, number) == index
+                assert table.buckets[index].has_in_range(neighbor(number))
+                assert table.buckets[index].range[1] < 2**160
+
+
+def test_a_removed_contact_is_not_replaced_by_one_long_unheard() -> None:
+    for bucket, promoted in ((KBucket(0, 100, 1), 1), (Bucket(0, 100, 1), 0)):
+        bucket.add_node(neighbor(1))
+        bucket.add_node(neighbor(2))
+        bucket.remove_node(neighbor(1))
+        assert promoted == len(bucket)
+
+
+def test_a_full_bucket_keeps_its_contacts_and_lets_others_wait() -> None:
+    table = Table(0, 2)
+    for number in (8, 9):
+        assert table.add_contact(neighbor(number))
+    assert not table.add_contact(neighbor(10))
+    assert table.replacements(neighbor(8)) == [], "nobody is wanted while the bucket is full"
+    table.remove_contact(neighbor(8))
+    assert [n.long_id for n in table.replacements(neighbor(8))] == [10]
+    assert [n.long_id for n in table.bucket(3)] == [9]
+
+
+def test_a_sibling_enters_a_full_bucket() -> None:
+    table = Table(0, 2)
+    for number in (9, 10):
+        table.add_contact(neighbor(number))
+    assert table.add_contact(neighbor(8), sibling=True)
+    assert [n.long_id for n in table.bucket(3)] == [8, 10, 9]
+
+
+def test_a_bucket_lists_the_most_recently_heard_first() -> None:
+    table = Table(0, K)
+    for number in (8, 9, 10, 8):
+        table.add_contact(neighbor(number))
+    assert [n.long_id for n in table.bucket(3)] == [8, 10, 9]
+
+
+def test_the_mask_tells_which_buckets_have_a_live_contact() -> None:
+    table = Table(0, K)
+    one, two = neighbor(8), neighbor(9)
+    steps = [
+        (lambda: table.add_contact(one), [3]),
+        (lambda: table.add_contact(two), [3]),
+        (lambda: table.set_live(one, False), [3]),
+        (lambda: table.set_live(two, False), []),
+        (lambda: table.set_live(one, True), [3]),
+        (lambda: table.add_contact(neighbor(1)), [0, 3]),
+        (lambda: table.remove_contact(one), [0]),
+    ]
+    for step, filled in steps:
+        step()
+        assert filled == table.filled()
+        assert sum(1 << index for index in filled) == table.live_mask
+
+
+def test_suspects_are_neither_neighbors_nor_in_their_bucket() -> None:
+    table = Table(0, K)
+    suspect = neighbor(8)
+    table.add_contact(suspect)
+    table.set_live(suspect, False)
+    assert [] == table.find_neighbors(neighbor(8)) == table.bucket(3)
+
+
+def test_our_own_id_has_no_bucket() -> None:
+    with pytest.raises(AssertionError, match="own ID"):
+        Table(7, K).add_contact(neighbor(7))

@@ -1,0 +1,101 @@
+"""A wave reaches every peer once, says so when it could not, and needs few steps."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import firstdiff
+from kadcrawl.link.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.overlay.quiescence import own_view
+from kadcrawl.overlay.wave import Waves
+
+
+class Swarm:
+    """Peers with exact tables of which each knows a few contacts per bucket; `dead` ones do not answer."""
+
+    def __init__(self, peers: int, seed: int, known: int = 3) -> None:
+        random = Random(seed)
+        self.contacts = [Contact(random.getrandbits(160).to_bytes(20, "big"), "10.0.0.1", n + 1) for n in range(peers)]
+        self.dead: set[Contact] = set()
+        self.suspected: set[Contact] = set()
+        self.answered: Counter[int] = Counter()
+        self.steps_max = 0
+        self.steps = 0
+        self.waves = {
+            contact.port: Waves(Table(self, contact, random, known), self, self.respond(contact))  # type: ignore[arg-type]
+            for contact in self.contacts
+        }
+
+    def respond(self, contact: Contact):  # type: ignore[no-untyped-def]
+        def respond(question: Question) -> tuple[Tally, list[PeerRow]]:
+            self.answered[contact.port] += 1
+            return Tally(1, own_view(contact.id, b"", 0), contact.port, 0, 0), []
+
+        return respond
+
+    async def ask(self, address: tuple[str, int], wave: Wave, expected: type[Answer], deadline_s: float) -> Answer:
+        if any(contact.address == address for contact in self.dead):
+            raise RemoteError(address, "dead")
+        assert 0 < wave.deadline_s <= deadline_s
+        self.steps += 1
+        self.steps_max = max(self.steps_max, self.steps)
+        try:
+            return await self.waves[address[1]].answer(wave)
+        finally:
+            self.steps -= 1
+
+
+class Table:
+    def __init__(self, swarm: Swarm, me: Contact, random: Random, known: int) -> None:
+        self.swarm = swarm
+        self.buckets: dict[int, list[Contact]] = {}
+        for contact in random.sample(swarm.contacts, len(swarm.contacts)):
+            if contact is not me:
+                self.buckets.setdefault(firstdiff(me.number, contact.number), []).append(contact)
+        self.buckets = {index: bucket[:known] for index, bucket in sorted(self.buckets.items())}
+
+    def filled_buckets(self) -> list[int]:
+        return list(self.buckets)
+
+    def bucket(self, index: int) -> list[Contact]:
+        return self.buckets[index]
+
+    def suspect(self, contact: Contact) -> None:
+        self.swarm.suspected.add(contact)
+
+
+@pytest.mark.parametrize("peers", [1, 2, 3, 8, 50, 300])
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_wave_reaches_every_peer_exactly_once(peers: int, seed: int) -> None:
+    swarm = Swarm(peers, seed)
+    answer = await swarm.waves[1].ask_all(Survey())
+    assert (peers, 0) == (answer.tally.members, answer.tally.missing)
+    assert answer.tally.pending == sum(range(peers + 1))
+    assert set(swarm.answered.values()) == {1}
+    assert len(swarm.answered) == peers
+    assert swarm.waves[1].surveys == 1
+
+
+async def test_any_peer_may_start_one_and_all_get_the_same_tally() -> None:
+    swarm = Swarm(20, 3)
+    tallies = {(await waves.ask_all(Survey())).tally for waves in swarm.waves.values()}
+    assert len(tallies) == 1
+
+
+async def test_a_dead_contact_costs_nothing_while_its_bucket_has_another() -> None:
+    swarm = Swarm(60, 4)
+    first = next(bucket for bucket in swarm.waves[1]._tree.buckets.values() if len(bucket) > 1)  # type: ignore[attr-defined]
+    swarm.dead = {first[0]}
+    answer = await swarm.waves[1].ask_all(Survey())
+    assert swarm.dead <= swarm.suspected
+    assert answer.tally.members + answer.tally.missing >= 59
+
+
+async def test_a_subtree_nobody_answers_for_is_told_as_missing() -> None:
+    swarm = Swarm(2, 5)
+    swarm.dead = {swarm.contacts[1]}
+    answer = await swarm.waves[1].ask_all(Survey())
+    assert (1, 1) == (answer.tally.members, answer.tally.missing)
+    assert swarm.suspected == swarm.dead
