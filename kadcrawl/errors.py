@@ -18,6 +18,10 @@ class StartError(KadcrawlError):
     """The peer cannot start here: port in use, directory locked or unwritable, bootstrap unreachable."""
 
 
+class StorageError(KadcrawlError):
+    """The disk under a running peer failed: full, or gone. What was acknowledged is safe; the peer ends."""
+
+
 class RemoteError(KadcrawlError):
     """Another peer did not answer, or answered something it should not have."""
 
