@@ -21,6 +21,9 @@ ScopeKind = Literal["host", "domain", "prefix", "any"]
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
 
+SEEDS_MAX = 10_000
+"""Seeds of one job: it travels whole to every joiner."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -58,6 +61,7 @@ class Job:
             self.partition in get_args(Partition),
             f"partition must be one of {', '.join(get_args(Partition))}",
         )
+        _require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; a page that links to them is one")
         _require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
         _require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
         _require(0 <= self.retries <= 20, "retries must be from 0 to 20")
@@ -92,7 +96,7 @@ class Limits:
     """RFC 9309 2.4: a cached robots.txt is not used for longer than 24 hours."""
     robots_retry_s: float = 5
     """An unreachable robots.txt (5xx, no answer) forbids the site for now; asked again after this, then twice this."""
-    robots_tries_max: int = 4
+    robots_tries_max: int = 3
     """Then the URLs waiting for it are recorded as failed, so that a crawl with a dead site still ends."""
     robots_dead_s: float = 3600
     """How long the robots.txt of such a site is not asked for again, while more of its URLs turn up."""
@@ -145,9 +149,7 @@ class Limits:
             _require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")
 
 
-_MAY_BE_ZERO = frozenset(
-    {"redirects_max", "retry_base_s", "batch_linger_s", "commit_interval_s"}
-)
+_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_linger_s", "commit_interval_s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,7 @@ def site_hash(site: str) -> bytes:
 
 def url_key(site: bytes, url: str) -> Key:
     """Return the key of a canonical URL, given its site's hash (see `site_hash`)."""
-    return Key(
-        site + blake2b(url.encode(), digest_size=ID_BYTES - SITE_BYTES, person=b"kadcrawl url").digest()
-    )
+    return Key(site + blake2b(url.encode(), digest_size=ID_BYTES - SITE_BYTES, person=b"kadcrawl url").digest())
 
 
 def cell_of(key: Key, cell_bits: int) -> Cell:

@@ -17,7 +17,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from kadcrawl.errors import StartError
+from kadcrawl.errors import StartError, StorageError
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.page_log import PageLog
 from kadcrawl.keys import ID_BYTES, Key
@@ -212,17 +212,18 @@ class Store:
             await self.commit()
 
     async def commit(self) -> None:
-        """Make everything written so far durable, then release those who wait for it. Raises OSError, sqlite3.Error."""
+        """Make everything written so far durable, then release those who wait for it. Raises StorageError."""
         async with self._committing:
             waiting, self._waiting = self._waiting, []
             try:
                 await self._commit()
-            except BaseException as error:
+            except (OSError, sqlite3.Error) as error:
+                failure = StorageError(f"cannot write to {self.path.parent}: {error}; make room and start again")
                 for future in waiting:
                     if not future.done():
-                        future.set_exception(OSError(f"the journal could not be written: {error}"))
+                        future.set_exception(failure)
                         future.exception()  # Retrieved here: the one who waits may be gone already.
-                raise
+                raise failure from error
             for future in waiting:
                 if not future.done():
                     future.set_result(None)
@@ -254,6 +255,14 @@ class Store:
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=64)
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version not in (0, SCHEMA_VERSION):
             raise StartError(f"{self.path} was written by another version of kadcrawl (journal {version})")
@@ -265,7 +274,6 @@ class Store:
         if version == 0:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         db.execute("BEGIN")
-        return db
 
 
 def _sync(fds: Iterable[int]) -> None:

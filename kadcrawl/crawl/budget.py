@@ -1,0 +1,78 @@
+"""--max-pages as a budget of the whole swarm: a peer fetches only what it has been granted.
+
+Whoever owns the budget's cell shares it out: it asks every peer what it has been granted and still lacks (a census),
+splits what is left among the hungry in portions that shrink as the budget does, and tells them their new totals. A
+peer without work gives its unused grant back. So in a quiet swarm exactly `max_pages` URLs are fetched; if peers die,
+at most what they had begun is fetched on top, as nobody can ask them any more. Pure; `Peer` does the talking.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+from kadcrawl.keys import Cell, Key, cell_of
+from kadcrawl.link.messages import PeerRow
+
+PORTION_MAX = 100
+"""Fetches granted to one peer at a time; small enough that an idle peer hoards little."""
+
+
+class Budget:
+    """One peer's share."""
+
+    def __init__(self, max_pages: int | None, granted: int, begun: int) -> None:
+        self.max_pages = max_pages
+        self.granted = granted
+        self.begun = begun
+        self.spent = False
+        """Nothing is left for anybody: what is pending stays pending, and counts as nothing to do."""
+        self.held = 0
+        """URLs begun and not finished."""
+
+    @property
+    def allowance(self) -> int:
+        """URLs that may still be begun."""
+        return max(0, self.granted - self.begun)
+
+    @property
+    def may_begin(self) -> bool:
+        return self.max_pages is None or self.begun < self.granted
+
+    def begin(self) -> bool:
+        """Take one fetch from the allowance, if there is one."""
+        if not self.may_begin:
+            return False
+        self.begun += 1
+        self.held += 1
+        return True
+
+    def end(self, fetched: bool) -> None:
+        """What was begun is over; it is given back if it is to be tried again."""
+        self.held -= 1
+        self.begun -= not fetched
+
+    def give_back(self) -> None:
+        """This peer has nothing to fetch: leave the rest to others."""
+        self.granted = self.begun
+
+
+def budget_cell(cell_bits: int) -> Cell:
+    """Return the cell whose owner shares the budget out."""
+    return cell_of(Key(blake2b(b"kadcrawl budget", digest_size=20).digest()), cell_bits)
+
+
+def share(max_pages: int, rows: Sequence[PeerRow]) -> tuple[dict[bytes, int], bool]:
+    """Return the new totals of the peers that lack allowance, and whether the budget is spent.
+
+    The sum of all totals never exceeds `max_pages`.
+    """
+    left = max_pages - sum(row.granted for row in rows)
+    hungry = [row for row in rows if row.pending > row.allowance + row.in_flight and row.allowance < PORTION_MAX // 2]
+    totals = {}
+    for row in hungry:
+        if left <= 0:
+            break
+        portion = min(left, PORTION_MAX, max(1, left // (2 * len(hungry))), row.pending - row.allowance)
+        totals[row.contact.id] = row.granted + portion
+        left -= portion
+    unused = sum(row.allowance for row in rows)
+    return totals, left <= 0 and unused == 0 and not totals

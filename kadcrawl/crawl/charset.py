@@ -1,0 +1,101 @@
+"""Which characters the bytes of a page are: byte order mark, header, meta, then a guess (HTML 13.2.3).
+
+Encodings are named and read as the WHATWG Encoding Standard has them, so ``iso-8859-1`` means windows-1252 and
+``euc-kr`` its superset cp949. Where nothing is declared, bytes that are valid UTF-8 are UTF-8, and only the rest is
+guessed at, from a bounded stretch around the first byte that is not. Never raises: every page has some text. No I/O.
+"""
+
+import re
+
+import webencodings
+
+PRESCAN_BYTES = 1024
+"""How far into a page a meta element may declare its encoding (HTML 13.2.3.2)."""
+GUESS_BYTES = 4096
+"""What a guess is made from; guessing costs a millisecond or two."""
+UNKNOWN = "windows-1252"
+"""What browsers read when all else fails."""
+
+_BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_META = re.compile(rb"<meta[\s/]([^>]*)>", re.IGNORECASE)
+_XML = re.compile(rb"<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"'>]+)[\"']")
+_ATTRIBUTE = re.compile(r"([^\s=\"'/>]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,>]+)", re.IGNORECASE)
+_CANDIDATES = {
+    **{f"cp{page}": f"windows-{page}" for page in (874, 1251, 1252, 1253, 1255, 1256)},
+    **{"koi8_r": "koi8-r", "cp949": "euc-kr", "cp932": "shift_jis", "euc_jp": "euc-jp"},
+    **{"big5": "big5", "gb18030": "gb18030"},
+}
+"""What is guessed between. One Latin alphabet looks much like another, so of these there is only the commonest."""
+
+
+def decode(body: bytes, content_type: str) -> tuple[str, str]:
+    """Return the text of `body` and the WHATWG name of its encoding; `content_type` is the header.
+
+    Bytes that mean nothing in that encoding become U+FFFD; a byte order mark is left out.
+    """
+    text, encoding = webencodings.decode(body, encoding_of(body, content_type))
+    return text, encoding.name
+
+
+def encoding_of(body: bytes, content_type: str) -> str:
+    """Return the WHATWG name of the encoding of `body` without decoding it more than is needed to know."""
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return name
+    declared = _label(content_type) or _declared(body[:PRESCAN_BYTES])
+    if declared is not None:
+        return declared
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return _guessed(body, error.start)
+    return "utf-8"
+
+
+def _label(text: str) -> str | None:
+    """Return the encoding named by ``charset=`` in a Content-Type, or None."""
+    found = _CHARSET.search(text) if text else None
+    return _known(found[1]) if found else None
+
+
+def _declared(head: bytes) -> str | None:
+    """Return what a meta element or an XML declaration says, as HTML 13.2.3.2 reads it."""
+    if xml := _XML.match(head):
+        return _readable(_known(xml[1].decode("ascii", "replace")))
+    for meta in _META.findall(_COMMENT.sub(b"", head)):
+        attributes = {
+            name.lower(): double or single or bare
+            for name, double, single, bare in reversed(_ATTRIBUTE.findall(meta.decode("ascii", "replace")))
+        }
+        label = None
+        if "charset" in attributes:
+            label = _known(attributes["charset"])
+        elif attributes.get("http-equiv", "").lower() == "content-type":
+            label = _label(attributes.get("content", ""))
+        if label is not None:
+            return _readable(label)
+    return None
+
+
+def _known(label: str) -> str | None:
+    # A label is ASCII; webencodings encodes what it is asked about, which a lone surrogate would not survive.
+    encoding = webencodings.lookup(label) if label.isascii() else None
+    return encoding.name if encoding else None
+
+
+def _readable(name: str | None) -> str | None:
+    """Return what a declaration inside the page can mean: had it been UTF-16, nobody could have read it."""
+    if name is None:
+        return None
+    return {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": UNKNOWN}.get(name, name)
+
+
+def _guessed(body: bytes, start: int) -> str:
+    """Guess from the stretch around `start`, where UTF-8 ended."""
+    from charset_normalizer import from_bytes  # Slow to load, and hardly ever asked.
+
+    begin = max(0, start - GUESS_BYTES // 4)
+    best = from_bytes(body[begin : begin + GUESS_BYTES], cp_isolation=list(_CANDIDATES)).best()
+    return UNKNOWN if best is None else _CANDIDATES.get(best.encoding, UNKNOWN)

@@ -1,0 +1,319 @@
+"""The links of an HTML page, as canonical URLs, and what the page asks of crawlers. No I/O, no clock.
+
+Two steps. One regular expression walks the page as HTML tokenizes it (13.2.5: comments, raw text, quoted values)
+and picks the start tags that can carry a link; then selectolax's lexbor parser reads these tags, and only these,
+with their entities and odd quoting. No tree is built of the page, as trees are where hostile pages hurt: 36 kB
+of unclosed ``<b id=...>`` and ``<p>`` grow to a gigabyte in any HTML5 tree builder, and 100,000 nested ``<div>``
+take lexbor 14 s. The walk is linear in the page, and the picked tags cannot nest. It is also the faster way.
+What stands in noscript, noframes and iframe is markup to us, as it is written for those who do without these.
+
+A tag met again in the same directory means the same, so what tags mean is remembered (bounded), unless it
+depends on the very page. Most pages of a site repeat most of their tags; for them only the walk is left.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import quote
+
+import webencodings
+from selectolax.lexbor import LexborHTMLParser
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.charset import encoding_of
+from kadcrawl.urls import canonical
+
+HTML_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of a page that are looked through; the rest of a longer one is not."""
+TAG_BYTES_MAX = 64 * 1024
+"""A longer tag is passed over."""
+TAGS_MAX = 200_000
+"""Tags of one page that are read, however few links they make: about 1 s of work."""
+BATCH_TAGS = 2_000
+"""Tags read at a time; after each batch we look whether the page has had its share of links."""
+BASES_MAX = 100
+"""Base elements without href that are passed over in search of the one that counts."""
+REMEMBERED_MAX = 100_000
+"""Tags and hrefs remembered, of all directories together: about 20 MB. At the next one all are forgotten."""
+AGENT = "kadcrawl"
+"""Our name where a page speaks to one crawler: ``<meta name=kadcrawl>``, ``X-Robots-Tag: kadcrawl: ...``."""
+
+_SHORT_BYTES = 256
+"""The attributes of a tag are compared pair by pair as it is read; a longer tag is freed of those we do not need.
+A longer tag is not remembered either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a page links to and asks for."""
+
+    links: list[str]
+    """Canonical URLs of other pages, distinct, in the order of the page."""
+    cut: int
+    """Tags left unread because the page had its share of links before."""
+    nofollow: int
+    """Links left out because the tag or the page says nofollow."""
+    noindex: bool
+    nofollow_page: bool
+    canonical: str | None
+    """The URL the page says it should be known by; also among the links."""
+
+
+class _Meaning(NamedTuple):
+    """What one tag says."""
+
+    url: str | None = None
+    follow: bool = True
+    is_canonical: bool = False
+    robots: str = ""
+
+
+_NOTHING = _Meaning()
+
+
+class LinkExtractor:
+    """Extracts links and remembers what tags mean; for one thread at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._links_max = limits.links_per_page_max
+        # By base directory and encoding; then by tag, which ends in ">", or plain href, which contains none.
+        self._remembered: dict[tuple[str, str], dict[bytes, _Meaning]] = {}
+        self._remembered_count = 0
+
+    def extract(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Extracted:
+        """Return the links of the HTML page `body`, found at the canonical URL `url`. Never raises.
+
+        `content_type` and `x_robots_tag` are the values of these header fields, several lines joined by commas.
+
+        Links are: ``href`` of a and area; ``src`` of frame and iframe; ``href`` of link if its rel says next,
+        canonical or alternate (feeds too, but no stylesheets); the target of a meta refresh. They are relative to
+        the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is counted and left out
+        (ugc and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
+        """
+        encoding = encoding_of(body, content_type)
+        if encoding != "utf-8":
+            body = webencodings.decode(body, encoding)[0].encode("utf-8", "replace")
+        tags = list(filter(None, _LINK_TAG.findall(body[:HTML_BYTES_MAX])))
+        base = _base(tags, url)
+        robots = _addressed_to_us(x_robots_tag)
+        links: dict[str, None] = {url: None}
+        nofollow = 0
+        hint = None
+        unread = iter(tags[:TAGS_MAX])
+        while len(links) <= self._links_max and (batch := list(islice(unread, BATCH_TAGS))):
+            for target, follow, is_canonical, says in self._meanings(batch, base, encoding):
+                if target is None:
+                    robots += says
+                elif not follow:
+                    nofollow += 1
+                else:
+                    links[target] = None
+                    if is_canonical and hint is None:
+                        hint = target
+        del links[url]
+        found = list(links)
+        cut = max(0, len(found) - self._links_max) + sum(1 for _ in unread) + len(tags[TAGS_MAX:])
+        asked = set(_WORD.findall(robots.lower()))
+        if nofollow_page := bool(asked & {"nofollow", "none"}):
+            nofollow += len(found)
+            found = []
+        noindex = bool(asked & {"noindex", "none"})
+        return Extracted(found[: self._links_max], cut, nofollow, noindex, nofollow_page, hint)
+
+    def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
+        """Return what each tag means on a page with this base and encoding, reading those not remembered."""
+        place = (_directory(base), encoding)
+        known = self._remembered.get(place, {})
+        fresh: dict[bytes, _Meaning] = {}
+        odd: list[bytes] = []
+        once: dict[bytes, _Meaning] = {}
+        this_page = _Meaning(base)
+        for tag in dict.fromkeys([tag for tag in tags if tag not in known]):
+            if len(tag) <= _SHORT_BYTES and (plain := _PLAIN.fullmatch(tag)):
+                if href := plain[2]:
+                    meaning = known.get(href) or fresh.get(href)
+                    fresh[href] = fresh[tag] = meaning or _Meaning(canonical(href.decode("ascii"), base))
+                else:
+                    once[tag] = this_page
+            elif _SAYS_SOMETHING.search(tag):
+                odd.append(tag)
+        for tag, (meaning, lasting) in zip(odd, _read(odd, base, encoding), strict=False):
+            (fresh if lasting and len(tag) <= _SHORT_BYTES else once)[tag] = meaning
+        if fresh:
+            known.update(fresh)
+            self._remember(place, known, len(fresh))
+        return [known.get(tag) or once.get(tag, _NOTHING) for tag in tags]
+
+    def _remember(self, place: tuple[str, str], known: dict[bytes, _Meaning], more: int) -> None:
+        self._remembered_count += more
+        if self._remembered_count > REMEMBERED_MAX:
+            self._remembered.clear()
+            self._remembered_count = 0
+        else:
+            self._remembered[place] = known
+
+
+# --- the walk: which tags there are ----------------------------------------------------------------------------
+
+
+def _any_case(*names: str) -> bytes:
+    # re.IGNORECASE would double the time of the walk.
+    return b"|".join("".join(f"[{letter}{letter.upper()}]" for letter in name).encode() for name in names)
+
+
+_END = rb"(?=[\s/>])"
+_VALUE = rb"\s*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\s>]*+)"
+_PAIRS = rb"(?:=" + _VALUE + rb"[^>=]*+)"
+_REST = rb"[^>=]*+(?:=\"[^\"]*+\"[^>=]*+)*+(?:>|" + _PAIRS + rb"*+(?:>|\Z))"
+"""A tag after its name. Quotes count only where a value begins; what the end of the page cuts off is taken, so that
+no byte is looked at more than twice. Pairs as most are written, ``="..."``, are tried first, which saves an eighth."""
+_RAW = b"|".join(
+    _any_case(name) + _END + _REST + rb".*?(?:</" + _any_case(name) + _END + rb"|\Z)"
+    for name in ("script", "style", "textarea", "title", "xmp")
+)
+_LINK_TAG = re.compile(
+    rb"<(?:(?=[aAbBfFiIlLmM])((?:%b)%b%b)|(?=[sStTxX])(?:%b)|[a-zA-Z]%b"
+    rb"|/(?:[a-zA-Z][^>=]*+%b++|[^a-zA-Z>][^>]*+)|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+)"
+    % (_any_case("a", "area", "base", "frame", "iframe", "link", "meta"), _END, _REST, _RAW, _REST, _PAIRS),
+    re.DOTALL,
+)
+"""Every tag, raw text and comment, but for end tags without values, which hold no surprise; captures link tags."""
+
+# --- the reading: what a tag says ------------------------------------------------------------------------------
+
+_PLAIN_VALUE = rb"[^\"'&:#>\x00-\x20\x7f-\xff]"
+_OTHERS = rb"(?:\s++(?!href|rel)[a-z-]++=\"[^\"]*+\")*+"
+_PLAIN = re.compile(
+    rb"a%b\s++href=([\"'])((?:https?://)?+(?!\?)%b++)?+(?:#[^\"']*+)?+\1%b\s*+>" % (_OTHERS, _PLAIN_VALUE, _OTHERS)
+)
+"""Most tags: their href, short of the fragment, needs no parser, and means the same all over the directory."""
+_SAYS_SOMETHING = re.compile(rb"href|src|content", re.IGNORECASE)
+_FRAME = re.compile(rb"i?frame", re.IGNORECASE)
+_BASE = re.compile(rb"base[\s/]", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"[\s/]*+(=?[^\s/>=]*+)(?:\s*+=" + _VALUE + rb")?")
+_WANTED = frozenset((b"href", b"src", b"rel", b"name", b"content", b"http-equiv"))
+_REFRESH = re.compile(
+    r"\s*(?:\d[\d.]*|\.[\d.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?(?:'([^']*)|\"([^\"]*)|(.+))",
+    re.IGNORECASE | re.DOTALL,
+)
+_WORD = re.compile(r"[\w-]+")
+_WITH_VALUE = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
+"""Words of X-Robots-Tag that are followed by a colon without being a crawler's name."""
+_PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
+"""An href that may mean another URL on the next page of the directory, or has line breaks, which is rare enough."""
+_NAME_END = re.compile(rb"[\s/>]")
+
+
+def _base(tags: list[bytes], url: str) -> str:
+    """Return the URL that the links of this page are relative to."""
+    if b"base" in b"".join(tags).lower():
+        bases = [tag for tag in tags if _BASE.match(tag)][:BASES_MAX]
+        for _, attributes in _elements(bases) if bases else ():
+            if (href := attributes.get("href")) is not None:
+                return canonical(href, url) or url
+    return url
+
+
+def _read(tags: Iterable[bytes], base: str, encoding: str) -> Iterator[tuple[_Meaning, bool]]:
+    """Yield what each tag means, and whether it means so on all pages of the base's directory."""
+    for name, attributes in _elements(tags):
+        rel = (attributes.get("rel") or "").lower().split()
+        if name == "meta":
+            href, robots = _meta(attributes)
+        else:
+            href, robots = attributes.get("src" if name == "embed" else "href"), ""
+        if name == "link" and ("stylesheet" in rel or not {"next", "canonical", "alternate"}.intersection(rel)):
+            href = None
+        if href is None or name == "base" or (not href and name in ("link", "embed")):
+            yield _Meaning(robots=robots), True
+            continue
+        if encoding != "utf-8" and not href.isascii():
+            href = _query_in(encoding, href)
+        lasting = _PAGE_DEPENDENT.search(href) is None
+        follow = name == "link" or "nofollow" not in rel
+        yield _Meaning(canonical(href, base), follow, name == "link" and "canonical" in rel), lasting
+
+
+def _elements(tags: Iterable[bytes]) -> Iterator[tuple[str, dict[str, str | None]]]:
+    """Yield the name and attributes of each tag; a frame is called embed, which has no content either."""
+    source = b"<" + b"<".join(
+        [
+            _FRAME.sub(b"embed", tag, count=1) if tag[0] in b"iIfF" else tag
+            for tag in (tag if len(tag) <= _SHORT_BYTES else _shortened(tag) for tag in tags)
+        ]
+    )
+    root = LexborHTMLParser(source.decode("utf-8", "replace")).root
+    assert root is not None, "an HTML document has a root"
+    # Not by css(), which first builds a selector engine: 45 us.
+    for node in islice(root.traverse(), 1, None):
+        if (name := node.tag) not in ("head", "body"):
+            yield name or "", node.attributes
+
+
+def _shortened(tag: bytes) -> bytes:
+    """Return a tag with no more than one each of the attributes we look at."""
+    name = _NAME_END.split(tag, maxsplit=1)[0]
+    if len(tag) > TAG_BYTES_MAX:
+        return name + b">"
+    kept: dict[bytes, bytes] = {}
+    for attribute in _ATTRIBUTE.finditer(tag, len(name), len(tag) - 1):
+        if (key := attribute[1].lower()) in _WANTED:
+            kept.setdefault(key, attribute[0])
+    return name + b" ".join(kept.values()) + b">"
+
+
+def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:
+    """Return where a meta element sends the reader, or None, and what it asks of robots, with a comma before."""
+    content = attributes.get("content") or ""
+    if (attributes.get("name") or "").strip().lower() in ("robots", AGENT):
+        return None, "," + content
+    if (attributes.get("http-equiv") or "").strip().lower() == "refresh" and (to := _REFRESH.match(content)):
+        return to[1] or to[2] or to[3], ""
+    return None, ""
+
+
+def _addressed_to_us(x_robots_tag: str) -> str:
+    """Return what an X-Robots-Tag says, without what follows the name of another crawler."""
+    words = []
+    ours = True
+    for word in x_robots_tag.lower().split(","):
+        agent, colon, rule = word.partition(":")
+        if colon and agent.strip() not in _WITH_VALUE:
+            ours = agent.strip() == AGENT
+            word = rule
+        if ours:
+            words.append(word)
+    return ",".join(words)
+
+
+def _directory(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[0]
+
+
+# --- legacy encodings ------------------------------------------------------------------------------------------
+
+
+def _query_in(encoding: str, href: str) -> str:
+    """Return `href` with its query percent-encoded in the page's encoding, as its server expects (URL 4.4)."""
+    before, mark, rest = href.partition("?")
+    query, hash_, fragment = rest.partition("#")
+    known = webencodings.lookup(encoding)
+    if "#" in before or known is None or encoding.startswith("utf-16"):
+        return href
+    octets = known.codec_info.encode(query, _AS_REFERENCE)[0]
+    return before + mark + quote(octets, safe=_QUERY_SAFE) + hash_ + fragment
+
+
+def _as_reference(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError), "only used to encode"
+    missing = error.object[error.start : error.end]
+    return "".join(f"%26%23{ord(letter)}%3B" for letter in missing), error.end
+
+
+_AS_REFERENCE = "kadcrawl.reference"
+codecs.register_error(_AS_REFERENCE, _as_reference)
+_QUERY_SAFE = "!$%&()*+,/:;=?@[\\]^`{|}\t\n\r "
+"""ASCII the URL parser encodes by itself, or not at all."""

@@ -1,0 +1,335 @@
+"""One request and its answer, whatever the server does: `Fetcher.fetch` turns a URL into one `Fetched`.
+
+It owns the connections. It never follows a redirect, never repeats a request that a server may have seen
+(politeness and retries are its caller's), never keeps a cookie, never reads the environment, and never raises
+for anything a server can do. Sizes are bounded while they arrive; the guard sees every address before it is
+connected to; time comes from the loop. One timer per fetch asks `Patience`, and only when a verdict is
+possible, so that a quick page pays nothing per chunk.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import ClassVar, Final
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from yarl import URL
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.body import ACCEPT_ENCODING, BadEncodingError, IncompleteError, TooLargeError, decoded
+from kadcrawl.crawl.fetched import Failure, Fetched
+from kadcrawl.crawl.guard import AddressRefused, Guard
+from kadcrawl.crawl.patience import Patience
+
+ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
+HEADERS_MAX: Final = 256
+"""Headers in one answer; honest ones have below 100."""
+KEEPALIVE_S: Final = 5.0
+"""How long an idle connection is kept: above the usual delay, yet a broad crawl must not run out of files."""
+DNS_TTL_S: Final = 60
+DETAIL_CHARS_MAX: Final = 200
+
+_log = logging.getLogger(__name__)
+
+
+def user_agent(version: str, contact: str = "") -> str:
+    """Return the User-Agent by which a site's owner can tell who crawls and reach a person."""
+    return f"kadcrawl/{version} (+{contact})" if contact else f"kadcrawl/{version}"
+
+
+class Fetcher:
+    """Fetches URLs, `Limits.fetches_max` at a time at most, each from an address the guard permits."""
+
+    def __init__(self, limits: Limits, guard: Guard, user_agent: str) -> None:
+        self._limits = limits
+        self._guard = guard
+        self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+        self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        limits = self._limits
+        connector = aiohttp.TCPConnector(
+            socket_factory=self._guard.socket,
+            limit=limits.fetches_max,
+            keepalive_timeout=KEEPALIVE_S,
+            ttl_dns_cache=DNS_TTL_S,
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            response_class=_Response,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None, connect=limits.connect_timeout_s),
+            max_line_size=limits.header_bytes_max,
+            max_field_size=limits.header_bytes_max,
+            max_headers=HEADERS_MAX,
+        )
+
+    async def close(self) -> None:
+        """Close all connections; the caller has ended its fetches."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def fetch(self, url: str, extra_headers: Sequence[tuple[str, str]] = ()) -> Fetched:
+        """Return what came of one GET of a canonical URL. Raises nothing but CancelledError."""
+        assert self._session is not None, "start() comes before fetch()"
+        loop = asyncio.get_running_loop()
+        started_at = datetime.now(UTC)
+        started = loop.time()
+        patience = Patience(self._limits, started)
+        answer = _Answer()
+        failure: Failure | None = None
+        detail = ""
+        watch = _Watch(loop, patience)
+        try:
+            async with watch.scope:
+                await self._converse(self._session, URL(url, encoded=True), extra_headers, answer, patience)
+        except Exception as error:
+            if watch.verdict is None:
+                failure, detail = _classified(error, url)
+            else:
+                failure = Failure.PROTOCOL if answer.malformed else watch.verdict
+        finally:
+            watch.stop()
+        return self._fetched(url, answer, failure, detail, started_at, started, loop.time())
+
+    async def _converse(
+        self,
+        session: aiohttp.ClientSession,
+        url: URL,
+        extra_headers: Sequence[tuple[str, str]],
+        answer: "_Answer",
+        patience: Patience,
+    ) -> None:
+        """Send the request and read the answer into `answer` as far as it comes."""
+        loop = asyncio.get_running_loop()
+        answer.request_head = self._request_head(url, extra_headers)
+        response = await session.get(url, headers=extra_headers or None, allow_redirects=False)
+        assert isinstance(response, _Response), "the session makes our responses"
+        try:
+            now = loop.time()
+            patience.head_came(now)
+            answer.take_head(response, now, self._limits.header_bytes_max)
+            body_bytes_max = self._limits.body_bytes_max
+            content = response.content
+            while chunk := await content.readany():
+                patience.bytes_came(len(chunk), loop.time())
+                answer.chunks.append(chunk)
+                if patience.body_bytes > body_bytes_max:
+                    answer.chunks[-1] = chunk[: body_bytes_max - patience.body_bytes]
+                    raise _Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
+            if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
+                # A body without a length ends where the connection does: a reset is no end.
+                raise _Broken(Failure.TRUNCATED, "connection reset")
+        except asyncio.CancelledError:
+            # aiohttp lets the reader wait on for a body whose framing broke.
+            answer.malformed = isinstance(response.protocol.exception(), HttpProcessingError)
+            raise
+        finally:
+            response.close()
+
+    def _request_head(self, url: URL, extra_headers: Sequence[tuple[str, str]]) -> bytes:
+        extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers])
+        first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+        return f"{first}{self._header_lines}{extra}\r\n".encode()
+
+    def _fetched(
+        self,
+        url: str,
+        answer: "_Answer",
+        failure: Failure | None,
+        detail: str,
+        started_at: datetime,
+        started: float,
+        ended: float,
+    ) -> Fetched:
+        body = content = b"".join(answer.chunks)
+        if failure is None and answer.content_encoding:
+            try:
+                content = decoded(body, answer.content_encoding, self._limits.inflated_bytes_max)
+            except BadEncodingError as error:
+                failure, detail = Failure.BAD_ENCODING, str(error)
+            except IncompleteError as error:
+                failure, detail = Failure.TRUNCATED, str(error)
+            except TooLargeError as error:
+                failure, detail = Failure.INFLATED_TOO_LARGE, str(error)
+        if failure is not None and (failure is not Failure.BODY_TOO_LARGE or answer.content_encoding):
+            content = b""
+        return Fetched(
+            url=url,
+            status=answer.status,
+            failure=failure,
+            detail=detail,
+            request_head=answer.request_head,
+            http_version=answer.http_version,
+            reason=answer.reason,
+            headers=answer.headers,
+            body=body,
+            content=content,
+            content_type=answer.content_type,
+            mime=answer.content_type.partition(";")[0].strip().lower(),
+            retry_after_s=_retry_after_s(answer.retry_after, started_at, self._limits.retry_after_max_s),
+            address=answer.address,
+            started_at=started_at,
+            seconds=ended - started,
+            first_byte_at=ended if answer.head_at is None else answer.head_at,
+        )
+
+
+class _Watch:
+    """Ends what runs inside its `scope` when patience is over."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, patience: Patience) -> None:
+        self.scope = asyncio.timeout(None)
+        self.verdict: Failure | None = None
+        self._loop = loop
+        self._patience = patience
+        self._timer = loop.call_at(patience.look_again_at(loop.time()), self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        self.verdict = self._patience.verdict(now)
+        if self.verdict is not None:
+            self.scope.reschedule(now)
+        else:
+            self._timer = self._loop.call_at(self._patience.look_again_at(now), self._look)
+
+
+class _Response(aiohttp.ClientResponse):
+    """Keeps hold of the connection it came by, which aiohttp gives back to the pool once a short body came.
+
+    aiohttp repeats a GET whose connection broke before any answer. That is right for a kept one, which the
+    server closed just then (RFC 9112 9.3.1); on a new one it would be a second request behind the back of the
+    politeness clock, so there the fault is made one that aiohttp does not repeat.
+    """
+
+    address: str
+    protocol: ResponseHandler
+    _used: ClassVar[WeakSet[ResponseHandler]] = WeakSet()
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        assert connection.protocol is not None, "a connection just made or reused has a protocol"
+        self.protocol = connection.protocol
+        # Neither the transport nor its peer's name outlives a reset.
+        peer = connection.transport and connection.transport.get_extra_info("peername")
+        self.address = peer[0] if peer else ""
+        kept = self.protocol in self._used
+        self._used.add(self.protocol)
+        try:
+            return await super().start(connection)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if kept:
+                raise
+            raise _Broken(Failure.DISCONNECTED, "closed before the answer") from error
+
+
+class _Broken(Exception):
+    """The answer is over for a reason found by us."""
+
+    def __init__(self, failure: Failure, detail: str) -> None:
+        super().__init__(detail)
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What has arrived so far."""
+
+    request_head: bytes = b""
+    status: int | None = None
+    http_version: str = ""
+    reason: str = ""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    content_type: str = ""
+    content_encoding: str = ""
+    retry_after: str = ""
+    address: str = ""
+    head_at: float | None = None
+    malformed: bool = False
+    chunks: list[bytes] = field(default_factory=list)
+
+    def take_head(self, response: _Response, now: float, header_bytes_max: int) -> None:
+        headers = response.raw_headers
+        header_bytes = 0
+        for name, value in headers:
+            header_bytes += len(name) + len(value) + 4
+        if header_bytes > header_bytes_max:
+            raise _Broken(Failure.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
+        if response.status == 101:
+            raise _Broken(Failure.PROTOCOL, "switched to a protocol nobody asked for")
+        assert response.version is not None, "a parsed head has a version"
+        self.http_version = f"{response.version.major}.{response.version.minor}"
+        self.status = response.status
+        self.reason = response.reason or ""
+        self.headers = headers
+        self.address = response.address
+        self.head_at = now
+        fields = response.headers
+        self.content_type = fields.get("Content-Type", "")
+        self.content_encoding = ",".join(fields.getall("Content-Encoding", ()))
+        self.retry_after = fields.get("Retry-After", "")
+
+
+def _classified(error: Exception, url: str) -> tuple[Failure, str]:
+    """Return the failure an exception stands for, and a few words on it."""
+    detail = str(error)
+    match error:
+        case _Broken():
+            failure = error.failure
+        case aiohttp.ClientConnectorError() if isinstance(error.os_error, AddressRefused):
+            failure, detail = Failure.ADDRESS_REFUSED, f"{error.os_error.address} is not a public address"
+        case aiohttp.ClientConnectorDNSError():
+            failure = Failure.DNS
+        case aiohttp.ClientSSLError():
+            failure = Failure.TLS
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            failure = Failure.CONNECT
+        case aiohttp.ClientResponseError():
+            failure, detail = _malformed(error), error.message
+        case aiohttp.ClientPayloadError():
+            failure = Failure.TRUNCATED
+        case aiohttp.ClientConnectionError():
+            failure = Failure.DISCONNECTED
+        case ValueError() | aiohttp.NonHttpUrlClientError():
+            failure = Failure.BAD_URL
+        case _:
+            _log.warning("fetch.unforeseen url=%s error=%r", url, error)
+            failure = Failure.PROTOCOL
+    return failure, " ".join(detail[:DETAIL_CHARS_MAX].split())
+
+
+def _malformed(error: BaseException) -> Failure:
+    """Tell a head that is too large from a broken one; aiohttp keeps the parser's own words as the cause."""
+    cause = error.__cause__
+    while cause is not None:
+        if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):
+            return Failure.HEADERS_TOO_LARGE
+        cause = cause.__cause__
+    return Failure.PROTOCOL
+
+
+def _retry_after_s(value: str, now: datetime, most_s: float) -> float | None:
+    """Return the seconds a Retry-After asks for (RFC 9110 10.2.3), at most `most_s`; None if it is none."""
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), most_s)
+    try:
+        until = parsedate_to_datetime(value[:64])
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return min(max((until - now).total_seconds(), 0.0), most_s)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

@@ -1,0 +1,120 @@
+"""What came of fetching one URL: the one record that outputs, retries, politeness and link extraction read.
+
+Exactly one `Fetched` is made for each request, and it has at most one `Failure`. A word, not an actor: no
+I/O, no clock. `Fetcher` makes it; `WarcWriter` keeps it as received; nobody changes it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from string import punctuation
+from urllib.parse import quote
+
+
+class Failure(StrEnum):
+    """Why a fetch gave no whole answer. The values are what users read in ``urls_failed``."""
+
+    BAD_URL = "bad_url"
+    """No request can be made of this URL, e.g. a host label of more than 63 characters."""
+    ADDRESS_REFUSED = "address_refused"
+    """Its host is at an address that is neither public nor allowed."""
+    DNS = "dns"
+    CONNECT = "connect"
+    """Refused, unreachable, or not connected in time."""
+    TLS = "tls"
+    DISCONNECTED = "disconnected"
+    """Closed or reset before the head of the answer was complete."""
+    PROTOCOL = "protocol"
+    """Not HTTP, or broken HTTP."""
+    HEADERS_TOO_LARGE = "headers_too_large"
+    TIMEOUT = "timeout"
+    """Not complete after ``fetch_timeout_s``."""
+    IDLE = "idle"
+    """Silent for ``idle_timeout_s`` in the middle of the answer."""
+    TOO_SLOW = "too_slow"
+    """Below ``rate_min_bytes_s`` on average after ``rate_grace_s``."""
+    TRUNCATED = "truncated"
+    """Closed or reset in the middle of the body, or a compressed stream without its end."""
+    BODY_TOO_LARGE = "body_too_large"
+    """Cut off by us at ``body_bytes_max``."""
+    BAD_ENCODING = "bad_encoding"
+    """A Content-Encoding we did not offer, or bytes that are not in the one they claim."""
+    INFLATED_TOO_LARGE = "inflated_too_large"
+    """More than ``inflated_bytes_max`` after decompression."""
+
+
+PASSING = frozenset(
+    {
+        Failure.DNS,
+        Failure.CONNECT,
+        Failure.DISCONNECTED,
+        Failure.TIMEOUT,
+        Failure.IDLE,
+        Failure.TOO_SLOW,
+        Failure.TRUNCATED,
+    }
+)
+"""Failures that may be gone at the next try."""
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """The answer to one request, or why there is none."""
+
+    url: str
+    status: int | None
+    """None when no complete head of an answer came; then headers, body and content are empty."""
+    failure: Failure | None
+    detail: str
+    """A few words about the failure for the log and the page log; empty without one."""
+    request_head: bytes
+    """The request as sent: line, headers, blank line."""
+    http_version: str
+    """"1.0" or "1.1"."""
+    reason: str
+    """The reason phrase; bytes that are not UTF-8 are surrogate escapes."""
+    headers: tuple[tuple[bytes, bytes], ...]
+    """As received: order, case and repeats kept, space around values not."""
+    body: bytes
+    """As received, without chunked framing: what WARC keeps. Incomplete when a failure says so."""
+    content: bytes
+    """The body after Content-Encoding, the same object if there was none. Empty if there is a failure, except
+    that an uncompressed body cut off by us is here as far as it came."""
+    content_type: str
+    """The header's value, or empty."""
+    mime: str
+    """Its media type in lower case, e.g. ``text/html``, or empty."""
+    retry_after_s: float | None
+    """Seconds to wait as the server asked, at most ``retry_after_max_s``; None if it did not ask."""
+    address: str
+    """The IP address answered from; empty when there was no answer, or the connection was reset at once."""
+    started_at: datetime
+    """When the request was begun, UTC."""
+    seconds: float
+    """From then to the last byte read."""
+    first_byte_at: float
+    """Loop time at which the head of the answer was there: politeness counts from it; else the end."""
+
+    def header(self, name: bytes) -> str | None:
+        """Return the values of a header, given in lower case, joined by commas; None if it was not sent."""
+        values = [value for key, value in self.headers if key.lower() == name]
+        return b", ".join(values).decode("utf-8", "replace") if values else None
+
+    @property
+    def location(self) -> str | None:
+        """Where a redirect points, as sent: it may be relative. None for anything else."""
+        if self.status not in REDIRECTS:
+            return None
+        for key, value in self.headers:
+            if key.lower() == b"location":
+                try:
+                    return value.decode()
+                except UnicodeDecodeError:
+                    return quote(value, safe=punctuation)
+        return None
+
+    @property
+    def passing(self) -> bool:
+        """Whether another try may fare better: time-outs, resets, 429 and 5xx."""
+        return self.failure in PASSING or (self.status is not None and (self.status == 429 or self.status >= 500))

@@ -1,0 +1,186 @@
+"""Steps 1 and 2 of a URL's life: links found on a page travel to their owners and are acknowledged there.
+
+A link met lately costs a dict look-up; one owned here goes straight to the intake; the others wait a moment for
+company and go in batches, one message per owner. A page is finished only when its `Receipt` is complete, that is, when
+every one of its links is journaled at its owner. Delivery is tried until it succeeds, at whoever owns the cell by then;
+what is on its way is bounded by the crawler, which starts nothing while too many pages are unfinished.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.intake import Intake
+from kadcrawl.crawl.place import Place, Placer
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import Accepted, Contact, Link, Offer
+
+OFFER_DEADLINE_S = 10.0
+RETRY_FIRST_S = 0.2
+RETRY_MOST_S = 5.0
+
+
+class Owners(Protocol):
+    """What forwarding asks of the overlay."""
+
+    def owns(self, cell: Cell) -> bool: ...
+    async def owner(self, cell: Cell) -> Contact: ...
+    def learned(self, cell: Cell, owner: Contact) -> None: ...
+    def suspect(self, contact: Contact) -> None: ...
+    @property
+    def me(self) -> Contact: ...
+
+
+class Receipt:
+    """Counts down the links of one page that are not acknowledged yet."""
+
+    __slots__ = ("_left", "acknowledged")
+
+    def __init__(self) -> None:
+        self._left = 0
+        self.acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def expect(self) -> None:
+        self._left += 1
+
+    def settle(self) -> None:
+        self._left -= 1
+        if self._left == 0 and not self.acknowledged.done():
+            self.acknowledged.set_result(None)
+
+    def close(self) -> None:
+        """No more links will be expected."""
+        if self._left == 0:
+            self.acknowledged.set_result(None)
+
+
+class Forwarder:
+    """Takes links to their owners."""
+
+    def __init__(
+        self,
+        owners: Owners,
+        client: LinkClient,
+        intake: Intake,
+        placer: Placer,
+        limits: Limits,
+        by_depth: bool,
+        now: Callable[[], float],
+    ) -> None:
+        """`by_depth`: the job limits depth, so a link met again nearer to a seed is news to its owner."""
+        self._owners = owners
+        self._client = client
+        self._intake = intake
+        self._placer = placer
+        self._limits = limits
+        self._by_depth = by_depth
+        self._now = now
+        self._recent: dict[str, int] = {}
+        self._travelling: dict[str, list[Receipt]] = {}
+        self._queue: list[tuple[Link, Place]] = []
+        self._queued = asyncio.Event()
+
+    @property
+    def unacknowledged(self) -> int:
+        """Links on their way to other peers."""
+        return len(self._travelling)
+
+    def fresh(self, urls: Iterable[str], depth: int) -> list[str]:
+        """Return those of `urls` whose owners have not lately been told of them, at this depth or nearer to a seed."""
+        recent = self._recent
+        if self._by_depth:
+            return [url for url in urls if recent.get(url, depth + 1) > depth]
+        return [url for url in urls if url not in recent]
+
+    def forward(self, links: Iterable[Link]) -> Receipt:
+        """Send canonical, in-scope links on their way; the receipt is complete when their owners have journaled them.
+
+        Those owned here are in the store's open transaction on return.
+        """
+        receipt = Receipt()
+        for link in links:
+            known_depth = self._recent.get(link.url)
+            if known_depth is not None and (known_depth <= link.depth or not self._by_depth):
+                continue
+            travelling = self._travelling.get(link.url)
+            if travelling is not None:
+                receipt.expect()
+                travelling.append(receipt)
+                continue
+            place = self._placer.place(link.url)
+            if self._owners.owns(place.cell):
+                self._intake.take(link, place, self._now())
+                self._remember(link)
+            else:
+                receipt.expect()
+                self._travelling[link.url] = [receipt]
+                self._queue.append((link, place))
+                self._queued.set()
+        receipt.close()
+        return receipt
+
+    async def run(self) -> None:
+        """Deliver what is queued, until cancelled."""
+        async with asyncio.TaskGroup() as deliveries:
+            while True:
+                await self._queued.wait()
+                await asyncio.sleep(self._limits.batch_linger_s)
+                self._queued.clear()
+                queue, self._queue = self._queue, []
+                deliveries.create_task(self._deliver(queue), name="deliver")
+
+    async def _deliver(self, links: list[tuple[Link, Place]]) -> None:
+        wait_s = RETRY_FIRST_S
+        while True:
+            by_owner: dict[Contact, list[tuple[Link, Place]]] = defaultdict(list)
+            for link, place in links:
+                by_owner[await self._owners.owner(place.cell)].append((link, place))
+            batches = [
+                (owner, group[start : start + self._limits.batch_links_max])
+                for owner, group in by_owner.items()
+                for start in range(0, len(group), self._limits.batch_links_max)
+            ]
+            left = await asyncio.gather(*(self._offer(owner, batch) for owner, batch in batches))
+            links = [one for batch in left for one in batch]
+            if not links:
+                return
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, RETRY_MOST_S)
+
+    async def _offer(self, owner: Contact, batch: list[tuple[Link, Place]]) -> list[tuple[Link, Place]]:
+        """Offer one batch; return the links that are not acknowledged."""
+        if owner.id == self._owners.me.id:
+            for link, place in batch:
+                self._intake.take(link, place, self._now())
+                self._settle(link)
+            return []
+        try:
+            accepted = await self._client.ask(
+                owner.address, Offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
+            )
+        except RemoteError:
+            self._owners.suspect(owner)
+            return batch
+        elsewhere = {one.index: one.owner for one in accepted.elsewhere if one.index < len(batch)}
+        left = []
+        for index, (link, place) in enumerate(batch):
+            if index in elsewhere:
+                self._owners.learned(place.cell, elsewhere[index])
+                left.append((link, place))
+            else:
+                self._settle(link)
+        return left
+
+    def _settle(self, link: Link) -> None:
+        for receipt in self._travelling.pop(link.url):
+            receipt.settle()
+        self._remember(link)
+
+    def _remember(self, link: Link) -> None:
+        if len(self._recent) >= self._limits.recent_links_max:
+            del self._recent[next(iter(self._recent))]
+        self._recent[link.url] = link.depth

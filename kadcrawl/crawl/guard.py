@@ -1,0 +1,95 @@
+"""Which addresses may be fetched from: the one gate between links on the web and the machine's own networks.
+
+A link may lead anywhere, and a name may answer with one address when it is looked at and with another when it
+is connected to (DNS rebinding). So nothing is decided from URLs or names: the connector asks `Guard.socket`
+for a socket to each address it is about to connect to, whether that came from a literal, a name or a
+redirect, and a forbidden address gets none. Invariant: the fetcher never connects to an address
+`Guard.permits` refuses.
+
+`is_public` follows the IANA special-purpose registries (RFC 6890). IPv6 is public inside 2000::/3 only, which
+leaves out the forms that carry an IPv4 address past a careless check (NAT64, ::a.b.c.d, ...); 6to4 and Teredo
+are cut out of it. An IPv4-mapped address is judged as the IPv4 address the kernel would connect to.
+"""
+
+import errno
+import socket
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+
+from aiohappyeyeballs import AddrInfoType
+
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
+# Called global by the standard library of at least one supported Python.
+_NOT_PUBLIC = tuple(
+    ip_network(network)
+    for network in (
+        "168.63.129.16/32",  # Azure's host agent: answers only from inside a virtual machine
+        "192.0.0.0/24",  # IETF protocol assignments; Oracle's metadata service is among them
+        "192.88.99.0/24",  # 6to4 relays (RFC 7526)
+        "2001::/23",  # IETF protocol assignments: Teredo, ORCHID, benchmarks
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4: carries any IPv4 address
+        "3fff::/20",  # documentation (RFC 9637)
+    )
+)
+
+
+class AddressRefused(OSError):
+    """The address is neither public nor allowed by ``--allow-network``; `address` names it.
+
+    The text is the same for every address, as happy eyeballs folds equal errors of one attempt into one.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(errno.EACCES, "not a public address")
+        self.address = address
+
+
+class Guard:
+    """Decides which addresses may be connected to."""
+
+    def __init__(self, allow_networks: Sequence[str] = ()) -> None:
+        """`allow_networks` are CIDRs permitted although not public; raises ValueError if one is malformed."""
+        self._allowed = tuple(ip_network(network) for network in allow_networks)
+
+    def permits(self, address: str) -> bool:
+        """Tell whether a numeric address may be connected to. What is no address (a name, say) may not."""
+        parsed = _parse(address)
+        if parsed is None:
+            return False
+        return _public(parsed) or any(parsed in network for network in self._allowed)
+
+    def socket(self, addr_info: AddrInfoType) -> socket.socket:
+        """Return a socket for the address, as ``aiohttp.TCPConnector(socket_factory=...)`` asks.
+
+        Raises AddressRefused for an address that is not permitted.
+        """
+        family, kind, protocol, _, place = addr_info
+        address = str(place[0])
+        if not self.permits(address):
+            raise AddressRefused(address)
+        return socket.socket(family, kind, protocol)
+
+
+def is_public(address: str) -> bool:
+    """Tell whether a numeric IPv4 or IPv6 address, with or without zone, is one of the public internet's."""
+    parsed = _parse(address)
+    return parsed is not None and _public(parsed)
+
+
+def _parse(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        return parsed.ipv4_mapped
+    return parsed
+
+
+def _public(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
+        return False
+    if address.is_multicast or address.is_reserved or not address.is_global:
+        return False
+    return not any(address in network for network in _NOT_PUBLIC)

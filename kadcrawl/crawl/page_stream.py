@@ -1,0 +1,42 @@
+"""Finished pages on their way to an embedding application, a few at a time.
+
+The crawl waits while `BUFFERED_MAX` pages are unread, so a slow reader slows it down instead of filling memory.
+"""
+
+import asyncio
+from collections import deque
+
+from kadcrawl.crawl.page import Page
+
+BUFFERED_MAX = 64
+
+
+class PageStream:
+    """A bounded queue with an end."""
+
+    def __init__(self) -> None:
+        self._pages: deque[Page] = deque()
+        self._changed = asyncio.Condition()
+        self._ended = False
+
+    async def put(self, page: Page) -> None:
+        """Hand over a page; waits for room, unless nobody reads any more."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self._pages) < BUFFERED_MAX or self._ended)
+            if not self._ended:
+                self._pages.append(page)
+                self._changed.notify_all()
+
+    async def get(self) -> Page | None:
+        """Return the next page; None once the stream has ended and all were read."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._pages or self._ended)
+            page = self._pages.popleft() if self._pages else None
+            self._changed.notify_all()
+            return page
+
+    async def end(self) -> None:
+        """No more pages will come, or nobody will read them."""
+        async with self._changed:
+            self._ended = True
+            self._changed.notify_all()

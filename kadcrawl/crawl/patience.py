@@ -1,0 +1,51 @@
+"""Until when the rest of an answer is waited for, and why no longer. A plain object: times are arguments.
+
+Three bounds, the earliest counts: a request may take `fetch_timeout_s` in all, its body may be silent for
+`idle_timeout_s`, and after `rate_grace_s` the body must have come at `rate_min_bytes_s` on average (a slow
+drip is neither silent nor ever over). Before the head of the answer only the first applies: some pages take
+long to make.
+"""
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.fetched import Failure
+
+
+class Patience:
+    """Decides when to give up on one answer. All times are seconds of one monotonic clock."""
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._end_at = now + limits.fetch_timeout_s
+        self._head_at: float | None = None
+        self._last_at = now
+        self.body_bytes = 0
+
+    def head_came(self, now: float) -> None:
+        self._head_at = self._last_at = now
+
+    def bytes_came(self, count: int, now: float) -> None:
+        self.body_bytes += count
+        self._last_at = now
+
+    def verdict(self, now: float) -> Failure | None:
+        """Tell why to give up now, if so."""
+        due, failure = self._due()
+        return failure if now >= due else None
+
+    def look_again_at(self, now: float) -> float:
+        """Return when to ask for the next verdict: none can fall earlier, whatever arrives until then."""
+        if self._head_at is None:
+            return min(self._end_at, now + min(self._limits.idle_timeout_s, self._limits.rate_grace_s))
+        return self._due()[0]
+
+    def _due(self) -> tuple[float, Failure]:
+        end = (self._end_at, Failure.TIMEOUT)
+        if self._head_at is None:
+            return end
+        limits = self._limits
+        slow_s = max(limits.rate_grace_s, self.body_bytes / limits.rate_min_bytes_s)
+        return min(
+            end,
+            (self._last_at + limits.idle_timeout_s, Failure.IDLE),
+            (self._head_at + slow_s, Failure.TOO_SLOW),
+        )

@@ -1,0 +1,33 @@
+"""Where a URL belongs: its site, its key and its cell, by the job's partition. Pure; called for every new link."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from kadcrawl.config import Partition
+from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
+from kadcrawl.urls import site_of
+
+SITES_CACHED_MAX = 50_000
+
+
+class Place(NamedTuple):
+    """The place of one URL."""
+
+    site: str
+    key: Key
+    cell: Cell
+
+
+class Placer:
+    """Gives each canonical URL its place."""
+
+    def __init__(self, partition: Partition, cell_bits: int) -> None:
+        self._partition = partition
+        self._cell_bits = cell_bits
+        self._hash = lru_cache(SITES_CACHED_MAX)(site_hash)
+
+    def place(self, url: str) -> Place:
+        """Return the place of a canonical URL."""
+        site = site_of(url, self._partition)
+        key = url_key(self._hash(site), url)
+        return Place(site, key, cell_of(key, self._cell_bits))

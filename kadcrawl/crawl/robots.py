@@ -1,0 +1,221 @@
+"""robots.txt: may we fetch this URL, and how often (RFC 9309). A decision: no I/O, no clock.
+
+`parse` cuts a file down, once, to the rules that speak to us, and `Rules.allowed` asks them about each URL. `Rules`
+written out are a small robots.txt addressed to ``*``, which can be kept, and given to the next owner of the site.
+
+Files are read and weighed exactly as Google's open-source parser does, with the typing errors it forgives: what
+people write is tried on it. The code is our own because no library does so on every Python we support.
+
+Two decisions. A file that cannot be had just now (5xx, 429, no answer) allows nothing: `verdict` gives None, and
+the site is left alone until it can be had. And escapes are compared as Google does, not as RFC 9309 2.2.2:
+``%c3`` equals ``%C3``, bytes outside ASCII equal their escapes, but ``%62`` does not equal ``b``. The standard
+cases demand it.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kadcrawl.urls import URL_CHARS_MAX, canonical, path_of
+
+ROBOTS_BYTES_MAX = 500 * 1024
+"""RFC 9309 2.5: parse at least 500 KiB; we parse exactly that."""
+LINE_BYTES_MAX = 2083 * 8 - 1
+"""What is longer of a line is not read; Google's number."""
+SITEMAPS_MAX = 100
+"""Sitemaps kept of one file."""
+WILDCARDS_MAX = 1_000
+"""Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow ends at its first
+wildcard, which forbids more, and an Allow with a wildcard is dropped."""
+
+_BOM = b"\xef\xbb\xbf"
+_FIELD = re.compile(
+    rb"(?P<agent>user[- ]?agent)|(?P<allow>allow)|(?P<disallow>disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
+    rb"|(?P<sitemap>site-?map)|(?P<delay>crawl-delay\Z)",
+    re.IGNORECASE,
+)
+_BLANKS = re.compile(rb"[ \t]+")
+_EVERYONE = re.compile(r"\*(?:\s|\Z)", re.ASCII)
+_TOKEN = re.compile(r"[A-Za-z_-]*")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_ESCAPED = {byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
+_END = "\n"
+"""Stands after a path in the place of a pattern's ``$``; no canonical URL has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What one robots.txt says to us."""
+
+    rules: tuple[tuple[bool, str], ...] = ()
+    """(is it Allow?, pattern), in the order of the file."""
+    crawl_delay_s: float | None = None
+    """Seconds between requests the site asks for, 0 or more; not capped here. The longest, if it names several."""
+    sitemaps: tuple[str, ...] = ()
+    """Canonical URLs, at most `SITEMAPS_MAX`."""
+    _ranked: tuple[tuple[bool, str, tuple[str, ...]], ...] = field(init=False, repr=False, compare=False)
+    """(is it Allow?, pattern up to its first wildcard, the parts between and after wildcards), first the strongest."""
+    _forbidden: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """How a path must begin for a Disallow to match it."""
+
+    def __post_init__(self) -> None:
+        strongest_first = sorted(self.rules, key=lambda rule: (len(rule[1]), rule[0]), reverse=True)
+        ranked = tuple((allow, *_parts(pattern)) for allow, pattern in strongest_first)
+        object.__setattr__(self, "_ranked", ranked)
+        object.__setattr__(self, "_forbidden", tuple({start: None for allow, start, _ in ranked if not allow}))
+
+    def allowed(self, url: str) -> bool:
+        """Say whether a canonical URL may be fetched: the longest matching pattern decides, Allow wins a tie."""
+        path = path_of(url) + _END
+        if not path.startswith(self._forbidden):
+            return True
+        for allow, start, parts in self._ranked:
+            if path.startswith(start) and _in_order(parts, path, len(start)):
+                return allow
+        return True
+
+    def to_bytes(self) -> bytes:
+        """Return these rules as a robots.txt, which `from_bytes` reads again and anybody else can too."""
+        lines = ["user-agent: *"]
+        lines += (f"allow: {pattern}" if allow else f"disallow: {pattern}" for allow, pattern in self.rules)
+        if self.crawl_delay_s is not None:
+            lines.append(f"crawl-delay: {self.crawl_delay_s!r}")
+        lines += (f"sitemap: {url}" for url in self.sitemaps)
+        return "\n".join(lines).encode()
+
+    @staticmethod
+    def from_bytes(kept: bytes) -> "Rules":
+        """Return the rules `to_bytes` wrote."""
+        return _read(records(kept), "any")
+
+
+def verdict(status: int | None, body: bytes, agent: str) -> Rules | None:
+    """Return the rules an answer to the request for robots.txt means; None for "leave the site alone for now".
+
+    `status` is that of the last answer after redirects, None if there was none; `agent` is our product token.
+    2xx: the rules in `body`. 3xx (redirects given up) and 4xx: everything is allowed (RFC 9309 2.3.1.2-3).
+    5xx and no answer: None (2.3.1.4); 429 too, as it asks for patience and not for more requests.
+    """
+    if status is not None and 200 <= status < 300:
+        return parse(body, agent)
+    if status is not None and 300 <= status < 500 and status != 429:
+        return ALLOW_ALL
+    return None
+
+
+def parse(body: bytes, agent: str) -> Rules:
+    """Return what the first `ROBOTS_BYTES_MAX` bytes of a robots.txt say to the product token `agent`. Never raises.
+
+    As RFC 9309 2.2.1: the rules of all groups naming the agent, or else of all groups for ``*``.
+    """
+    return _read(records(body[:ROBOTS_BYTES_MAX]), agent)
+
+
+def records(body: bytes) -> Iterator[tuple[str, str]]:
+    """Yield (field, value) of each line with a field that we know: agent, allow, disallow, sitemap or delay.
+
+    Values are ASCII, as bytes outside it come as escapes.
+    """
+    for byte in _BOM:
+        if not body.startswith(bytes([byte])):
+            break
+        body = body[1:]
+    for line in body.splitlines():
+        line = line[:LINE_BYTES_MAX].partition(b"#")[0].partition(b"\0")[0].strip()
+        key, colon, value = line.partition(b":")
+        if not colon:
+            words = _BLANKS.split(line)
+            if len(words) != 2:
+                continue
+            key, value = words
+        known = _FIELD.match(key.strip())
+        if known and known.lastgroup:
+            yield known.lastgroup, value.strip().decode("latin-1").translate(_ESCAPED)
+
+
+@dataclass(slots=True)
+class _Group:
+    rules: dict[tuple[bool, str], None] = field(default_factory=dict)
+    delays_s: list[float] = field(default_factory=list)
+
+
+def _read(lines: Iterable[tuple[str, str]], agent: str) -> Rules:
+    ours, everyones = _Group(), _Group()
+    named = to_us = to_all = agents_over = False
+    sitemaps: dict[str, None] = {}
+    for key, value in lines:
+        group = ours if to_us else everyones if to_all else None
+        if key == "agent":
+            if agents_over:
+                to_us = to_all = agents_over = False
+            if _EVERYONE.match(value):
+                to_all = True
+            elif (token := _TOKEN.match(value)) and token[0].lower() == agent.lower():
+                to_us = named = True
+        elif key == "sitemap":
+            if len(sitemaps) < SITEMAPS_MAX and (url := canonical(value)):
+                sitemaps[url] = None
+        elif group is None:
+            continue
+        elif key == "delay":
+            group.delays_s += _delay_s(value)
+        else:
+            agents_over = True
+            group.rules.update((rule, None) for rule in _rules(key == "allow", value))
+    group = ours if named else everyones
+    return Rules(tuple(dict.fromkeys(_bounded(group.rules))), max(group.delays_s, default=None), tuple(sitemaps))
+
+
+def _rules(allow: bool, value: str) -> Iterator[tuple[bool, str]]:
+    if not value or len(value) - value.count("*") > URL_CHARS_MAX:
+        return  # No URL matches it, and so each rule kept fits in a line.
+    pattern = _ESCAPE.sub(lambda escape: escape[0].upper(), value)
+    yield allow, pattern
+    # As Google: to allow the index page allows the directory.
+    directory, slash, page = pattern.rpartition("/")
+    if allow and slash and page.startswith("index.htm"):
+        yield allow, directory + "/$"
+
+
+def _delay_s(value: str) -> Iterator[float]:
+    try:
+        delay_s = float(value)
+    except ValueError:
+        return
+    if math.isfinite(delay_s) and delay_s >= 0:
+        yield delay_s
+
+
+def _bounded(rules: Iterable[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
+    """Yield the rules until `WILDCARDS_MAX`, and from there on what errs on the side of the site."""
+    wildcards = 0
+    for allow, pattern in rules:
+        wildcards += pattern.count("*")
+        if wildcards <= WILDCARDS_MAX or "*" not in pattern:
+            yield allow, pattern
+        elif not allow:
+            # A $ or a space that comes last by the cut would change its meaning.
+            yield allow, pattern[: pattern.index("*")].rstrip("$ \t\v\f") or "/"
+
+
+def _parts(pattern: str) -> tuple[str, tuple[str, ...]]:
+    """Return what must begin a path, and what must follow it, in this order and anywhere."""
+    if pattern.endswith("$"):
+        pattern = pattern[:-1] + _END
+    start, *parts = pattern.split("*")
+    return start, tuple(parts)
+
+
+def _in_order(parts: tuple[str, ...], path: str, at: int) -> bool:
+    """Say whether `path` has `parts` one after the other from `at` on. One walk: the leftmost place always serves."""
+    for part in parts:
+        found = path.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
+ALLOW_ALL = Rules()
+DISALLOW_ALL = Rules(rules=((False, "/"),))

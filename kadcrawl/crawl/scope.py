@@ -1,0 +1,71 @@
+"""Which URLs belong to the crawl. A decision: no I/O, no clock.
+
+A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there
+are any, and is not too deep or too long. A seed is always near itself and included; ``exclude`` binds even seeds.
+Nearness looks at the site, so http and https are near to each other. The reasons are words of the page log.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from kadcrawl.config import Job, Limits
+from kadcrawl.urls import path_of, site_of
+
+Reason = Literal["length", "depth", "scope", "exclude", "include"]
+
+
+class Scope:
+    """The bounds of one crawl, grown by each seed."""
+
+    def __init__(self, job: Job, limits: Limits | None = None) -> None:
+        self.url_chars_max = (limits or Limits()).url_chars_max
+        self.max_depth = job.max_depth
+        self.kind = job.scope
+        self._include = tuple(map(re.compile, job.include))
+        self._exclude = tuple(map(re.compile, job.exclude))
+        self._seeds: set[str] = set()
+        self._sites: set[str] = set()
+        self._directories: dict[str, tuple[str, ...]] = {}
+        self.add_seeds(job.seeds)
+
+    def add_seeds(self, urls: Iterable[str]) -> None:
+        """Extend the scope by what is near these canonical URLs."""
+        for url in urls:
+            self._seeds.add(url)
+            site = site_of(url, "domain" if self.kind == "domain" else "host")
+            self._sites.add(site)
+            directories = self._directories.get(site, ())
+            if (directory := _directory(url)) not in directories:
+                self._directories[site] = (*directories, directory)
+
+    def allows(self, url: str, depth: int) -> bool:
+        """Say whether a canonical URL, found `depth` links from a seed, is to be crawled."""
+        return self.why_not(url, depth) is None
+
+    def why_not(self, url: str, depth: int) -> Reason | None:
+        """Return the first reason against crawling a canonical URL found `depth` links from a seed, or None."""
+        if len(url) > self.url_chars_max:
+            return "length"
+        if self.max_depth is not None and depth > self.max_depth:
+            return "depth"
+        if not self._near(url):
+            return "scope"
+        if self._exclude and any(pattern.search(url) for pattern in self._exclude):
+            return "exclude"
+        if not self._include or url in self._seeds or any(pattern.search(url) for pattern in self._include):
+            return None
+        return "include"
+
+    def _near(self, url: str) -> bool:
+        if self.kind == "any":
+            return True
+        if self.kind == "prefix":
+            return path_of(url).startswith(self._directories.get(site_of(url, "host"), ()))
+        return site_of(url, self.kind) in self._sites
+
+
+def _directory(url: str) -> str:
+    """Return the path of a canonical URL up to its last slash: what the links beside it share."""
+    path = path_of(url).partition("?")[0]
+    return path[: path.rindex("/") + 1]

@@ -1,0 +1,127 @@
+"""URLs as words: the canonical form, and the parts of it that decide about ownership and manners.
+
+Every URL that is stored, hashed or sent is *canonical*: what a WHATWG parser (ada) makes of it, with four things
+settled that the standard leaves to the reader, because none of them names another page to a server:
+
+- the scheme is http or https; anything else is no URL to us;
+- the fragment is gone, and so are credentials and a query that is empty (``/a?`` is ``/a``);
+- percent-escapes are in upper case (RFC 3986 6.2.2.1), but never decoded: ``%7E`` and ``~`` remain two URLs;
+- it has at most `URL_CHARS_MAX` characters.
+
+The parser itself sees to lower-case IDNA hosts, default ports, dot segments, backslashes and the path that is
+never empty. So a canonical URL is ASCII, has a ``/`` after its authority, and is its own canonical form. The
+functions after `seed` take canonical URLs only and rely on that shape. No I/O; the hot path of every link.
+"""
+
+import re
+from functools import cache, lru_cache
+
+import ada_url
+from publicsuffixlist import PublicSuffixList
+
+from kadcrawl.config import Partition
+from kadcrawl.errors import ConfigError
+
+URL_CHARS_MAX = 8192
+"""Longer URLs have no canonical form, nor do longer hrefs: RFC 9110 4.1 asks everybody to support 8000."""
+
+_LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
+_LOCAL = re.compile(r"localhost\b|[\d.]+(?:[:/]|$)|\[")
+
+
+def canonical(href: str, base: str | None = None) -> str | None:
+    """Return the canonical form of `href`, read relative to the URL `base`; None if it is no http(s) URL."""
+    if len(href) > URL_CHARS_MAX:
+        return None
+    try:
+        url = ada_url.normalize_url(href) if base is None else ada_url.join_url(base, href)
+    except ValueError:
+        return None
+    if not url.startswith(("http://", "https://")):
+        return None
+    if "#" in url:
+        url = url[: url.index("#")]
+    if "@" in url:
+        url = _without_credentials(url)
+    if "%" in url:
+        url = _LOWER_ESCAPE.sub(lambda escape: escape[0].upper(), url)
+    if url[-1] == "?" and url.index("?") == len(url) - 1:
+        url = url[:-1]
+    return url if len(url) <= URL_CHARS_MAX else None
+
+
+def seed(text: str) -> str:
+    """Return the canonical URL of what a person typed. Raises ConfigError, saying what to type instead."""
+    text = text.strip()
+    scheme = _SCHEME.match(text)
+    if scheme is None and (guess := canonical(("http://" if _LOCAL.match(text) else "https://") + text)):
+        raise ConfigError(f"{text!r} has no scheme: did you mean {guess}?")
+    if scheme is not None and scheme[1].lower() not in ("http", "https"):
+        raise ConfigError(f"{text!r} cannot be crawled: only http and https URLs can, not {scheme[1]}")
+    if len(text) > URL_CHARS_MAX:
+        raise ConfigError(f"{text[:40]!r}... is too long: a URL may have {URL_CHARS_MAX} characters")
+    url = canonical(text)
+    if url is None:
+        raise ConfigError(f"{text!r} is not a URL; one looks like https://example.org/")
+    return url
+
+
+def site_of(url: str, partition: Partition) -> str:
+    """Return the site of a canonical URL: what one politeness clock and one owner are about.
+
+    ``host``: host[:port], the same for http and https on their default ports, and with or without the root dot;
+    ``domain``: the registered domain, whatever the port; an IP address or a public suffix stands for itself;
+    ``url``: the URL.
+    """
+    if partition == "url":
+        return url
+    authority = url[7 if url[4] == ":" else 8 : url.index("/", 8)]
+    if partition == "domain":
+        return _registered_domain(authority)
+    return _rootless(authority) if authority[-1] == "." or ".:" in authority else authority
+
+
+def host_of(url: str) -> str:
+    """Return the host of a canonical URL, without port; an IPv6 address keeps its brackets."""
+    return _host(url[7 if url[4] == ":" else 8 : url.index("/", 8)])
+
+
+def origin_of(url: str) -> str:
+    """Return scheme://host[:port] of a canonical URL: what one robots.txt is about (RFC 9309 2.3)."""
+    return url[: url.index("/", 8)]
+
+
+def path_of(url: str) -> str:
+    """Return path and query of a canonical URL: what is sent as the request target."""
+    return url[url.index("/", 8) :]
+
+
+def _without_credentials(url: str) -> str:
+    start = url.index("//") + 2
+    at = url.find("@", start, url.index("/", start))
+    return url if at < 0 else url[:start] + url[at + 1 :]
+
+
+def _host(authority: str) -> str:
+    host, colon, port = authority.rpartition(":")
+    return host if colon and port.isdecimal() else authority
+
+
+def _rootless(authority: str) -> str:
+    host = _host(authority)
+    return (host.removesuffix(".") or host) + authority[len(host) :]
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    # Read when first asked for: it takes longer to load than all the rest of kadcrawl's words together.
+    return PublicSuffixList()
+
+
+@lru_cache(16_384)
+def _registered_domain(authority: str) -> str:
+    host = _host(_rootless(authority))
+    if host.startswith("[") or host.rpartition(".")[2].isdecimal():
+        return host
+    return _suffixes().privatesuffix(host) or host

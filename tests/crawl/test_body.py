@@ -1,0 +1,140 @@
+"""Content codings are undone as browsers do, and a bomb costs its limit at most."""
+
+import gzip
+import tracemalloc
+import zlib
+
+import brotlicffi
+import pytest
+
+from kadcrawl.crawl.body import (
+    MEMBERS_MAX,
+    BadEncodingError,
+    BodyError,
+    IncompleteError,
+    TooLargeError,
+    decoded,
+)
+
+
+def gzipped(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
+
+
+def named(value: object) -> str:
+    return value if isinstance(value, str) else getattr(value, "__name__", "")
+
+
+PAGE = b"<a href=x>x</a>\n" * 1000
+GZIP = gzipped(PAGE)
+ZLIB = zlib.compress(PAGE)
+BROTLI = brotlicffi.compress(PAGE)
+MANY = 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip", GZIP),
+        ("GZIP", GZIP),
+        (" gzip ", GZIP),
+        ("x-gzip", GZIP),
+        ("gzip", gzipped(PAGE[:100]) + gzipped(PAGE[100:])),
+        ("gzip", GZIP + b"garbage"),
+        ("gzip", GZIP + b"\0" * 8),
+        ("deflate", ZLIB),
+        ("deflate", ZLIB[2:-4]),
+        ("deflate", ZLIB + b"garbage"),
+        ("br", BROTLI),
+        ("gzip, br", brotlicffi.compress(GZIP)),
+        ("br,gzip", gzipped(BROTLI)),
+        ("identity", PAGE),
+        ("identity, gzip,", GZIP),
+    ],
+    ids=named,
+)
+def test_what_was_coded_is_decoded(coding: str, body: bytes) -> None:
+    assert decoded(body, coding, MANY) == PAGE
+
+
+def test_a_body_without_coding_is_returned_uncopied() -> None:
+    assert decoded(PAGE, "", MANY) is PAGE
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "gzip, br", ""])
+def test_an_empty_body_is_empty_in_any_coding(coding: str) -> None:
+    assert decoded(b"", coding, MANY) == b""
+
+
+@pytest.mark.parametrize(
+    ("coding", "body", "error"),
+    [
+        ("zstd", b"x", BadEncodingError),
+        ("compress", b"x", BadEncodingError),
+        ("utf-8", PAGE, BadEncodingError),
+        ("gzip, gzip, gzip", b"", BadEncodingError),
+        ("gzip", PAGE, BadEncodingError),
+        ("deflate", PAGE, BadEncodingError),
+        ("br", PAGE, BadEncodingError),
+        ("gzip", GZIP[:30] + b"\xff" * 20 + GZIP[50:], BadEncodingError),
+        ("gzip", GZIP[:-8] + b"wrongcrc", BadEncodingError),
+        ("gzip", gzipped(b"") * (MEMBERS_MAX + 1), BadEncodingError),
+        ("gzip", GZIP[:1], IncompleteError),
+        ("gzip", GZIP[:30], IncompleteError),
+        ("gzip", GZIP[:-8], IncompleteError),
+        ("gzip", GZIP + GZIP[:-1], IncompleteError),
+        ("deflate", ZLIB[:-1], IncompleteError),
+        ("deflate", ZLIB[2:-10], IncompleteError),
+        ("br", BROTLI[:-1], IncompleteError),
+    ],
+    ids=named,
+)
+def test_what_cannot_be_decoded_says_how(coding: str, body: bytes, error: type[BodyError]) -> None:
+    with pytest.raises(error):
+        decoded(body, coding, MANY)
+
+
+def test_as_many_gzip_members_as_allowed_are_one_content() -> None:
+    assert decoded(gzipped(b"x") * MEMBERS_MAX, "gzip", MANY) == b"x" * MEMBERS_MAX
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [
+        ("gzip", GZIP),
+        ("gzip", gzipped(PAGE[:-1]) + gzipped(PAGE[-1:])),
+        ("deflate", ZLIB),
+        ("deflate", ZLIB[2:-4]),
+        ("br", BROTLI),
+        ("br, gzip", gzipped(BROTLI)),
+        ("", PAGE),
+    ],
+    ids=named,
+)
+def test_the_limit_itself_is_allowed_and_one_byte_more_is_not(coding: str, body: bytes) -> None:
+    assert decoded(body, coding, len(PAGE)) == PAGE
+    with pytest.raises(TooLargeError):
+        decoded(body, coding, len(PAGE) - 1)
+
+
+ZEROS = bytes(30_000_000)
+BOMBS = {
+    "one member": ("gzip", gzipped(ZEROS)),
+    "members each within the limit": ("gzip", gzipped(ZEROS[:1_000_000]) * MEMBERS_MAX),
+    "zlib": ("deflate", zlib.compress(ZEROS)),
+    "brotli": ("br", brotlicffi.compress(ZEROS)),
+    "nested": ("gzip, gzip", gzipped(gzipped(ZEROS))),
+    "nested brotli": ("br, gzip", gzipped(brotlicffi.compress(ZEROS))),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_bomb_costs_its_limit_and_not_its_content(bomb: str) -> None:
+    coding, body = BOMBS[bomb]
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLargeError):
+            decoded(body, coding, 1_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 6_000_000
+    finally:
+        tracemalloc.stop()

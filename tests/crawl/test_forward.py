@@ -1,0 +1,212 @@
+"""Links travel to their owners, are sent once, and a page is finished only when all of its links have arrived."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.forward import Forwarder
+from kadcrawl.crawl.place import Place, Placer
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell
+from kadcrawl.link.messages import Accepted, Contact, Elsewhere, Link, Offer
+
+ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3))
+
+
+@dataclass
+class World:
+    """Owners, link and intake as forwarding sees them; sites named after their owner."""
+
+    owners: dict[str, Contact] = field(default_factory=dict)
+    taken: list[str] = field(default_factory=list)
+    offers: list[tuple[Contact, list[str]]] = field(default_factory=list)
+    faults: int = 0
+    elsewhere: Contact | None = None
+    hints: list[tuple[Cell, Contact]] = field(default_factory=list)
+    suspected: list[Contact] = field(default_factory=list)
+    me: Contact = ME
+    answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.placer = Placer("host", 16)
+        self.cells: dict[Cell, str] = {}
+        self.answer.set()
+
+    def own(self, host: str, owner: Contact) -> None:
+        self.owners[host] = owner
+        self.cells[self.placer.place(f"http://{host}/").cell] = host
+
+    def owns(self, cell: Cell) -> bool:
+        return self.owners[self.cells[cell]] == ME
+
+    async def owner(self, cell: Cell) -> Contact:
+        return self.owners[self.cells[cell]]
+
+    def learned(self, cell: Cell, owner: Contact) -> None:
+        self.hints.append((cell, owner))
+        self.owners[self.cells[cell]] = owner
+
+    def suspect(self, contact: Contact) -> None:
+        self.suspected.append(contact)
+
+    def take(self, link: Link, place: Place, now: float) -> None:
+        self.taken.append(link.url)
+
+    async def ask(
+        self, address: tuple[str, int], offer: Offer, expected: type[Accepted], deadline_s: float
+    ) -> Accepted:
+        contact = next(one for one in (ME, OTHER, THIRD) if one.address == address)
+        if self.faults:
+            self.faults -= 1
+            raise RemoteError(contact, "broken")
+        await self.answer.wait()
+        self.offers.append((contact, [link.url for link in offer.links]))
+        if self.elsewhere is not None:
+            hint, self.elsewhere = self.elsewhere, None
+            return Accepted([Elsewhere(index, hint) for index in range(len(offer.links))])
+        return Accepted([])
+
+
+@asynccontextmanager
+async def forwarder(world: World, *, by_depth: bool = False, **limits: float) -> AsyncIterator[Forwarder]:
+    made = Forwarder(
+        world,
+        world,
+        world,
+        world.placer,
+        Limits(batch_linger_s=0, **limits),
+        by_depth,
+        lambda: 0.0,  # type: ignore[arg-type]
+    )
+    task = asyncio.create_task(made.run())
+    yield made
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def links(host: str, *numbers: int, depth: int = 1) -> list[Link]:
+    return [Link(f"http://{host}/{number}", depth, 0) for number in numbers]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    for host, owner in (("mine", ME), ("other", OTHER), ("another", OTHER), ("third", THIRD)):
+        world.own(host, owner)
+    return world
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.forward.RETRY_FIRST_S", 0.0)
+
+
+async def test_links_of_this_peer_are_taken_at_once_without_a_message(world: World) -> None:
+    async with forwarder(world) as forward:
+        receipt = forward.forward(links("mine", 1, 2))
+        assert receipt.acknowledged.done()
+        assert world.taken == ["http://mine/1", "http://mine/2"]
+        assert not world.offers
+
+
+async def test_links_of_others_travel_in_one_batch_per_owner(world: World) -> None:
+    async with forwarder(world) as forward:
+        receipt = forward.forward([*links("other", 1), *links("third", 2), *links("another", 3)])
+        assert (False, 3) == (receipt.acknowledged.done(), forward.unacknowledged)
+        await receipt.acknowledged
+        assert forward.unacknowledged == 0
+        assert world.offers == [(OTHER, ["http://other/1", "http://another/3"]), (THIRD, ["http://third/2"])]
+
+
+async def test_a_batch_is_no_larger_than_its_limit(world: World) -> None:
+    async with forwarder(world, batch_links_max=2) as forward:
+        await forward.forward(links("other", 1, 2, 3, 4, 5)).acknowledged
+        assert [len(urls) for _, urls in world.offers] == [2, 2, 1]
+
+
+async def test_a_link_met_before_costs_no_message(world: World) -> None:
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1)).acknowledged
+        assert forward.forward(links("other", 1)).acknowledged.done()
+        assert len(world.offers) == 1
+
+
+async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: World) -> None:
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        first, second = forward.forward(links("other", 1)), forward.forward(links("other", 1))
+        await asyncio.sleep(0)
+        assert not first.acknowledged.done()
+        assert not second.acknowledged.done()
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, second.acknowledged)
+        assert world.offers == [(OTHER, ["http://other/1"])]
+
+
+async def test_a_broken_delivery_is_tried_until_it_succeeds(world: World) -> None:
+    world.faults = 3
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1)).acknowledged
+        assert world.suspected == [OTHER] * 3
+        assert world.offers == [(OTHER, ["http://other/1"])]
+
+
+async def test_a_link_sent_to_the_wrong_peer_goes_where_that_one_says(world: World) -> None:
+    world.elsewhere = THIRD
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1)).acknowledged
+        assert [OTHER, THIRD] == [contact for contact, _ in world.offers]
+
+
+async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: World) -> None:
+    world.elsewhere = ME
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1)).acknowledged
+        assert world.taken == ["http://other/1"]
+
+
+async def test_memory_of_recent_links_is_bounded(world: World) -> None:
+    async with forwarder(world, recent_links_max=3) as forward:
+        forward.forward(links("mine", *range(10)))
+        assert len(forward._recent) == 3
+
+
+@pytest.mark.parametrize(("by_depth", "messages"), [(True, 2), (False, 1)])
+async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_depth: bool, messages: int) -> None:
+    async with forwarder(world, by_depth=by_depth) as forward:
+        for depth in (5, 6, 2):
+            await forward.forward(links("other", 1, depth=depth)).acknowledged
+        assert len(world.offers) == messages
+
+
+@pytest.mark.parametrize(
+    ("by_depth", "depth", "fresh"),
+    [(False, 1, []), (False, 2, []), (False, 3, []), (True, 1, ["http://mine/a"]), (True, 2, []), (True, 3, [])],
+)
+async def test_a_url_is_fresh_until_its_owner_has_it_and_again_when_met_nearer_to_a_seed(
+    by_depth: bool, depth: int, fresh: list[str]
+) -> None:
+    world = World()
+    world.own("mine", ME)
+    async with forwarder(world, by_depth=by_depth) as forward:
+        urls = ["http://mine/a", "http://mine/b"]
+        assert forward.fresh(urls, depth) == urls
+        await forward.forward([Link("http://mine/a", 2, 0)]).acknowledged
+        assert forward.fresh(urls, depth) == [*fresh, "http://mine/b"]
+
+
+async def test_a_url_on_its_way_is_still_fresh() -> None:
+    """Or a page would be finished before its link has arrived."""
+    world = World()
+    world.own("theirs", OTHER)
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        receipt = forward.forward([Link("http://theirs/a", 1, 0)])
+        assert forward.fresh(["http://theirs/a"], 1) == ["http://theirs/a"]
+        world.answer.set()
+        await receipt.acknowledged
+        assert forward.fresh(["http://theirs/a"], 1) == []

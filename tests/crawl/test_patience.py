@@ -1,0 +1,66 @@
+"""An answer is given up for being late, silent or slow, and for nothing else."""
+
+import pytest
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.fetched import Failure
+from kadcrawl.crawl.patience import Patience
+
+LIMITS = Limits(fetch_timeout_s=120, idle_timeout_s=20, rate_grace_s=15, rate_min_bytes_s=500)
+
+Event = tuple[float, int]
+"""When so many bytes of the body came; -1 for the head of the answer."""
+
+
+@pytest.mark.parametrize(
+    ("events", "at", "expected"),
+    [
+        ([], 119.9, None),
+        ([], 120, Failure.TIMEOUT),
+        ([(119, -1)], 119.5, None),
+        ([(119, -1)], 120, Failure.TIMEOUT),
+        ([(1, -1)], 15.9, None),
+        ([(1, -1)], 16, Failure.TOO_SLOW),
+        ([(1, -1), (2, 100_000)], 21.9, None),
+        ([(1, -1), (2, 100_000)], 22, Failure.IDLE),
+        ([(1, -1), (2, 100_000), (21, 1)], 22, None),
+        ([(1, -1), (2, 100_000), (21, 1)], 41, Failure.IDLE),
+        ([(1, -1), *((n, 499) for n in range(2, 17))], 15.9, None),
+        ([(1, -1), *((n, 499) for n in range(2, 17))], 16, Failure.TOO_SLOW),
+        ([(1, -1), *((n, 501) for n in range(2, 17))], 16, None),
+        ([(0, -1), *((n, 10_000) for n in range(1, 120))], 119.9, None),
+        ([(0, -1), *((n, 10_000) for n in range(1, 120))], 120, Failure.TIMEOUT),
+    ],
+)
+def test_verdict(events: list[Event], at: float, expected: Failure | None) -> None:
+    patience = Patience(LIMITS, 0.0)
+    for now, count in events:
+        if count < 0:
+            patience.head_came(now)
+        else:
+            patience.bytes_came(count, now)
+    assert patience.verdict(at) is expected
+
+
+@pytest.mark.parametrize("head_at", [0.0, 3.0, 14.9, 50.0, 119.0])
+@pytest.mark.parametrize("every_s", [0.5, 7.0, 19.0, 30.0])
+@pytest.mark.parametrize("count", [1, 300, 4_000, 100_000])
+def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float, count: int) -> None:
+    """Against one who looks all the time, at a server that sends `count` bytes every `every_s` seconds."""
+    watched, timed = Patience(LIMITS, 0.0), Patience(LIMITS, 0.0)
+    look_at, seen_at, told_at, now = timed.look_again_at(0.0), None, None, 0.0
+    while told_at is None or seen_at is None:
+        if now == head_at:
+            watched.head_came(now)
+            timed.head_came(now)
+        elif now > head_at and (now - head_at) % every_s == 0:
+            watched.bytes_came(count, now)
+            timed.bytes_came(count, now)
+        if seen_at is None and watched.verdict(now):
+            seen_at = now
+        if told_at is None and now >= look_at:
+            if timed.verdict(now):
+                told_at = now
+            look_at = timed.look_again_at(now)
+        now = round(now + 0.1, 1)
+    assert told_at == seen_at
