@@ -1,0 +1,39 @@
+"""kadcrawl: a fully decentralized web crawler.
+
+`Peer` is one peer of a swarm, to be embedded in an asyncio program; `Config` is what it needs to know of its machine,
+`Job` what the swarm crawls. Everything kadcrawl raises on purpose is a `KadcrawlError`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from kadcrawl.config import Config, Job, Limits
+from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
+from kadcrawl.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from kadcrawl.crawl.page import Page
+    from kadcrawl.peer import Peer
+
+_LATE = {"Page": "kadcrawl.crawl.page", "Peer": "kadcrawl.peer"}
+"""Loaded when first asked for (PEP 562): whoever needs only some rooms or words of kadcrawl need not wait for all."""
+
+__all__ = [
+    "Config",
+    "ConfigError",
+    "Job",
+    "KadcrawlError",
+    "Limits",
+    "Page",
+    "Peer",
+    "RemoteError",
+    "StartError",
+    "StorageError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATE[name]), name)

@@ -1,0 +1,5 @@
+"""`python -m kadcrawl` is the command `kadcrawl`."""
+
+from kadcrawl.cli import main
+
+main()

@@ -1,0 +1,72 @@
+"""A peer's two network ends, on one port: the link on TCP and the overlay on UDP; and where others find them."""
+
+import asyncio
+import ipaddress
+from collections.abc import Callable, Sequence
+
+from kadcrawl.config import Config
+from kadcrawl.errors import RemoteError, StartError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import VERSION, Hello, Welcome
+from kadcrawl.link.server import LinkServer
+from kadcrawl.overlay import Overlay
+
+HELLO_DEADLINE_S = 5.0
+PORTS_TRIED = 20
+"""When the system chooses the port: how often to try for one that is free for both."""
+
+ELSEWHERE = ("192.0.2.1", 9)
+"""An address of the documentation range: asking the system for the way there sends nothing."""
+
+
+async def reachable_host(host: str, towards: tuple[str, int] = ELSEWHERE) -> str:
+    """Return the address at which peers at `towards` (host, port) reach a peer that listens on `host`.
+
+    That is `host`, unless it stands for all addresses of the machine: then the one packets to `towards` leave from.
+    """
+    if not ipaddress.ip_address(host).is_unspecified:
+        return host
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=towards)
+    except OSError:
+        return "127.0.0.1"
+    found: str = transport.get_extra_info("sockname")[0]
+    transport.close()
+    return found
+
+
+async def listen(
+    config: Config, make_server: Callable[[], LinkServer], make_overlay: Callable[[], Overlay]
+) -> tuple[LinkServer, Overlay]:
+    """Return a server and an overlay that listen on the same port of `config.host`. Raises StartError."""
+    for _ in range(1 if config.port else PORTS_TRIED):
+        server, overlay = make_server(), make_overlay()
+        try:
+            port = await server.listen(config.host, config.port)
+        except (OSError, OverflowError) as error:
+            raise StartError(_cannot_listen(config.host, config.port, error)) from None
+        try:
+            await overlay.listen(config.host, port)
+        except OSError as error:
+            await server.close()
+            if config.port:
+                raise StartError(_cannot_listen(config.host, port, error)) from None
+        else:
+            return server, overlay
+    raise StartError(f"no port is free for both TCP and UDP on {config.host}")
+
+
+async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Welcome:
+    """Return what the first of these peers (host, port) to answer says of its swarm. Raises StartError if none does."""
+    reasons = []
+    for address in bootstrap:
+        try:
+            return await client.ask(address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+        except RemoteError as error:
+            reasons.append(str(error))
+    raise StartError(f"cannot join: {'; '.join(reasons)}. Is a peer running there?")
+
+
+def _cannot_listen(host: str, port: int, error: Exception) -> str:
+    return f"cannot listen on {host}:{port}: {error}; choose another address with --listen HOST:PORT"

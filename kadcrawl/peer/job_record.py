@@ -1,0 +1,44 @@
+"""Which job this directory serves: what it holds already, joined with what its owner or the swarm says now."""
+
+from dataclasses import replace
+
+import msgspec
+
+from kadcrawl.config import Job
+from kadcrawl.errors import StartError
+from kadcrawl.history.store import Store
+
+FIXED = ("name", "partition", "cell_bits")
+"""What cannot change once anything is stored: keys and files depend on it."""
+
+
+class JobRecord:
+    """The job as journaled."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def journaled(self) -> Job | None:
+        """Return the job of an earlier run in this directory."""
+        journaled = self._store.meta("job")
+        return msgspec.json.decode(journaled, type=Job) if journaled else None
+
+    def joined(self, job: Job) -> Job:
+        """Return `job` with the seeds of earlier runs as well.
+
+        Raises StartError if this directory holds a crawl whose keys or files would not fit.
+        """
+        journaled = self.journaled()
+        if journaled is None:
+            return job
+        for name in FIXED:
+            if getattr(journaled, name) != getattr(job, name):
+                raise StartError(
+                    f"{self._store.path.parent} holds a crawl with {name} {getattr(journaled, name)!r}, "
+                    f"not {getattr(job, name)!r}; choose another directory with --data"
+                )
+        return replace(job, seeds=tuple(dict.fromkeys([*journaled.seeds, *job.seeds])))
+
+    def keep(self, job: Job) -> None:
+        """Journal the job."""
+        self._store.set_meta("job", msgspec.json.encode(job))

@@ -1,0 +1,106 @@
+"""The crawl rooms of one peer, built from its job: what `Peer` puts together once it knows what to crawl."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Config, Job
+from kadcrawl.crawl.budget import Budget
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.extract import LinkExtractor
+from kadcrawl.crawl.fetch import Fetcher, user_agent
+from kadcrawl.crawl.forward import Forwarder
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.guard import Guard
+from kadcrawl.crawl.intake import Intake
+from kadcrawl.crawl.outputs import Outputs
+from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.robots_cache import RobotsCache
+from kadcrawl.crawl.scope import Scope
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.crawl.warc import warc_name
+from kadcrawl.history.store import Store
+from kadcrawl.link.client import LinkClient
+from kadcrawl.overlay import Overlay
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Everything that depends on the job."""
+
+    job: Job
+    scope: Scope
+    placer: Placer
+    frontier: Frontier
+    intake: Intake
+    forwarder: Forwarder
+    budget: Budget
+    fetcher: Fetcher
+    outputs: Outputs
+    crawler: Crawler
+
+
+def build(
+    *,
+    job: Job,
+    config: Config,
+    directory: Path,
+    store: Store,
+    overlay: Overlay,
+    client: LinkClient,
+    activity: Activity,
+    totals: Totals,
+    clock: Clock,
+    random: Random,
+) -> Parts:
+    """Put the crawl rooms together. Raises OSError if the outputs cannot be opened."""
+    limits = config.limits
+    by_depth = job.max_depth is not None
+    scope = Scope(job, limits)
+    placer = Placer(job.partition, job.cell_bits)
+    frontier = Frontier(store, limits, job.delay_s, clock.now())
+    intake = Intake(store, frontier, scope, totals, activity, by_depth)
+    forwarder = Forwarder(overlay, client, intake, placer, limits, by_depth, clock.now)
+    granted = int(store.meta("granted") or b"0")
+    budget = Budget(job.max_pages, granted, begun=totals.pages)
+    agent = user_agent(VERSION, job.contact)
+    fetcher = Fetcher(limits, Guard(config.allow_networks), agent)
+    peer = overlay.me.id.hex()
+    outputs = Outputs(
+        directory,
+        warc_name(job.name, peer),
+        {
+            "software": f"kadcrawl/{VERSION}",
+            "isPartOf": job.name,
+            "http-header-user-agent": agent,
+            "robots": "obey",
+        },
+        peer,
+        store,
+        limits,
+        random,
+    )
+    crawler = Crawler(
+        by_depth=by_depth,
+        limits=limits,
+        delay_s=job.delay_s,
+        retries=job.retries,
+        clock=clock,
+        random=random,
+        store=store,
+        frontier=frontier,
+        robots=RobotsCache(store, limits),
+        budget=budget,
+        fetcher=fetcher,
+        extractor=LinkExtractor(limits),
+        scope=scope,
+        forwarder=forwarder,
+        outputs=outputs,
+        totals=totals,
+        activity=activity,
+    )
+    intake.on_accepted = crawler.wake
+    return Parts(job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler)

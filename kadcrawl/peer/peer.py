@@ -1,0 +1,446 @@
+"""`Peer`: one peer of a swarm inside any asyncio program.
+
+Owns the directory, the network ends and one TaskGroup with every background task. Use it as a context manager:
+
+    async with Peer(Config(data=Path("crawl"))) as peer:
+        await peer.crawl(["https://example.org/"])
+        async for page in peer.pages():
+            print(page.url, page.status)
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from random import Random
+from types import TracebackType
+from typing import Any
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Config, Job
+from kadcrawl.crawl.page import Page
+from kadcrawl.crawl.page_stream import PageStream
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.errors import RemoteError, StartError, StorageError
+from kadcrawl.history.store import Store
+from kadcrawl.keys import ID_BITS, NodeId, id_bytes
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import (
+    Answer,
+    Census,
+    Contact,
+    Link,
+    NewSeeds,
+    Order,
+    PeerRow,
+)
+from kadcrawl.link.server import LinkServer
+from kadcrawl.overlay import Overlay, OverlaySettings
+from kadcrawl.overlay.termination import Activity, Termination
+from kadcrawl.overlay.wave import Waves
+from kadcrawl.peer.budget_sharing import share_budget
+from kadcrawl.peer.directory import Directory
+from kadcrawl.peer.ends import hello, listen, reachable_host
+from kadcrawl.peer.handover import Handover
+from kadcrawl.peer.job_record import JobRecord
+from kadcrawl.peer.parts import Parts, build
+from kadcrawl.peer.service import Service
+from kadcrawl.urls import seed
+
+DRAIN_LINKS_S = 5.0
+"""How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
+LINGER_S = 0.5
+SPREAD_TRIES = 5
+"""How often a wave that must reach everybody is repeated when somebody was missing."""
+
+
+class Peer:
+    """One peer. All methods belong to the loop it was entered on."""
+
+    def __init__(
+        self,
+        config: Config,
+        job: Job | None = None,
+        *,
+        random: Random | None = None,
+        wall: float | None = None,
+        overlay_settings: OverlaySettings | None = None,
+    ) -> None:
+        """`job` is what a first peer crawls; one that joins takes the swarm's.
+
+        `random` and `wall` (seconds since 1970) are for simulations; by default chance and time are the machine's own.
+        """
+        self.config = config
+        self.random = random or Random(os.urandom(32))
+        self.activity = Activity()
+        self.paused = False
+        self._given_job = job
+        self._wall = wall
+        self._overlay_settings = overlay_settings
+        self._stack = AsyncExitStack()
+        self._service = Service(self)
+        self.handover = Handover(self)
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._parts: Parts | None = None
+        self._ended = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._adding = 0
+        self._left = False
+
+    def __repr__(self) -> str:
+        return f"<Peer {self.contact} {self.state}>" if hasattr(self, "overlay") else "<Peer not started>"
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> "Peer":
+        """Lock the directory, open the journal and listen. Raises StartError."""
+        async with AsyncExitStack() as stack:
+            self._directory = Directory(self.config.data)
+            stack.callback(self._directory.close)
+            self.store = Store(self.config.data, self.config.limits.commit_interval_s)
+            self._jobs = JobRecord(self.store)
+            stack.callback(self.store.close)
+            self.clock = Clock(asyncio.get_running_loop(), self._wall)
+            self.started_at = self.clock.now()
+            self.totals = Totals.from_bytes(self.store.meta("totals"))
+            self._messages_before = self.totals.peer_messages
+            self.paused = self.store.meta("paused") == b"1"
+            self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
+            self.client = LinkClient(self.config.limits.message_bytes_max)
+            await self.client.open()
+            stack.push_async_callback(self.client.close)
+            await self._listen(stack)
+            self.waves = Waves(self.overlay, self.client, self._service.respond)
+            self._group = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.push_async_callback(self._shut)
+            self.store.flush = self._flush
+            self._committer = self._group.create_task(self.store.run(), name="commit")
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        """Commit and close, without handing the range over; call `leave` first for that. Raises StorageError."""
+        if not isinstance(error, asyncio.CancelledError):
+            # The caller's own exception goes on as it is, not inside a group.
+            kind = error = traceback = None
+        try:
+            return await self._stack.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            disk = group.subgroup(StorageError)
+            if disk is not None:
+                raise disk.exceptions[0] from None
+            raise
+
+    async def begin(self, *, paused: bool = False) -> None:
+        """Serve this peer's own job as the first of a swarm; `paused` until somebody says resume.
+
+        Called by `crawl` if need be; does nothing if the peer has begun. Raises StartError if its directory
+        holds a crawl of another kind.
+        """
+        if not self.begun:
+            self.paused = self.paused or paused
+            self._build(self._jobs.joined(self._given_job or self._jobs.journaled() or Job()))
+            await self._start()
+
+    async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
+        """Enter the swarm of these peers (host, port), take its job, and take over what is nearest to this peer.
+
+        Raises StartError when none of them answers or the swarm does not fit this directory.
+        """
+        assert not self.begun, "a peer joins before it begins"
+        welcome = await hello(self.client, bootstrap)
+        if welcome.job.cell_bits != self._cell_bits:
+            raise StartError(
+                f"the swarm has cells of {welcome.job.cell_bits} bits, this peer of {self._cell_bits}: "
+                f"give it Job(cell_bits={welcome.job.cell_bits})"
+            )
+        self.paused = welcome.paused
+        self._build(self._jobs.joined(welcome.job))
+        self.parts.crawler.holds.add("joining")
+        await self._find_host(bootstrap[0])
+        await self.overlay.join(bootstrap)
+        await self._start()
+        await self.handover.take()
+        self.parts.crawler.holds.discard("joining")
+        self.parts.crawler.wake()
+
+    async def crawl(self, urls: Sequence[str]) -> None:
+        """Add seeds, as typed by a person, to the swarm's job; returns when their owners have journaled them.
+
+        Raises ConfigError for what is no http(s) URL, RemoteError when part of the swarm cannot be told.
+        """
+        seeds = [seed(url) for url in urls]
+        await self.begin()
+        self._adding += 1
+        if not self.job.seeds:
+            # Fetch nothing before the caller had a chance to ask for `pages`.
+            self.parts.crawler.holds.add("seeding")
+        try:
+            await self.spread(NewSeeds(seeds))
+            await self.parts.forwarder.forward([Link(url, 0, 0) for url in seeds]).acknowledged
+            await self.store.durable()
+        finally:
+            self._adding -= 1
+            self.parts.crawler.holds.discard("seeding")
+            self.parts.crawler.wake()
+
+    async def pages(self) -> AsyncIterator[Page]:
+        """Yield each page this peer fetches from now on, until the swarm is quiescent.
+
+        The crawl keeps the reader's pace. Called right after the first `crawl`, it misses none.
+        """
+        stream = PageStream()
+        self.parts.crawler.on_page = stream.put
+        watcher = asyncio.create_task(self._end_with_crawl(stream), name="pages end")
+        try:
+            while (page := await stream.get()) is not None:
+                yield page
+        finally:
+            watcher.cancel()
+            self.parts.crawler.on_page = None
+            await stream.end()
+
+    async def wait_done(self) -> None:
+        """Return when the swarm is quiescent: nothing is left to do anywhere."""
+        await self._ended.wait()
+
+    async def wait_stopped(self) -> None:
+        """Return when somebody has asked this peer to stop or leave, or it is to exit when done and all is done."""
+        await self._stopping.wait()
+
+    async def finish(self) -> None:
+        """End as asked: leave if somebody said so, else finish what is under way. Call after `wait_stopped`."""
+        await (self.leave() if self._left else self.drain())
+
+    async def drain(self) -> None:
+        """Start nothing more and wait until what is under way is finished and on disk."""
+        if self._parts is not None:
+            self._parts.crawler.holds.add("stopping")
+            await self._parts.crawler.drained(DRAIN_LINKS_S)
+            if not self.ended:
+                # Others are finishing too, and their last links may be for this peer.
+                await asyncio.sleep(LINGER_S)
+        await self.store.commit()
+
+    async def leave(self) -> None:
+        """Finish what is under way, hand the range over to those nearest to it, and say goodbye."""
+        self._left = True
+        await self.drain()
+        await self.handover.give_all()
+        await self.overlay.leave()
+
+    # --- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def contact(self) -> Contact:
+        return self.overlay.me
+
+    @property
+    def parts(self) -> Parts:
+        assert self._parts is not None, "the peer has not begun: call begin, join or crawl"
+        return self._parts
+
+    @property
+    def begun(self) -> bool:
+        return self._parts is not None
+
+    @property
+    def job(self) -> Job:
+        return self.parts.job
+
+    @property
+    def leaving(self) -> bool:
+        return self._left
+
+    @property
+    def ended(self) -> bool:
+        """The swarm was quiescent, and this peer has had nothing to do since."""
+        return self.activity.ended
+
+    @property
+    def state(self) -> str:
+        """One word for the status."""
+        if self._parts is None:
+            return "starting"
+        if self._left or "stopping" in self._parts.crawler.holds:
+            return "leaving" if self._left else "stopping"
+        if "joining" in self._parts.crawler.holds:
+            return "joining"
+        if self.paused:
+            return "paused"
+        if self.ended:
+            return "done"
+        return "crawling" if self.activity.busy.is_set() else "idle"
+
+    @property
+    def pending(self) -> int:
+        return self.parts.crawler.pending
+
+    @property
+    def unacknowledged(self) -> int:
+        """What is on its way to other peers: links, seeds, records of a range."""
+        return self.parts.forwarder.unacknowledged + self._adding + self.handover.moving
+
+    def row(self) -> PeerRow:
+        """Describe this peer."""
+        budget = self.parts.budget
+        return PeerRow(
+            contact=self.contact,
+            state=self.state,
+            pending=self.parts.frontier.pending,
+            in_flight=self.parts.crawler.in_flight,
+            uptime_s=int(self.clock.now() - self.started_at),
+            counters=self.totals.counters(),
+            allowance=budget.allowance,
+            granted=budget.granted,
+        )
+
+    async def census(self) -> Answer:
+        """Ask every peer of the swarm to describe itself."""
+        return await self.waves.ask_all(Census())
+
+    # --- what others ask of it (see `service`) ----------------------------------------------------------------------
+
+    def obey(self, order: Order) -> None:
+        """Carry out an order of the swarm."""
+        match order.verb:
+            case "pause" | "resume":
+                self.set_paused(order.verb == "pause")
+            case "stop":
+                self.stop()
+            case "ended":
+                if not self.pending and not self.unacknowledged:
+                    self.activity.end()
+                    self._ended.set()
+                    if self.config.exit_when_done:
+                        self.stop()
+
+    def set_paused(self, paused: bool) -> None:
+        self.paused = paused
+        self.store.set_meta("paused", b"1" if paused else b"0")
+        holds = self.parts.crawler.holds
+        (holds.add if paused else holds.discard)("paused")
+        self.parts.crawler.wake()
+
+    def stop(self) -> None:
+        """Let `wait_stopped` return; its caller then drains and closes."""
+        self._stopping.set()
+
+    def leave_soon(self) -> None:
+        """As `stop`, but the range is to be handed over."""
+        self._left = True
+        self.stop()
+
+    def add_seeds(self, urls: Sequence[str]) -> None:
+        """Widen the scope and journal the job with these seeds."""
+        seeds = tuple(dict.fromkeys([*self.job.seeds, *urls]))
+        self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))
+        self.parts.scope.add_seeds(urls)
+        self._jobs.keep(self.job)
+        self.activity.armed = True
+        self.activity.move()
+
+    async def spread(self, question: NewSeeds | Order) -> Answer:
+        """Send a wave until everybody has heard it. Raises RemoteError if somebody never answers."""
+        for attempt in range(SPREAD_TRIES):
+            answer = await self.waves.ask_all(question)
+            if not answer.tally.missing:
+                return answer
+            await asyncio.sleep(0.5 * 2**attempt)
+        raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _listen(self, stack: AsyncExitStack) -> None:
+        node_id = NodeId(int.from_bytes(self._identity(), "big"))
+        self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
+
+        def make_server() -> LinkServer:
+            server = LinkServer(self.config.limits.message_bytes_max)
+            self._service.register(server)
+            return server
+
+        def make_overlay() -> Overlay:
+            return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self._overlay_settings)
+
+        self.server, self.overlay = await listen(self.config, make_server, make_overlay)
+        stack.push_async_callback(self.overlay.close)
+        stack.push_async_callback(self.server.close)
+        self._bound_host = self.overlay.me.host
+        await self._find_host()
+
+    async def _find_host(self, *towards: tuple[str, int]) -> None:
+        """Put into our contact the address others reach us at."""
+        me = self.overlay.me
+        self.overlay.me = Contact(me.id, await reachable_host(self._bound_host, *towards), me.port)
+
+    def _identity(self) -> bytes:
+        identity = self.store.meta("node_id")
+        if identity is None:
+            identity = id_bytes(self.random.getrandbits(ID_BITS))
+            self.store.set_meta("node_id", identity)
+        return identity
+
+    def _build(self, job: Job) -> None:
+        self._jobs.keep(job)
+        try:
+            self._parts = build(
+                job=job,
+                config=self.config,
+                directory=self.config.data,
+                store=self.store,
+                overlay=self.overlay,
+                client=self.client,
+                activity=self.activity,
+                totals=self.totals,
+                clock=self.clock,
+                random=self.random,
+            )
+        except OSError as error:
+            raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None
+        self.activity.armed = bool(job.seeds)
+        if self.paused:
+            self._parts.crawler.holds.add("paused")
+
+    async def _start(self) -> None:
+        parts = self.parts
+        await parts.fetcher.start()
+        self._run(parts.crawler.run(), "crawl")
+        self._run(parts.forwarder.run(), "forward")
+        self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
+        if parts.job.max_pages is not None:
+            self._run(share_budget(self, parts.job.max_pages), "budget")
+        parts.crawler.wake()
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(self._group.create_task(work, name=name))
+
+    async def _shut(self) -> None:
+        """End the background tasks, commit what they have done, and close what they used."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._parts is not None:
+            await self._parts.fetcher.close()
+        try:
+            await self.store.commit()
+        finally:
+            self._committer.cancel()
+            if self._parts is not None:
+                self._parts.outputs.close()
+
+    def _flush(self) -> list[int]:
+        """Before each commit: journal the counters and hand the outputs to the system."""
+        self.totals.peer_messages = self._messages_before + self.client.asked + self.overlay.counters.sent
+        self.store.set_meta("totals", self.totals.to_bytes())
+        if self._parts is None:
+            return []
+        self.store.set_meta("granted", str(self._parts.budget.granted).encode())
+        return self._parts.outputs.flush()
+
+    async def _end_with_crawl(self, stream: PageStream) -> None:
+        await self.wait_done()
+        await stream.end()

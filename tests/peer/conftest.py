@@ -1,0 +1,47 @@
+"""Peers for tests: on loopback, in a directory of their own, closed at the end."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kadcrawl import Config, Job, Limits, Peer
+from scripts.kadcrawl_run import PageLine, page_lines
+
+QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_interval_s=0.01, batch_linger_s=0.01)
+JOB = Job(delay_s=0.0, scope="any")
+
+MakePeer = Callable[..., Awaitable[Peer]]
+
+
+@pytest.fixture
+async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
+    """Return a coroutine function: make_peer(directory, join=peer, limits=..., **fields of the job)."""
+    async with AsyncExitStack() as stack:
+
+        async def make(directory: str = "one", *, join: Peer | None = None, limits: Limits = QUICK, **job: Any) -> Peer:
+            config = Config(data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits)
+            peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job)))
+            if join is not None:
+                await peer.join([join.contact.address])
+            else:
+                await peer.begin()
+            return peer
+
+        yield make
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[[], dict[str, PageLine]]:
+    """Return a function that reads all peers' page lines by URL, and fails if a URL has two."""
+
+    def read() -> dict[str, PageLine]:
+        every = list(page_lines(tmp_path))
+        by_url = {line.url: line for line in every}
+        assert len(by_url) == len(every)
+        return by_url
+
+    return read

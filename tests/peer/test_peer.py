@@ -1,0 +1,353 @@
+"""One peer, from seed to end: what it fetches, how each URL ends, and what it leaves on disk."""
+
+import asyncio
+import gzip
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from warcio.archiveiterator import ArchiveIterator
+
+from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
+from scripts.kadcrawl_run import PageLine
+from tests.peer.conftest import MakePeer
+from tests.web import Web, html, tree
+
+Lines = Callable[[], dict[str, PageLine]]
+
+
+async def crawl(peer: Peer, *urls: str) -> None:
+    await peer.crawl(urls)
+    async with asyncio.timeout(30):
+        await peer.wait_done()
+    await peer.drain()
+
+
+async def test_every_reachable_page_is_fetched_once_and_none_else(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        site.fallback = tree(100)(site)
+        peer = await make_peer()
+        await crawl(peer, site.url("/0"))
+        assert {site.url(f"/{n}"): 1 for n in range(100)} == dict(site.fetched)
+        assert set(site.fetched) == set(lines())
+        totals = peer.totals
+        assert (100, 100, 100, 99, 0) == (
+            totals.pages,
+            totals.urls,
+            totals.done,
+            totals.links_seen,
+            totals.duplicates,
+        )
+
+
+async def test_pages_come_to_the_embedder_one_by_one_and_end_with_the_crawl(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = tree(150)(site)
+        peer = await make_peer()
+        await peer.crawl([site.url("/0")])
+        pages = [page async for page in peer.pages()]
+        assert {site.url(f"/{n}") for n in range(150)} == {page.url for page in pages}
+        root = next(page for page in pages if page.url == site.url("/0"))
+        assert (200, None, 0, (site.url("/1"), site.url("/2"))) == (root.status, root.failure, root.depth, root.links)
+        assert root.text.startswith("<a href=")
+
+
+async def test_a_reader_that_leaves_early_does_not_stop_the_crawl(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = tree(200)(site)
+        peer = await make_peer()
+        await peer.crawl([site.url("/0")])
+        pages = peer.pages()
+        assert (await anext(pages)).url == site.url("/0")
+        await pages.aclose()  # type: ignore[attr-defined]
+        async with asyncio.timeout(30):
+            await peer.wait_done()
+        assert len(site.fetched) == 200
+
+
+async def test_links_out_of_scope_are_counted_and_not_followed(make_peer: MakePeer) -> None:
+    async with Web(sites=2) as site:
+        site.pages["/"] = lambda request: html("/here", site.url("/there", site=1))
+        site.pages["/here"] = lambda request: html()
+        peer = await make_peer(scope="host")
+        await crawl(peer, site.url())
+        assert {site.url(), site.url("/here")} == set(site.fetched)
+        assert peer.totals.links_seen == 2
+
+
+async def test_depth_ends_where_the_job_says(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = tree(100)(site)
+        await crawl(await make_peer(max_depth=2), site.url("/0"))
+        assert {site.url(f"/{n}") for n in range(7)} == set(site.fetched)
+
+
+async def test_a_redirect_is_recorded_and_its_target_is_a_url_of_its_own(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/old", "/loop")
+        site.pages["/old"] = lambda request: html(status=301, Location="/new")
+        site.pages["/loop"] = lambda request: html(status=302, Location="/loop")
+        site.pages["/new"] = lambda request: html()
+        await crawl(await make_peer(), site.url())
+        assert {"/": 200, "/old": 301, "/loop": 302, "/new": 200} == {
+            path: lines()[site.url(path)].status for path in ("/", "/old", "/loop", "/new")
+        }
+        assert set(site.fetched.values()) == {1}
+        assert lines()[site.url("/new")].fields["depth"] == 1
+
+
+async def test_an_endless_redirect_ends_in_one_recorded_failure(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html(status=302, Location=f"/{int(request.path[1:]) + 1}")
+        peer = await make_peer()
+        await crawl(peer, site.url("/0"))
+        assert len(lines()) == peer.config.limits.redirects_max + 1
+        assert ["redirect_limit"] == [line.failed for line in lines().values() if line.failed]
+
+
+async def test_what_is_not_html_is_recorded_but_not_parsed(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/file")
+        site.pages["/file"] = lambda request: web.Response(body=b'<a href="/no">', content_type="application/pdf")
+        await crawl(await make_peer(), site.url())
+        line = lines()[site.url("/file")]
+        assert ("application/pdf", 14, 0, None) == (
+            line.fields["mime"],
+            line.fields["bytes"],
+            line.fields["links"],
+            line.failed,
+        )
+        assert site.url("/no") not in site.fetched
+
+
+async def test_robots_txt_is_asked_once_and_first_and_obeyed(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        site.fallback = tree(30)(site)
+        site.pages["/robots.txt"] = lambda request: web.Response(text="User-agent: kadcrawl\nDisallow: /2")
+        await crawl(await make_peer(), site.url("/0"))
+        urls = [url for _, url in site.requests]
+        assert urls[0] == site.url("/robots.txt")
+        assert urls.count(site.url("/robots.txt")) == 1
+        assert site.url("/2") not in urls
+        assert lines()[site.url("/2")].failed == "robots"
+
+
+async def test_a_robots_txt_out_of_order_holds_the_site_until_it_can_be_had(make_peer: MakePeer) -> None:
+    answers = iter([503, 500, 200])
+    async with Web() as site:
+        site.fallback = tree(5)(site)
+        site.pages["/robots.txt"] = lambda request: web.Response(status=next(answers), text="")
+        await crawl(await make_peer(), site.url("/0"))
+        assert [site.url("/robots.txt")] * 3 == [url for _, url in site.requests[:3]]
+        assert len(site.fetched) == 5
+
+
+async def test_a_site_whose_robots_txt_never_comes_is_given_up_and_the_crawl_ends(
+    make_peer: MakePeer, lines: Lines
+) -> None:
+    async with Web() as site:
+        site.pages["/robots.txt"] = lambda request: web.Response(status=503)
+        await crawl(await make_peer(), site.url("/a"), site.url("/b"))
+        assert not site.fetched
+        assert {"robots_unreachable"} == {line.failed for line in lines().values()}
+        assert len(lines()) == 2
+
+
+async def test_a_site_where_nobody_listens_ends_in_one_recorded_failure(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web() as site:
+        dead = site.url("/")
+    await crawl(await make_peer(), dead)
+    assert lines()[dead].failed == "connect"
+
+
+async def test_a_passing_fault_is_retried_and_a_lasting_one_recorded_once(make_peer: MakePeer, lines: Lines) -> None:
+    answers = {"/heals": iter([500, 429, 200]), "/stays": iter([503] * 10)}
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/heals", "/stays", "/missing")
+        for path in answers:
+            site.pages[path] = lambda request: html(status=next(answers[request.path]))
+        await crawl(await make_peer(), site.url())
+        assert {"/": 1, "/heals": 3, "/stays": 4, "/missing": 1} == {
+            path: site.fetched[site.url(path)] for path in ("/", "/heals", "/stays", "/missing")
+        }
+        assert {"/heals": None, "/stays": "http_503", "/missing": "http_404"} == {
+            path: lines()[site.url(path)].failed for path in ("/heals", "/stays", "/missing")
+        }
+
+
+async def test_retry_after_holds_the_whole_site(make_peer: MakePeer) -> None:
+    busy = iter([503])
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/busy")
+        site.pages["/busy"] = lambda request: (
+            html(status=next(busy), Retry_After="1") if site.fetched[site.url("/busy")] == 1 else html("/after")
+        )
+        site.pages["/after"] = lambda request: html()
+        await crawl(await make_peer(), site.url())
+        times = [at for at, url in site.requests if url in (site.url("/busy"), site.url("/after"))]
+        assert times[1] - times[0] >= 1.0
+
+
+async def test_two_requests_to_a_site_are_its_delay_apart(make_peer: MakePeer) -> None:
+    async with Web(sites=2) as site:
+        site.fallback = tree(12, sites=2)(site)
+        site.pages["/robots.txt"] = lambda request: web.Response(text="User-agent: *\nCrawl-delay: 0.3")
+        await crawl(await make_peer(delay_s=0.1), site.url("/0"))
+        for number in range(2):
+            times = [at for at, url in site.requests if url.startswith(site.url("", site=number))]
+            assert min(later - earlier for earlier, later in pairwise(times)) >= 0.3
+        assert len(site.fetched) == 12
+
+
+async def test_forbidden_addresses_are_refused_whatever_names_them(tmp_path: Path, lines: Lines) -> None:
+    async with Web() as site:
+        async with Peer(Config(data=tmp_path, port=0), Job(delay_s=0.0)) as peer:
+            await crawl(peer, site.url(), f"http://localhost:{site.port}/", f"http://[::ffff:127.0.0.2]:{site.port}/")
+        assert not site.requests
+        assert ["address_refused"] * 3 == [line.failed for line in lines().values()]
+
+
+async def test_what_is_fetched_is_in_the_warc_where_the_line_says(
+    make_peer: MakePeer, lines: Lines, tmp_path: Path
+) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: web.Response(text="found me", content_type="text/html")
+        await crawl(await make_peer(), site.url())
+        fields = lines()[site.url()].fields
+        with (tmp_path / "one" / fields["warc"]).open("rb") as file:
+            file.seek(fields["offset"])
+            record = next(iter(ArchiveIterator(file)))
+            assert ("response", site.url()) == (record.rec_type, record.rec_headers["WARC-Target-URI"])
+            assert record.rec_headers["WARC-Payload-Digest"] == fields["digest"]
+            assert record.content_stream().read() == b"found me"
+
+
+async def test_a_page_that_breaks_the_parser_costs_its_links_only(
+    make_peer: MakePeer, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kadcrawl.crawl.extract import LinkExtractor
+
+    extract = LinkExtractor.extract
+
+    def fragile(self: LinkExtractor, content: bytes, content_type: str, url: str, *rest: str) -> object:
+        if url.endswith("/bad"):
+            raise RuntimeError("a bug")
+        return extract(self, content, content_type, url, *rest)
+
+    monkeypatch.setattr(LinkExtractor, "extract", fragile)
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/bad", "/good")
+        site.pages["/bad"] = site.pages["/good"] = lambda request: html("/")
+        await crawl(await make_peer(), site.url())
+        assert {"/bad": "internal_error", "/good": None} == {
+            path: lines()[site.url(path)].failed for path in ("/bad", "/good")
+        }
+
+
+async def test_compressed_pages_give_their_links(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: web.Response(
+            body=gzip.compress(b'<a href="/inside">'), content_type="text/html", headers={"Content-Encoding": "gzip"}
+        )
+        site.pages["/inside"] = lambda request: html()
+        await crawl(await make_peer(), site.url())
+        assert site.url("/inside") in site.fetched
+
+
+async def test_seeds_added_later_revoke_the_end(make_peer: MakePeer) -> None:
+    async with Web(sites=2) as site:
+        site.fallback = tree(10)(site)
+        peer = await make_peer(scope="host")
+        await crawl(peer, site.url("/5"))
+        assert peer.state == "stopping"
+        peer.parts.crawler.holds.clear()
+        assert peer.ended
+        await peer.crawl([site.url("/0", site=1)])
+        assert not peer.ended or site.fetched[site.url("/0", site=1)]
+
+
+async def test_a_finished_crawl_started_again_fetches_nothing(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(20)(site)
+        config = Config(data=tmp_path / "again", port=0, allow_networks=("127.0.0.0/8",))
+        for _ in range(2):
+            async with Peer(config, Job(delay_s=0.0)) as peer:
+                await crawl(peer, site.url("/0"))
+        assert set(site.fetched.values()) == {1}
+        assert peer.totals.pages == 20
+
+
+@pytest.mark.parametrize("url", ["example.org", "ftp://example.org/", "http://", "http://exa mple.org/"])
+async def test_a_bad_seed_is_a_clear_mistake(url: str, make_peer: MakePeer) -> None:
+    with pytest.raises(ConfigError):
+        await (await make_peer()).crawl([url])
+
+
+async def test_a_directory_is_for_one_peer(make_peer: MakePeer, tmp_path: Path) -> None:
+    await make_peer("one")
+    with pytest.raises(StartError, match="another peer is running"):
+        async with Peer(Config(data=tmp_path / "one", port=0)):
+            pass
+
+
+async def test_a_directory_that_cannot_be_written_is_a_clear_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartError, match="cannot write"):
+        async with Peer(Config(data=tmp_path / "file" / "below", port=0)):
+            pass
+
+
+async def test_a_port_in_use_is_a_clear_mistake(make_peer: MakePeer, tmp_path: Path) -> None:
+    port = (await make_peer("one")).contact.port
+    with pytest.raises(StartError, match=f"cannot listen on 127.0.0.1:{port}"):
+        async with Peer(Config(data=tmp_path / "two", port=port)):
+            pass
+
+
+async def test_a_directory_of_another_kind_of_crawl_is_refused(tmp_path: Path) -> None:
+    config = Config(data=tmp_path, port=0)
+    async with Peer(config, Job(partition="host")) as peer:
+        await peer.begin()
+    with pytest.raises(StartError, match="partition"):
+        async with Peer(config, Job(partition="url")) as peer:
+            await peer.begin()
+
+
+async def test_an_exception_of_the_embedder_comes_out_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012
+        async with Peer(Config(data=tmp_path, port=0)) as peer:
+            await peer.begin()
+            raise ZeroDivisionError
+
+
+async def test_a_fault_in_the_background_ends_the_peer_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fds: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("kadcrawl.history.store._sync", full)
+    with pytest.raises(StorageError, match="No space left"):  # noqa: PT012
+        async with Peer(Config(data=tmp_path, port=0)) as peer:
+            await peer.begin()
+            await peer.wait_done()
+
+
+async def test_a_peer_on_all_addresses_names_one_that_others_can_reach(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("one")
+    async with Peer(Config(data=tmp_path / "two", host="0.0.0.0", port=0)) as second:
+        assert second.contact.host != "0.0.0.0"
+        await second.join([first.contact.address])
+        assert second.contact.host == "127.0.0.1"
+        assert {row.contact for row in (await first.census()).rows} == {first.contact, second.contact}
+
+
+async def test_an_identity_is_drawn_once(tmp_path: Path) -> None:
+    config = Config(data=tmp_path, port=0)
+    ids = set()
+    for _ in range(2):
+        async with Peer(config) as peer:
+            ids.add(peer.contact.id)
+    assert len(ids) == 1

@@ -1,0 +1,339 @@
+"""Several peers, no master: each page once, the end known by all, ranges that move when peers come and go."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kadcrawl import Config, Peer, RemoteError, StartError
+from kadcrawl.history.store import PENDING
+from kadcrawl.keys import anchor
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import (
+    Accepted,
+    Add,
+    Command,
+    GetStatus,
+    Hello,
+    Link,
+    Offer,
+    Ok,
+    Order,
+    Status,
+    Sync,
+    Synced,
+    Welcome,
+)
+from scripts.kadcrawl_run import PageLine
+from tests.peer.conftest import MakePeer
+from tests.web import Web, html, tree
+
+Lines = Callable[[], dict[str, PageLine]]
+SITES = 8
+
+
+async def finish(peers: Sequence[Peer]) -> None:
+    async with asyncio.timeout(30):
+        for peer in peers:
+            await peer.wait_done()
+    await asyncio.gather(*(peer.drain() for peer in peers))
+
+
+async def ask(peer: Peer, message: object, expected: type) -> object:
+    client = LinkClient(10_000_000)
+    await client.open()
+    try:
+        return await client.ask(peer.contact.address, message, expected, 10)  # type: ignore[arg-type]
+    finally:
+        await client.close()
+
+
+async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
+    first = await make_peer(names[0], **job)
+    return [first, *[await make_peer(name, join=first) for name in names[1:]]]
+
+
+async def test_four_peers_fetch_every_page_once_and_all_know_the_end(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(300, SITES)(site)
+        peers = await swarm(make_peer, "abcd")
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(300)} == dict(site.fetched)
+        assert set(site.fetched) == set(lines())
+        assert all(peer.ended for peer in peers)
+        assert sum(peer.totals.urls for peer in peers) == 300
+
+
+async def test_a_site_is_fetched_by_its_owner_alone_and_its_robots_txt_once(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(120, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        await peers[1].crawl([site.url("/0")])
+        await finish(peers)
+        robots = [url for _, url in site.requests if url.endswith("/robots.txt")]
+        assert len(robots) == len(set(robots)) == SITES
+        owners = {(line.url.split("/")[2], line.directory) for line in lines().values()}
+        assert len(owners) == SITES
+
+
+async def test_every_peer_names_the_same_owner_for_every_cell(make_peer: MakePeer) -> None:
+    peers = await swarm(make_peer, "abcde")
+    for cell in range(0, 1 << 16, 997):
+        nearest = min(peers, key=lambda peer: peer.contact.number ^ anchor(cell, 16))  # type: ignore[arg-type]
+        assert {nearest.contact} == {await peer.overlay.owner(cell) for peer in peers}  # type: ignore[arg-type]
+        assert [peer is nearest for peer in peers] == [peer.overlay.owns(cell) for peer in peers]  # type: ignore[arg-type]
+
+
+async def test_the_job_comes_from_the_swarm(make_peer: MakePeer) -> None:
+    first, second = await swarm(make_peer, "ab", delay_s=3.0, max_depth=7, name="theirs")
+    assert first.job == second.job
+    assert (3.0, 7, "theirs") == (second.job.delay_s, second.job.max_depth, second.job.name)
+
+
+async def test_the_budget_is_the_swarms(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(300, SITES)(site)
+        peers = await swarm(make_peer, "abc", max_pages=57)
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert sum(site.fetched.values()) == 57 == len(lines())
+
+
+async def test_a_budget_larger_than_the_web_changes_nothing(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(40, SITES)(site)
+        peers = await swarm(make_peer, "ab", max_pages=1000)
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert len(site.fetched) == 40
+
+
+async def test_a_crawl_larger_than_the_budget_goes_on_with_a_larger_one(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(30)(site)
+        for budget in (10, 25):
+            peer = await make_peer("one", max_pages=budget)
+            await peer.crawl([site.url("/0")])
+            await finish([peer])
+            await peer.__aexit__(None, None, None)
+            assert sum(site.fetched.values()) == budget
+
+
+async def test_nobody_says_the_end_while_a_page_is_slow(make_peer: MakePeer) -> None:
+    release = asyncio.Event()
+    async with Web(SITES) as site:
+        site.fallback = tree(20, SITES)(site)
+
+        async def slow(request: web.BaseRequest) -> web.StreamResponse:
+            await release.wait()
+            return html("/21")
+
+        site.pages["/19"] = slow
+        peers = await swarm(make_peer, "abcd")
+        await peers[0].crawl([site.url("/0")])
+        async with asyncio.timeout(20):
+            while len(site.fetched) < 20:
+                await asyncio.sleep(0.01)
+        surveys = [peer.waves.surveys for peer in peers]
+        async with asyncio.timeout(20):
+            while any(peer.waves.surveys < before + 2 for peer, before in zip(peers, surveys, strict=True)):
+                await asyncio.sleep(0.01)
+        assert not any(peer.ended for peer in peers)
+        release.set()
+        await finish(peers)
+        assert site.fetched[site.url("/21", site=19 % SITES)] == 1
+
+
+async def test_status_tells_the_whole_swarm_from_any_peer(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(50, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        for peer in peers:
+            status = await ask(peer, GetStatus(), Status)
+            assert isinstance(status, Status)
+            assert {one.contact for one in peers} == {row.contact for row in status.answer.rows}
+            assert sum(row.counters.pages for row in status.answer.rows) == 50
+            assert status.ended
+
+
+async def test_a_paused_swarm_fetches_nothing_and_goes_on_when_told(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(60, SITES)(site)
+        peers = await swarm(make_peer, "ab")
+        await ask(peers[1], Command("pause"), Ok)
+        assert ["paused", "paused"] == [peer.state for peer in peers]
+        await ask(peers[0], Add([site.url("/0")]), Ok)
+        assert sum(peer.pending for peer in peers) == 1
+        newcomer = await make_peer("c", join=peers[0])
+        assert newcomer.state == "paused"
+        assert not site.fetched
+        await ask(peers[0], Command("resume"), Ok)
+        await finish([*peers, newcomer])
+        assert len(site.fetched) == 60
+
+
+async def test_stop_reaches_everybody(make_peer: MakePeer) -> None:
+    peers = await swarm(make_peer, "abc")
+    await ask(peers[2], Command("stop"), Ok)
+    async with asyncio.timeout(5):
+        for peer in peers:
+            await peer.wait_stopped()
+
+
+async def test_an_end_is_revoked_by_a_new_seed_and_comes_again(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = lambda request: html()
+        peers = await swarm(make_peer, "abc")
+        await peers[0].crawl([site.url("/0")])
+        async with asyncio.timeout(20):
+            while not all(peer.ended for peer in peers):
+                await asyncio.sleep(0.01)
+        for number in range(1, SITES):
+            await peers[1].crawl([site.url("/1", site=number)])
+        assert len(site.fetched) == SITES or not all(peer.ended for peer in peers)
+        async with asyncio.timeout(20):
+            while not all(peer.ended for peer in peers):
+                await asyncio.sleep(0.01)
+        assert len(site.fetched) == SITES
+
+
+async def test_a_newcomer_takes_its_range_over_and_nothing_is_fetched_twice(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(400, SITES)(site)
+        first = await make_peer("a")
+        await first.crawl([site.url("/0")])
+        async with asyncio.timeout(20):
+            while len(site.fetched) < 50:
+                await asyncio.sleep(0.005)
+        others = [await make_peer(name, join=first) for name in "bcd"]
+        await finish([first, *others])
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)
+        assert len(lines()) == 400
+
+
+async def test_what_a_newcomer_owns_moves_to_it_and_the_rest_stays(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(300, SITES)(site)
+        first = await make_peer("a")
+        first.set_paused(True)
+        await first.crawl([site.url(f"/{n}", site=n % SITES) for n in range(100)])
+        second = await make_peer("b", join=first)
+        for peer in (first, second):
+            pending = [key for key, state in peer.store.keys_from(b"", None, 1000) if state == PENDING]
+            assert pending
+            assert all(peer.overlay.owns(key[0] << 8 | key[1]) for key in pending)  # type: ignore[arg-type]
+        assert first.pending + second.pending == 100
+        assert first.totals.urls + second.totals.urls == 100
+
+
+async def test_a_peer_that_leaves_hands_everything_over(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(400, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        await peers[0].crawl([site.url("/0")])
+        async with asyncio.timeout(20):
+            while len(site.fetched) < 60:
+                await asyncio.sleep(0.005)
+        await ask(peers[1], Command("leave"), Ok)
+        await peers[1].wait_stopped()
+        await peers[1].finish()
+        assert peers[1].store.pending == 0
+        await peers[1].__aexit__(None, None, None)
+        await finish([peers[0], peers[2]])
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)
+        assert len(lines()) == 400
+
+
+async def test_the_wait_of_a_site_moves_with_it(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(300, SITES)(site)
+        site.pages["/robots.txt"] = lambda request: web.Response(text="User-agent: *\nCrawl-delay: 1.5")
+        first = await make_peer("a")
+        await first.crawl([site.url(f"/{n}", site=n % SITES) for n in range(16)])
+        async with asyncio.timeout(20):
+            while len(site.fetched) < SITES:
+                await asyncio.sleep(0.005)
+        await make_peer("b", join=first)
+        async with asyncio.timeout(20):
+            while len(site.fetched) < 16:
+                await asyncio.sleep(0.01)
+        for number in range(SITES):
+            times = [at for at, url in site.requests if url.startswith(site.url("/", site=number))]
+            assert min(later - earlier for earlier, later in pairwise(times)) >= 1.5
+
+
+async def test_a_link_sent_to_the_wrong_peer_is_answered_with_its_owner(make_peer: MakePeer) -> None:
+    first, second = await swarm(make_peer, "ab")
+    links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 40)]
+    accepted = await ask(first, Offer(links), Accepted)
+    assert isinstance(accepted, Accepted)
+    assert accepted.elsewhere
+    assert {one.owner for one in accepted.elsewhere} == {second.contact}
+    for one in accepted.elsewhere:
+        assert second.overlay.owns(second.parts.placer.place(links[one.index].url).cell)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://a.example/#fragment", "HTTP://A.example/", "file:///etc/passwd", "http://a.example/" + "x" * 3000, ""],
+)
+async def test_a_link_that_is_not_canonical_or_in_bounds_is_rejected(url: str, make_peer: MakePeer) -> None:
+    peer = await make_peer()
+    if url:
+        await ask(peer, Offer([Link(url, 3, 0)]), Accepted)
+        assert peer.parts.intake.rejected == 1
+    else:
+        with pytest.raises(RemoteError):
+            await ask(peer, Offer([Link(url, 3, 0)]), Accepted)
+    assert peer.store.pending == 0
+
+
+async def test_an_offer_repeated_changes_nothing(make_peer: MakePeer) -> None:
+    peer = await make_peer()
+    peer.set_paused(True)
+    for _ in range(3):
+        await ask(peer, Offer([Link("http://a.example/", 1, 0)]), Accepted)
+    assert (1, 1) == (peer.store.pending, peer.totals.urls)
+
+
+async def test_a_sync_repeated_or_from_a_stranger_gives_nothing_away(make_peer: MakePeer) -> None:
+    first, second = await swarm(make_peer, "ab")
+    first.set_paused(True)
+    await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 20)])
+    before = (first.store.pending, second.store.pending)
+    for _ in range(2):
+        assert isinstance(await ask(first, Sync(second.contact), Synced), Synced)
+    assert before == (first.store.pending, second.store.pending)
+
+
+async def test_another_version_is_told_so(make_peer: MakePeer) -> None:
+    peer = await make_peer()
+    with pytest.raises(RemoteError, match="version"):
+        await ask(peer, Hello(999), Welcome)
+
+
+async def test_cells_of_another_size_do_not_mix(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("a", cell_bits=12)
+    async with Peer(Config(data=tmp_path / "b", port=0)) as second:
+        with pytest.raises(StartError, match="cell_bits=12"):
+            await second.join([first.contact.address])
+
+
+async def test_joining_nobody_is_a_clear_mistake(tmp_path: Path) -> None:
+    async with Peer(Config(data=tmp_path, port=0)) as peer:
+        with pytest.raises(StartError, match="cannot join"):
+            await peer.join([("127.0.0.1", 9)])
+
+
+async def test_an_order_of_the_end_is_not_believed_by_a_busy_peer(make_peer: MakePeer) -> None:
+    peer = await make_peer()
+    peer.set_paused(True)
+    await peer.crawl(["http://127.0.0.2:9/"])
+    peer.obey(Order("ended"))
+    assert not peer.ended
