@@ -1,0 +1,287 @@
+"""The commands. Each is a few lines: options in, one sentence or a table out, an exit code.
+
+Exit codes: 0 done, 1 the crawl ended with nothing fetched, 2 a mistake in how it was asked for, 11 interrupted.
+What only some commands need is imported inside them, as a peer's rooms take longer to load than a command may last.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kadcrawl.cli.local import Plan, Swarm
+from kadcrawl.cli.options import Address, allow_network_option, job_options, make_job
+from kadcrawl.cli.progress import Progress
+from kadcrawl.cli.run import run
+from kadcrawl.cli.summary import Summary, add_up
+from kadcrawl.config import PORT_DEFAULT, Config
+from kadcrawl.errors import ConfigError, KadcrawlError
+from kadcrawl.link.messages import Add, Command, GetStatus, Ok, Status
+from kadcrawl.urls import seed
+from kadcrawl.version import VERSION
+
+DONE, NOTHING_FETCHED, MISTAKE, INTERRUPTED = 0, 1, 2, 11
+
+LISTEN = click.option(
+    "--listen",
+    type=Address(),
+    default=f"127.0.0.1:{PORT_DEFAULT}",
+    show_default=True,
+    help="Address for other peers, TCP and UDP. Anyone who can reach it can join and steer the crawl, "
+    "so use a private network; port 0 chooses a free one.",
+)
+DATA = click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    default=Path("crawl-data"),
+    show_default=True,
+    help="Directory for the journal, WARC files and pages.jsonl. Started again on it, a crawl goes on.",
+)
+PEER = click.option(
+    "--peer",
+    type=Address(),
+    default=f"127.0.0.1:{PORT_DEFAULT}",
+    show_default=True,
+    help="Any peer of the swarm.",
+)
+
+
+def told(command: Callable[..., int]) -> Callable[..., None]:
+    """Turn what goes wrong on purpose into one sentence and an exit code."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **options: Any) -> None:
+        try:
+            code = command(*args, **options)
+        except (KadcrawlError, BaseExceptionGroup, KeyboardInterrupt, asyncio.CancelledError) as error:
+            leaves = list(_leaves(error))
+            ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
+            if ours:
+                click.echo(f"kadcrawl: {ours[0]}", err=True)
+                code = MISTAKE
+            elif all(isinstance(leaf, KeyboardInterrupt | asyncio.CancelledError) for leaf in leaves):
+                click.echo("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
+                code = INTERRUPTED
+            else:
+                raise
+        sys.exit(code)
+
+    return wrapper
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(VERSION)
+def main() -> None:
+    """A fully decentralized web crawler: no master, no broker, any number of peers.
+
+    \b
+    Crawl a site with four peers on this machine, to the end:
+        kadcrawl crawl https://example.org/ --peers 4 --contact me@example.org
+
+    \b
+    Or build a swarm over several machines; any peer may come, go, or be asked:
+        one$  kadcrawl start https://example.org/ --listen 10.0.0.1:4160 --contact me@example.org
+        two$  kadcrawl join --bootstrap 10.0.0.1:4160 --listen 10.0.0.2:4160
+        two$  kadcrawl status
+
+    A swarm keeps to one request per second and site unless told otherwise, obeys robots.txt,
+    and knows by itself when it is done.
+    """
+
+
+@main.command()
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, one peer each.")
+@DATA
+@job_options
+@allow_network_option
+@click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write the final figures as JSON.")
+@told
+def crawl(
+    urls: tuple[str, ...], peers: int, data: Path, allow_network: tuple[str, ...], summary: Path | None, **options: Any
+) -> int:
+    """Crawl URL... with a swarm on this machine, to the end.
+
+    Each peer writes WARC files and pages.jsonl below DATA/peer-N. Ctrl-C finishes what is under way and exits;
+    the same command on the same --data goes on where it stopped, after a crash as well.
+    """
+    seeds, job = make_job(urls, options)
+    plan = Plan(seeds=seeds, job=job, peers=peers, data=data, allow_networks=allow_network)
+    _check_writable(summary)
+    with Progress("crawl") as progress:
+        swarm, result = run(_crawl(plan, progress))
+    if summary is not None:
+        summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
+    failed = sum(result.urls_failed.values())
+    reasons = ", ".join(f"{reason} {count}" for reason, count in result.urls_failed.items())
+    click.echo(
+        f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {result.urls_done} of {result.urls_found} URLs done"
+        f" ({failed} failed{': ' + reasons if reasons else ''}), {result.duplicates} fetched twice,"
+        f" {result.seconds:.1f} s; below {data}/"
+    )
+    if swarm.interrupted:
+        return INTERRUPTED
+    return DONE if result.pages else NOTHING_FETCHED
+
+
+async def _crawl(plan: Plan, progress: Progress) -> tuple[Swarm, Summary]:
+    swarm = Swarm(plan, progress)
+    return swarm, await swarm.run()
+
+
+@main.command()
+@click.argument("urls", nargs=-1, metavar="URL...")
+@LISTEN
+@DATA
+@job_options
+@allow_network_option
+@click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
+@told
+def start(
+    urls: tuple[str, ...],
+    listen: tuple[str, int],
+    data: Path,
+    allow_network: tuple[str, ...],
+    exit_when_done: bool,
+    **options: Any,
+) -> int:
+    """Start the first peer of a swarm; its options are the job that everyone who joins will share."""
+    from kadcrawl.cli.live import live
+    from kadcrawl.peer import Peer
+
+    seeds, job = make_job(urls, options)
+    config = _config(data, listen, allow_network, exit_when_done)
+
+    async def enter(peer: Peer) -> None:
+        await peer.begin()
+        if seeds:
+            await peer.crawl(seeds)
+
+    interrupted = run(live(Peer(config, job), enter, "start"))
+    return INTERRUPTED if interrupted else DONE
+
+
+@main.command()
+@click.option("--bootstrap", type=Address(), multiple=True, required=True, help="A peer of the swarm. Repeatable.")
+@LISTEN
+@DATA
+@allow_network_option
+@click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
+@told
+def join(
+    bootstrap: tuple[tuple[str, int], ...],
+    listen: tuple[str, int],
+    data: Path,
+    allow_network: tuple[str, ...],
+    exit_when_done: bool,
+) -> int:
+    """Join a swarm and crawl with it; the job comes from the swarm.
+
+    The first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at
+    once.
+    """
+    from kadcrawl.cli.live import live
+    from kadcrawl.peer import Peer
+
+    config = _config(data, listen, allow_network, exit_when_done)
+    interrupted = run(live(Peer(config), lambda peer: peer.join(bootstrap), "join"))
+    return INTERRUPTED if interrupted else DONE
+
+
+@main.command()
+@PEER
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@told
+def status(peer: tuple[str, int], as_json: bool) -> int:
+    """Show what the swarm is doing, peer by peer."""
+    from kadcrawl.cli.control import ask
+    from kadcrawl.cli.table import print_rows
+
+    answer = ask(peer, GetStatus(), Status)
+    summary = add_up(answer.answer.rows, 0.0)
+    state = "paused" if answer.paused else "done" if answer.ended else "crawling"
+    pending = sum(row.pending for row in answer.answer.rows)
+    if as_json:
+        rows = [
+            {
+                "id": row.contact.id.hex(),
+                "address": f"{row.contact.host}:{row.contact.port}",
+                "state": row.state,
+                "pending": row.pending,
+                "in_flight": row.in_flight,
+                "pages": row.counters.pages,
+                "urls": row.counters.urls,
+                "failed": row.counters.failed,
+                "uptime_s": row.uptime_s,
+            }
+            for row in answer.answer.rows
+        ]
+        totals = {**summary.as_json(), "peers": rows, "state": state, "pending": pending}
+        totals["unanswered"] = answer.answer.tally.missing
+        totals["seeds"] = list(answer.job.seeds)
+        del totals["seconds"]
+        click.echo(json.dumps(totals, indent=2))
+        return DONE
+    click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
+    print_rows(answer.answer.rows)
+    if answer.answer.tally.missing:
+        click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")
+    return DONE
+
+
+@main.command()
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@PEER
+@told
+def add(urls: tuple[str, ...], peer: tuple[str, int]) -> int:
+    """Add seeds to a running crawl."""
+    from kadcrawl.cli.control import ask
+
+    ask(peer, Add([seed(url) for url in urls]), Ok)
+    click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
+    return DONE
+
+
+def _order(verb: str, help_text: str, said: str) -> None:
+    @main.command(verb, help=help_text)
+    @PEER
+    @told
+    def order(peer: tuple[str, int]) -> int:
+        from kadcrawl.cli.control import ask
+
+        ask(peer, Command(verb), Ok)  # type: ignore[arg-type]
+        click.echo(said)
+        return DONE
+
+
+_order("pause", "Let the whole swarm finish what is in flight and fetch nothing more.", "the swarm is paused")
+_order("resume", "Let a paused swarm go on.", "the swarm goes on")
+_order("leave", "Let this one peer hand its range over and exit.", "the peer is leaving")
+_order("stop", "Let every peer finish what is in flight and exit; the crawl can be continued.", "the swarm is stopping")
+
+
+def _config(data: Path, listen: tuple[str, int], allow_network: tuple[str, ...], exit_when_done: bool) -> Config:
+    host, port = listen
+    return Config(data=data, host=host, port=port, allow_networks=allow_network, exit_when_done=exit_when_done)
+
+
+def _check_writable(path: Path | None) -> None:
+    """Fail before the crawl, not after it."""
+    if path is not None:
+        try:
+            path.touch()
+        except OSError as error:
+            raise ConfigError(f"cannot write the summary to {path}: {error.strerror}") from None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -1,0 +1,139 @@
+"""What the commands' options have in common: shapes, checks, and the questions asked when something is missing."""
+
+import ipaddress
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from kadcrawl.config import PORT_DEFAULT, Job
+from kadcrawl.errors import ConfigError
+from kadcrawl.urls import host_of, seed
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Address(click.ParamType[tuple[str, int]]):
+    """HOST:PORT, HOST or :PORT; an IPv6 address in brackets."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        text = str(value)
+        host, port = text, str(PORT_DEFAULT)
+        if text.startswith("["):
+            host, _, rest = text[1:].partition("]")
+            port = rest.removeprefix(":") or port
+        elif text.count(":") == 1:
+            host, _, port = text.partition(":")
+        if not port.isdecimal() or int(port) > 65_535:
+            self.fail(f"{text!r} is not HOST:PORT, e.g. 192.168.1.5:{PORT_DEFAULT}", param, ctx)
+        return host or "127.0.0.1", int(port)
+
+
+def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    for value in values:
+        try:
+            ipaddress.ip_network(value)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}; a CIDR looks like 192.168.0.0/16") from None
+    return values
+
+
+def job_options(command: Command) -> Command:
+    """Add the options that define a job."""
+    for option in reversed(
+        [
+            click.option(
+                "--scope",
+                type=click.Choice(["host", "domain", "prefix", "any"]),
+                default="host",
+                show_default=True,
+                help="Follow links on the seeds' hosts, on their registered domains, below their paths, or any.",
+            ),
+            click.option("--include", multiple=True, metavar="REGEX", help="Only URLs that match one of these."),
+            click.option("--exclude", multiple=True, metavar="REGEX", help="No URLs that match one of these."),
+            click.option("--max-depth", type=click.IntRange(0), help="Links away from a seed at most."),
+            click.option("--max-pages", type=click.IntRange(1), help="URLs the whole swarm fetches at most."),
+            click.option(
+                "--delay",
+                type=click.FloatRange(0, 86_400),
+                default=1.0,
+                show_default=True,
+                metavar="S",
+                help="Seconds between two requests to one site; robots.txt may ask for more.",
+            ),
+            click.option(
+                "--retries",
+                type=click.IntRange(0, 20),
+                default=3,
+                show_default=True,
+                help="Further tries after a time-out, a reset, 429 or 5xx, each after a longer wait.",
+            ),
+            click.option(
+                "--partition",
+                type=click.Choice(["host", "domain", "url"]),
+                default="host",
+                show_default=True,
+                help="What a site is: the unit of politeness and of ownership.",
+            ),
+            click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
+            click.option(
+                "--contact",
+                envvar="KADCRAWL_CONTACT",
+                metavar="URL|EMAIL",
+                help="Where a site's owner can reach you; goes into the User-Agent. [env: KADCRAWL_CONTACT]",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def allow_network_option(command: Command) -> Command:
+    """Add --allow-network."""
+    return click.option(
+        "--allow-network",
+        multiple=True,
+        metavar="CIDR",
+        callback=_network,
+        help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.",
+    )(command)
+
+
+def make_job(urls: Sequence[str], options: dict[str, Any]) -> tuple[list[str], Job]:
+    """Return the seeds and the job of these options; asks for --contact if it is needed and a person is there."""
+    seeds = [seed(url) for url in urls]
+    contact = options["contact"] or ""
+    if not contact and not all(_is_loopback(host_of(url)) for url in seeds):
+        if not sys.stdin.isatty():
+            raise ConfigError(
+                "say who you are: --contact URL or e-mail address goes into the User-Agent, "
+                "so that a site's owner can reach you"
+            )
+        contact = click.prompt("Contact for the sites' owners (URL or e-mail address; goes into the User-Agent)")
+    job = Job(
+        name=options["name"],
+        scope=options["scope"],
+        include=options["include"],
+        exclude=options["exclude"],
+        max_depth=options["max_depth"],
+        max_pages=options["max_pages"],
+        partition=options["partition"],
+        delay_s=options["delay"],
+        retries=options["retries"],
+        contact=contact,
+    )
+    return seeds, job
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

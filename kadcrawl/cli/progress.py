@@ -1,0 +1,71 @@
+"""A crawl as a person sees it while it runs: a live table on a terminal, a plain line now and then elsewhere."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from kadcrawl.link.messages import PeerRow
+
+if TYPE_CHECKING:
+    from kadcrawl.cli.table import LiveTable
+
+LINE_INTERVAL_S = 2.0
+RATE_OVER_S = 5.0
+
+
+class Progress:
+    """Shows rows of peers as they change. A context manager; `update` as often as there is news."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._began = time.monotonic()
+        self._samples: list[tuple[float, int]] = []
+        self._line_at = 0.0
+        self._table: LiveTable | None = None
+
+    def __enter__(self) -> "Progress":
+        if sys.stderr.isatty():
+            from kadcrawl.cli.table import LiveTable
+
+            self._table = LiveTable()
+            self._table.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._table is not None:
+            self._table.stop()
+
+    def say(self, text: str) -> None:
+        """Print a sentence above the table."""
+        if self._table is not None:
+            self._table.say(text)
+        else:
+            click.echo(text, err=True)
+
+    def update(self, rows: Sequence[PeerRow]) -> None:
+        """Show the swarm as these rows describe it."""
+        now = time.monotonic()
+        pages = sum(row.counters.pages for row in rows)
+        self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, pages)]
+        line = self._line(rows, pages, self._rate(), now - self._began)
+        if self._table is not None:
+            self._table.update(line, rows)
+        elif now >= self._line_at:
+            self._line_at = now + LINE_INTERVAL_S
+            click.echo(line, err=True)
+
+    def _rate(self) -> float:
+        (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
+        return max(0, last - first) / (last_at - first_at) if last_at > first_at else 0.0
+
+    def _line(self, rows: Sequence[PeerRow], pages: int, rate: float, seconds: float) -> str:
+        pending = sum(row.pending for row in rows)
+        failed = sum(sum(row.counters.failed.values()) for row in rows)
+        peers = f"{len(rows)} peer" + ("s" if len(rows) != 1 else "")
+        return (
+            f"{self._title}: {pages} pages ({rate:.1f}/s), {pending} pending, {failed} failed, "
+            f"{peers}, {int(seconds) // 60}:{int(seconds) % 60:02}"
+        )

@@ -1,0 +1,83 @@
+"""Running one peer in this process: the loop, its signals, its log file, its profile."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import uvloop
+
+if TYPE_CHECKING:
+    from kadcrawl.peer import Peer
+
+LOG = "peer.log"
+GARBAGE_THRESHOLD = 20_000
+"""Objects that come to live before the collector looks among them for cycles, of which a crawl makes few. Python's
+own 700 is reached every few pages, and the full collections that follow cost a tenth of the crawl."""
+
+Result = TypeVar("Result")
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run `main` on a uvloop; under a profiler if KADCRAWL_PROFILE names a file (one per process: FILE.PID)."""
+    gc.freeze()  # What is loaded by now stays.
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        path = os.environ.get("KADCRAWL_PROFILE")
+        if not path:
+            return runner.run(main)
+        import cProfile
+
+        profile = cProfile.Profile(time.thread_time)  # CPU, not waiting
+        try:
+            return profile.runcall(runner.run, main)
+        finally:
+            profile.dump_stats(f"{path}.{os.getpid()}")
+
+
+def log_to(directory: Path) -> None:
+    """Write the log of this process below the peer's directory, where it does not disturb what a person reads."""
+    handler = logging.FileHandler(directory / LOG)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    level = os.environ.get("KADCRAWL_LOG", "INFO").upper()
+    logging.basicConfig(handlers=[handler], level=level if level in logging.getLevelNamesMapping() else "INFO")
+
+
+class Interrupts:
+    """Counts Ctrl-C and SIGTERM from now on: the first asks the running task to finish, the second cancels it."""
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "made inside the task to be interrupted"
+        self._task = task
+        self.first = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal)
+
+    def _on_signal(self) -> None:
+        if self.first.is_set():
+            self._task.cancel()
+        self.first.set()
+
+
+async def first_of(*events: Coroutine[Any, Any, Any]) -> None:
+    """Return when the first of these returns; the others are cancelled. Raises what that one raises."""
+    tasks = [asyncio.create_task(event) for event in events]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until_stopped(peer: "Peer", interrupts: Interrupts) -> None:
+    """Return when the peer was asked to stop, by a message or a signal."""
+    await first_of(peer.wait_stopped(), interrupts.first.wait())

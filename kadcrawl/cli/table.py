@@ -1,0 +1,63 @@
+"""Peers as a table on a terminal, row by row; live if wanted. The only file that loads `rich`, which takes a while."""
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kadcrawl.link.messages import PeerRow
+
+ROWS_SHOWN_MAX = 20
+
+
+class LiveTable:
+    """A line and a table at the foot of the terminal's standard error, both renewed in place."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+
+    def start(self) -> None:
+        self._live.start()
+
+    def stop(self) -> None:
+        """Take the table away."""
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """Print a sentence above it."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def update(self, line: str, rows: Sequence[PeerRow]) -> None:
+        self._live.update(Group(Text(line, style="bold"), _table(rows)))
+
+
+def print_rows(rows: Sequence[PeerRow]) -> None:
+    """Print the table once, on standard output."""
+    console = Console()
+    console.print(_table(rows), crop=False, soft_wrap=not console.is_terminal)
+
+
+def _table(rows: Sequence[PeerRow]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("peer", no_wrap=True)
+    table.add_column("state")
+    for name in ("pages", "MB", "pending", "in flight", "failed", "messages"):
+        table.add_column(name, justify="right")
+    for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
+        counters = row.counters
+        table.add_row(
+            str(row.contact),
+            row.state,
+            str(counters.pages),
+            f"{counters.bytes / 1e6:.1f}",
+            str(row.pending),
+            str(row.in_flight),
+            str(sum(counters.failed.values())),
+            str(counters.peer_messages),
+        )
+    if len(rows) > ROWS_SHOWN_MAX:
+        table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * 7)
+    return table
