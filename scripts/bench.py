@@ -1,0 +1,257 @@
+"""The benchmark: real sites crawled by kadcrawl with one peer and with two, and by Scrapy, in turn, on one machine.
+
+Beside them runs a bare loop (`scripts.bare_loop`), the yardstick by which figures of two machines, or of a busy and an
+idle one, compare. Each run has a server of its own (`scripts.static_server`), whose access log says what the crawler
+covered and how fast; its CPU is not counted. A crawler's cost is that of all its processes from start to exit, so
+start-up and end are in it. kadcrawl runs with robots.txt, journal, WARC and page log on; Scrapy fetches and follows
+links. All are given the same pattern of URLs, HTML pages by their names. A run that leaves a page out fails the
+benchmark. One more run of two peers is profiled.
+
+``python -m scripts.bench`` or ``make bench`` prints the report and writes it to bench-data/report.md.
+"""
+
+import argparse
+import json
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from scripts import truth
+from scripts.kadcrawl_run import crawl_command
+from scripts.measure import Cost, cost_of
+from scripts.profile_rooms import functions_of, rooms_of
+from scripts.sites import MORE_PACKAGES, PACKAGES, Site, SitesError, sites
+
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+SCRAPY_PYTHON: Final = REPOSITORY / ".venv-bench/bin/python"
+PAGE_PATTERN: Final = r"^http://[^/]+/(?:[^?#]*(?:/|\.html?))?$"
+"""HTML pages by their names; the same as Scrapy's, but for the hosts, which the scope already says."""
+PROFILE_VARIABLE: Final = "KADCRAWL_PROFILE"
+"""Environment variable that makes every peer write a cProfile dump to the file it names, its PID appended."""
+BARE_LOOP: Final = "bare loop"
+FUNCTIONS_SHOWN: Final = 20
+
+Place = tuple[int, str]
+"""A URL wherever its site is served: number of the site, path."""
+
+
+class Run(NamedTuple):
+    """One crawl."""
+
+    cost: Cost
+    pages: int
+    """Distinct pages of the truth that were fetched, with status 200."""
+    missing: int
+    """URLs of the truth that were not fetched."""
+    crawl_s: float
+    """From the first request to the last."""
+    server_cpu_s: float
+
+    @property
+    def pages_per_s(self) -> float:
+        return self.pages / self.crawl_s
+
+    @property
+    def cpu_s_per_1000(self) -> float:
+        return self.cost.cpu_s * 1000 / self.pages
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description="Crawl real sites with kadcrawl and with Scrapy, in turn.")
+    parser.add_argument("--more", action="store_true", help="7,000 pages instead of 2,600")
+    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="of each crawler; default 3")
+    parser.add_argument("--data", type=Path, default=REPOSITORY / "bench-data", metavar="DIR")
+    options = parser.parse_args()
+    if options.repetitions < 1:
+        parser.error("--repetitions must be 1 or more")
+    try:
+        report = bench(options.data, options.more, options.repetitions)
+    except (SitesError, BenchError) as error:
+        sys.exit(f"bench: {error}")
+    (options.data / "report.md").write_text(report)
+    print(report)
+
+
+class BenchError(Exception):
+    """The benchmark has no result; the text says why in one sentence."""
+
+
+def bench(directory: Path, more: bool, repetitions: int) -> str:
+    """Run every crawler `repetitions` times, in turn, and return the report. Raises SitesError, BenchError."""
+    if not SCRAPY_PYTHON.exists():
+        raise BenchError(f"there is no {SCRAPY_PYTHON} to run Scrapy with; make bench creates it")
+    documentation = sites(PACKAGES + MORE_PACKAGES if more else PACKAGES)
+    directory.mkdir(parents=True, exist_ok=True)
+    _say("working out the truth")
+    expected = _truth(documentation, directory)
+    crawlers = ("kadcrawl, 1 peer", "Scrapy, lean", "kadcrawl, 2 peers", BARE_LOOP)
+    runs: dict[str, list[Run]] = {name: [] for name in crawlers}
+    for repetition in range(repetitions):
+        for name in crawlers:
+            _say(f"{name}, run {repetition + 1} of {repetitions}")
+            runs[name].append(_crawl(name, documentation, expected, directory))
+    _say("profiling two peers")
+    profiles = directory / "profiles"
+    shutil.rmtree(profiles, ignore_errors=True)
+    profiles.mkdir()
+    _crawl("kadcrawl, 2 peers", documentation, expected, directory, {PROFILE_VARIABLE: str(profiles / "peer")})
+    return "\n".join([*_figures(documentation, expected, runs), *_profile(sorted(profiles.iterdir()))]) + "\n"
+
+
+def _say(what: str) -> None:
+    print(f"bench: {what}", file=sys.stderr, flush=True)
+
+
+def _truth(documentation: Sequence[Site], directory: Path) -> dict[Place, int]:
+    """Find every wanted URL and its status, the sites side by side."""
+    with _server(documentation, directory) as server, ProcessPoolExecutor() as pool:
+        crawl = partial(truth.crawl, wanted=_is_page)
+        found = pool.map(crawl, ([seed] for seed in server.seeds))
+        return {(number, _path(url)): status for number, one in enumerate(found) for url, status in one.items()}
+
+
+def _is_page(url: str) -> bool:
+    return re.match(PAGE_PATTERN, url) is not None
+
+
+def _crawl(
+    name: str,
+    documentation: Sequence[Site],
+    expected: dict[Place, int],
+    directory: Path,
+    environment: dict[str, str] | None = None,
+) -> Run:
+    data = directory / "run"
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir()
+    output = directory / f"{name.replace(', ', '-').replace(' ', '-')}.log"
+    with _server(documentation, directory) as server:
+        cost = cost_of(_command(name, server.seeds, data), output, REPOSITORY, environment)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if cost.exit_code != 0:
+        raise BenchError(f"{name} ended with exit code {cost.exit_code}; its output is in {output}")
+    entries = [json.loads(line) for line in server.log.read_text().splitlines()]
+    numbers = {f"http://{urlsplit(seed).netloc}": number for number, seed in enumerate(server.seeds)}
+    fetched = {(numbers[entry["site"]], entry["path"]) for entry in entries}
+    run = Run(
+        cost=cost,
+        pages=sum(status == 200 and place in fetched for place, status in expected.items()),
+        missing=len(expected.keys() - fetched),
+        crawl_s=entries[-1]["time"] - entries[0]["time"],
+        # The server is the one child that ended in between.
+        server_cpu_s=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+    )
+    if run.missing:
+        raise BenchError(f"{name} left out {run.missing} of {len(expected)} URLs; its output is in {output}")
+    return run
+
+
+def _command(name: str, seeds: Sequence[str], data: Path) -> list[str]:
+    if name.startswith("Scrapy"):
+        return [str(SCRAPY_PYTHON), str(REPOSITORY / "scripts/p_scrapy.py"), *seeds]
+    if name == BARE_LOOP:
+        return [sys.executable, "-m", "scripts.bare_loop", "--wanted", PAGE_PATTERN, *seeds]
+    return crawl_command(
+        seeds,
+        peers=int(name.split()[1]),
+        delay_s=0,
+        data=data / "peers",
+        summary=data / "summary.json",
+        include=[PAGE_PATTERN],
+    )
+
+
+class _Server(NamedTuple):
+    seeds: list[str]
+    log: Path
+    """Complete once the server has been left."""
+
+
+@contextmanager
+def _server(documentation: Sequence[Site], directory: Path) -> Iterator[_Server]:
+    log = directory / "access.jsonl"
+    roots = [str(site.root) for site in documentation]
+    command = [sys.executable, "-m", "scripts.static_server", "--log", str(log), *roots]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as process:
+        assert process.stdout is not None
+        try:
+            origins = json.loads(process.stdout.readline())
+            seeds = [origin + site.entry for origin, site in zip(origins, documentation, strict=True)]
+            yield _Server(seeds, log)
+        finally:
+            process.terminate()
+
+
+def _path(url: str) -> str:
+    return url[url.index("/", len("http://")) :]
+
+
+def _figures(documentation: Sequence[Site], expected: dict[Place, int], runs: dict[str, list[Run]]) -> Iterator[str]:
+    pages = sum(status == 200 for status in expected.values())
+    yield "# Benchmark"
+    yield ""
+    yield f"{', '.join(site.name for site in documentation)}: {pages} pages, {len(expected)} URLs."
+    yield f"Medians of {len(next(iter(runs.values())))} runs, each crawler in turn, delay 0; every run covered"
+    yield "every page. CPU and memory are those of all of a crawler's processes, from start to exit."
+    yield ""
+    yield (
+        "| | pages/s | seconds in all | CPU s per 1,000 pages | least to most | peak MB "
+        "| to Scrapy, CPU | pages/s | to the bare loop, CPU |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    scrapy = next(several for name, several in runs.items() if name.startswith("Scrapy"))
+    scrapy_cpu = statistics.median(run.cpu_s_per_1000 for run in scrapy)
+    scrapy_rate = statistics.median(run.pages_per_s for run in scrapy)
+    bare_cpu = statistics.median(run.cpu_s_per_1000 for run in runs[BARE_LOOP])
+    for name, several in runs.items():
+        cpu = [run.cpu_s_per_1000 for run in several]
+        rate = statistics.median(run.pages_per_s for run in several)
+        wall_s = statistics.median(run.cost.wall_s for run in several)
+        peak_mb = statistics.median(run.cost.peak_bytes for run in several) / 1e6
+        yield (
+            f"| {name} | {rate:,.0f} | {wall_s:.1f} | {statistics.median(cpu):.2f} | {min(cpu):.2f} to {max(cpu):.2f} "
+            f"| {peak_mb:.0f} | {statistics.median(cpu) / scrapy_cpu:.2f} | {rate / scrapy_rate:.2f} "
+            f"| {statistics.median(cpu) / bare_cpu:.2f} |"
+        )
+    server = statistics.median(run.server_cpu_s * 1000 / run.pages for several in runs.values() for run in several)
+    yield ""
+    yield "The bare loop (aiohttp, uvloop, selectolax, a set) only fetches, finds links and remembers them: what that"
+    yield "takes on this machine just now. Scrapy does no more; kadcrawl has robots.txt, journal, WARC and page log on."
+    yield ""
+    yield f"The server, which shares the machine's cores, took {server:.2f} CPU s per 1,000 pages (not counted)."
+
+
+def _profile(dumps: Sequence[Path]) -> Iterator[str]:
+    yield ""
+    yield "## Where the CPU of two peers goes"
+    yield ""
+    if not dumps:
+        yield "The peers wrote no profile."
+        return
+    yield "By cProfile in CPU time, which makes Python dearer than it is and C not: the order counts, not the seconds."
+    yield "Start-up is not in it, nor are the threads that sync files."
+    yield ""
+    yield "| room | part | seconds |"
+    yield "|---|---:|---:|"
+    yield from (f"| {share.name} | {share.part:.1%} | {share.seconds:.2f} |" for share in rooms_of(dumps))
+    yield ""
+    yield "| function | part | seconds |"
+    yield "|---|---:|---:|"
+    for share in functions_of(dumps, FUNCTIONS_SHOWN):
+        yield f"| `{share.name.replace('|', '/')}` | {share.part:.1%} | {share.seconds:.2f} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""One run of the `kadcrawl` command as seen from outside: how it is started, and what it leaves behind.
+
+Shared by the demo, the benchmark and the tests, which use kadcrawl as its users do and not by its imports.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+LOOPBACK: Final = "127.0.0.0/8"
+
+
+class PageLine(NamedTuple):
+    """One line of a peer's pages.jsonl, as far as it matters here."""
+
+    directory: Path
+    """Of the peer."""
+    url: str
+    status: int | None
+    failed: str | None
+    """Why the URL has no page; None when it has one."""
+    fields: dict[str, Any]
+    """The whole line."""
+
+
+def crawl_command(
+    seeds: Sequence[str],
+    *,
+    peers: int,
+    delay_s: float,
+    data: Path,
+    summary: Path,
+    include: Sequence[str] = (),
+) -> list[str]:
+    """Return the command that crawls loopback `seeds` to the end."""
+    # Beside the interpreter, so that it is this environment's kadcrawl whatever PATH says.
+    program = str(Path(sys.executable).with_name("kadcrawl"))
+    options = ["--peers", str(peers), "--delay", str(delay_s), "--allow-network", LOOPBACK]
+    patterns = [argument for pattern in include for argument in ("--include", pattern)]
+    return [program, "crawl", *seeds, *options, *patterns, "--data", str(data), "--summary", str(summary)]
+
+
+def page_lines(data: Path) -> Iterator[PageLine]:
+    """Yield every line of every peer's pages.jsonl below `data`."""
+    for log in sorted(data.rglob("pages.jsonl")):
+        with log.open() as lines:
+            for line in lines:
+                fields = json.loads(line)
+                yield PageLine(log.parent, fields["url"], fields["status"], fields.get("failed"), fields)

@@ -1,0 +1,84 @@
+"""What a program costs: CPU seconds and peak memory of all its processes, from outside, on Linux.
+
+CPU is what the kernel reports of the program and every descendant it waited for (wait4). Peak memory is
+summed over the processes, each at its own peak (VmHWM, looked up while they run), so shared pages count once
+for each.
+"""
+
+import os
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+LOOK_INTERVAL_S: Final = 0.25
+"""Between two looks at the processes; one that lives shorter may be missed in the memory, never in the
+CPU."""
+
+
+class Cost(NamedTuple):
+    """Of one run of a program."""
+
+    exit_code: int
+    wall_s: float
+    cpu_s: float
+    peak_bytes: int
+
+
+def cost_of(
+    command: Sequence[str],
+    output: Path,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Cost:
+    """Run `command` to its end, its output going to a file, and return what it cost. Raises OSError."""
+    peaks: dict[int, int] = {}
+    ended = threading.Event()
+    began = time.perf_counter()
+    with output.open("wb") as sink:
+        process = subprocess.Popen(
+            command, stdout=sink, stderr=subprocess.STDOUT, cwd=cwd, env={**os.environ, **(environment or {})}
+        )
+        watcher = threading.Thread(target=_watch, args=(process.pid, peaks, ended), name="memory")
+        watcher.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            ended.set()
+            watcher.join()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall_s = time.perf_counter() - began
+    return Cost(process.returncode, wall_s, usage.ru_utime + usage.ru_stime, sum(peaks.values()))
+
+
+def _watch(root: int, peaks: dict[int, int], ended: threading.Event) -> None:
+    while not ended.wait(LOOK_INTERVAL_S):
+        for pid in _family(root):
+            peaks[pid] = max(peaks.get(pid, 0), _peak_bytes(pid))
+
+
+def _family(root: int) -> list[int]:
+    """Return a process and its descendants, as far as they still run."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            # The name, in parentheses, may hold anything; state and parent follow it (proc(5)).
+            after_name = (directory / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children[int(after_name[1])].append(int(directory.name))
+    found = [root]
+    for pid in found:
+        found.extend(children[pid])
+    return found
+
+
+def _peak_bytes(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)

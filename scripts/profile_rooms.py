@@ -1,0 +1,114 @@
+"""Where the peers' CPU goes: cProfile dumps, told by the rooms of kadcrawl and what each uses. No I/O but the
+dumps.
+
+A function's own time belongs to the room its file lies in. What is built in has no file, and what is the
+standard library's or another package's serves many: their time goes to those who called them, in proportion, until a
+room is reached. So aiohttp's client is in "fetch" or "peer messages" by who asked; only what arrives is called by
+the event loop and stands for itself. What else only the event loop calls stays with the event loop.
+"""
+
+import pstats
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+LOOP: Final = "event loop"
+ROOMS: Final = (
+    ("kadcrawl/crawl/fetch", "fetch"),
+    ("kadcrawl/crawl/guard", "fetch"),
+    ("kadcrawl/crawl/body", "fetch"),
+    ("kadcrawl/crawl/robots", "robots"),
+    ("kadcrawl/crawl/charset", "parse"),
+    ("kadcrawl/crawl/extract", "parse"),
+    ("kadcrawl/crawl/links", "parse"),
+    ("kadcrawl/crawl/scope", "URLs"),
+    ("kadcrawl/crawl/place", "URLs"),
+    ("kadcrawl/urls", "URLs"),
+    ("kadcrawl/keys", "URLs"),
+    ("kadcrawl/crawl/warc", "WARC and page log"),
+    ("kadcrawl/crawl/outputs", "WARC and page log"),
+    ("kadcrawl/history/page_log", "WARC and page log"),
+    ("kadcrawl/history/", "history"),
+    ("kadcrawl/crawl/forward", "peer messages"),
+    ("kadcrawl/link/", "peer messages"),
+    ("kadcrawl/overlay/", "overlay"),
+    ("kadcrawl/crawl/", "crawl loop and frontier"),
+    ("kadcrawl/", "the rest of kadcrawl"),
+    ("/ada_url/", "URLs"),
+    ("/aiohttp/client_proto", "HTTP that arrives (aiohttp, most of it fetch)"),
+    ("/aiohttp/web", "peer messages"),
+    ("/asyncio/", LOOP),
+)
+"""(part of a file's path, room); the first that fits counts."""
+JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set_meta", "_sync", "_checkpoint"})
+"""Functions of the store that make what was written durable; the others are history."""
+PASSES_MAX: Final = 30
+"""Calls in a row through which time is handed up to a room."""
+
+Function = tuple[str, int, str]
+
+
+class Share(NamedTuple):
+    """One line of a profile."""
+
+    name: str
+    seconds: float
+    part: float
+    """Of all time, 0 to 1."""
+
+
+def rooms_of(dumps: Sequence[Path]) -> list[Share]:
+    """Return the time of each room in all these profiles, most first. Raises OSError when one is not there."""
+    stats = _stats(dumps)
+    waiting = {function: own_s for function, (_, _, own_s, _, _) in stats.items()}
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for _ in range(PASSES_MAX):
+        handed: defaultdict[Function, float] = defaultdict(float)
+        for function, own_s in waiting.items():
+            room = _room(function)
+            callers = stats[function][4] if function in stats else {}
+            # By the cumulative time a caller spent in it; by calls where that is too short to be measured.
+            weights = {caller: spent[3] or spent[0] * 1e-9 for caller, spent in callers.items() if caller != function}
+            if room is not None or not weights:
+                seconds[room or LOOP] += own_s
+                continue
+            total = sum(weights.values())
+            for caller, weight in weights.items():
+                handed[caller] += own_s * weight / total
+        waiting = handed
+    seconds[LOOP] += sum(waiting.values())
+    return _shares(seconds)
+
+
+def functions_of(dumps: Sequence[Path], most: int) -> list[Share]:
+    """Return the functions with the most time of their own, most first."""
+    seconds = {_function_name(function): own_s for function, (_, _, own_s, _, _) in _stats(dumps).items()}
+    whole = sum(seconds.values())
+    return [share._replace(part=share.seconds / whole) for share in _shares(seconds)[:most]]
+
+
+def _stats(dumps: Sequence[Path]) -> dict[Function, Any]:
+    stats: dict[Function, Any] = pstats.Stats(*map(str, dumps)).stats  # type: ignore[attr-defined]
+    return stats
+
+
+def _shares(seconds: dict[str, float]) -> list[Share]:
+    whole = sum(seconds.values()) or 1.0
+    found = [Share(name, own_s, own_s / whole) for name, own_s in seconds.items()]
+    return sorted(found, key=lambda share: -share.seconds)
+
+
+def _room(function: Function) -> str | None:
+    file = function[0].replace("\\", "/")
+    if "site-packages" not in file:
+        # The project's own directory may be called kadcrawl, or anything else.
+        file = file[file.rfind("kadcrawl/") :] if "kadcrawl/" in file else file
+    if "kadcrawl/history/store" in file and function[2] in JOURNAL:
+        return "journal"
+    return next((room for part, room in ROOMS if part in file), None)
+
+
+def _function_name(function: Function) -> str:
+    file, line, name = function
+    return name if file == "~" else f"{Path(file).parent.name}/{Path(file).name}:{line} {name}"
