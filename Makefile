@@ -1,0 +1,53 @@
+# Every command here works on a fresh clone: what is missing is set up first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 18
+
+setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands need
+
+$(STAMP): setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
+	touch $(STAMP)
+
+demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and show what happened
+	$(BIN)/python -m scripts.demo
+
+test: $(STAMP) ## Run the tests (TESTS=path to run some)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+
+NEWER = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo "$$python" && break; done)
+
+test-newer: ## Run the tests on a newer Python as well, if the machine has one
+	$(if $(NEWER),$(MAKE) test PYTHON=$(NEWER) VENV=.venv-newer,@echo "no Python newer than 3.11 here")
+
+check: $(STAMP) ## Run ruff, mypy and the checks of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about ten minutes)
+	$(BIN)/python -m scripts.bench $(ARGS)
+
+bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
+	$(BIN)/python -m scripts.bench_overlay $(ARGS)
+
+.venv-bench/.installed: scripts/bench-requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/bench-requirements.txt
+	touch $@
+
+clean: ## Remove what the other commands made
+	rm -rf .venv .venv-newer .venv-bench .cache demo-data bench-data *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+
+.PHONY: help setup demo test test-newer check bench bench-overlay clean
