@@ -27,7 +27,7 @@ class Activity:
         self.count = 0
         self.armed = False
         """The job has seeds: before that nothing to do is no end."""
-        self.ended = False
+        self.over = asyncio.Event()
         """The swarm was quiescent, and nothing has moved here since."""
         self.idle = asyncio.Event()
         """Nothing to do here, and it is not known yet whether that is so everywhere."""
@@ -36,13 +36,13 @@ class Activity:
     def move(self) -> None:
         """Something was accepted, begun or finished here."""
         self.count += 1
-        self.ended = False
+        self.over.clear()
 
     def settle(self, idle: bool) -> None:
         """Say whether there is nothing left to do just now."""
         if idle and self.armed:
             self.busy.clear()
-            if not self.ended:
+            if not self.over.is_set():
                 self.idle.set()
         else:
             self.busy.set()
@@ -50,7 +50,7 @@ class Activity:
 
     def end(self) -> None:
         """The swarm is quiescent."""
-        self.ended = True
+        self.over.set()
         self.idle.clear()
 
 

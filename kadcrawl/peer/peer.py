@@ -83,7 +83,6 @@ class Peer:
         self.handover = Handover(self)
         self._tasks: list[asyncio.Task[Any]] = []
         self._parts: Parts | None = None
-        self._ended = asyncio.Event()
         self._stopping = asyncio.Event()
         self._adding = 0
         self._left = False
@@ -205,7 +204,7 @@ class Peer:
 
     async def wait_done(self) -> None:
         """Return when the swarm is quiescent: nothing is left to do anywhere."""
-        await self._ended.wait()
+        await self.activity.over.wait()
 
     async def wait_stopped(self) -> None:
         """Return when somebody has asked this peer to stop or leave, or it is to exit when done and all is done."""
@@ -258,7 +257,7 @@ class Peer:
     @property
     def ended(self) -> bool:
         """The swarm was quiescent, and this peer has had nothing to do since."""
-        return self.activity.ended
+        return self.activity.over.is_set()
 
     @property
     def state(self) -> str:
@@ -314,7 +313,6 @@ class Peer:
             case "ended":
                 if not self.pending and not self.unacknowledged:
                     self.activity.end()
-                    self._ended.set()
                     if self.config.exit_when_done:
                         self.stop()
 
