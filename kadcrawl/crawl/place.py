@@ -26,6 +26,10 @@ class Placer:
         self._cell_bits = cell_bits
         self._hash = lru_cache(SITES_CACHED_MAX)(site_hash)
 
+    def cell(self, site: str) -> Cell:
+        """Return the cell all URLs of a site lie in."""
+        return cell_of(Key(self._hash(site)), self._cell_bits)
+
     def place(self, url: str) -> Place:
         """Return the place of a canonical URL."""
         site = site_of(url, self._partition)

@@ -77,6 +77,11 @@ class Liveness:
             return False
         return self._verdict(pulse) is not Verdict.LIVE
 
+    def in_doubt(self, peer: bytes) -> bool:
+        """Return whether the member `peer` has missed since it was last heard."""
+        pulse = self._members.get(peer)
+        return pulse is not None and pulse.misses > 0
+
     def heard_within(self, peer: bytes, now: float, seconds: float) -> bool:
         """Return whether `peer` was heard within the last `seconds` and has missed nothing since."""
         pulse = self._members.get(peer) or self._strangers.get(peer)

@@ -47,7 +47,10 @@ class Membership:
             return
         neighbor = self.table.members.get(contact.id)
         if neighbor is not None and neighbor.contact.address != contact.address:
-            return  # Two claim one ID: the one we know stays until it fails (see `met`).
+            if not self.liveness.in_doubt(contact.id):
+                return  # Two claim one ID: the one we know stays until it fails (see `met`).
+            self.gone(neighbor.contact, now)
+            neighbor = None  # It has moved: the old address is silent, and the new one answers.
         self.liveness.heard(contact.id, now)
         self.evicted.pop(contact.id, None)
         if neighbor is None:
@@ -73,7 +76,8 @@ class Membership:
             wanted = self.siblings.admits(contact.number) or self.table.has_room_for(Neighbor(contact))
             return contact if wanted else None
         if neighbor.contact.address != contact.address:
-            return neighbor.contact  # Has it moved? If so the old address will fail and the new one may enter.
+            # Has it moved? If so the old address will fail, and the new one may enter.
+            return contact if self.liveness.in_doubt(contact.id) else neighbor.contact
         if load is not None:
             neighbor.load = load
         return None

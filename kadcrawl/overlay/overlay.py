@@ -14,7 +14,7 @@ from typing import Any
 from kademlia.node import Node
 
 from kadcrawl.errors import StartError
-from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
+from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
 from kadcrawl.link.messages import Contact
 from kadcrawl.overlay.addresses import ip_version, sendable
 from kadcrawl.overlay.lookup import Lookup
@@ -132,13 +132,20 @@ class Overlay:
         """Return the up to 16 live peers nearest to us, nearest first."""
         return [neighbor.contact for neighbor in self._membership.siblings.nearest]
 
-    def bucket(self, index: int) -> list[Contact]:
-        """Return the live contacts at firstdiff `index` from us, most recently heard first."""
-        return [neighbor.contact for neighbor in self._membership.table.bucket(index)]
+    def subtrees(self) -> dict[int, list[Contact]]:
+        """Return, by firstdiff, whom we know there: live contacts, most recently heard first, then suspects.
 
-    def filled_buckets(self) -> list[int]:
-        """Return the firstdiffs at which we have live contacts, nearest first."""
-        return self._membership.table.filled()
+        A wave asks suspects too: it must not take a peer that is slow, or just coming back, for one that is gone.
+        """
+        members = self._membership.table.members.values()
+        suspects = [neighbor.contact for neighbor in members if not neighbor.live]
+        trees = {
+            index: [neighbor.contact for neighbor in self._membership.table.bucket(index)]
+            for index in self._membership.table.filled()
+        }
+        for contact in suspects:
+            trees.setdefault(firstdiff(self._node_id, contact.number), []).append(contact)
+        return trees
 
     def nearest_known(self, target: int, count: int) -> list[Contact]:
         """Return the `count` peers nearest to the key `target` among ourselves and our live contacts."""

@@ -1,6 +1,6 @@
 """A question to every peer of the swarm, answered in O(log n) steps: status, pause, stop, termination ride on it.
 
-The k-bucket tree is the spanning tree: who has the wave with `limit` asks one live contact in each of its non-empty
+The k-bucket tree is the spanning tree: who has the wave with `limit` asks one contact in each of its non-empty
 buckets below the limit, and hands each the bucket's own index as limit, so the parts are disjoint and together whole
 (El-Ansary et al. 2003, broadcast in structured overlays). Answers are added up on the way back. A contact that does
 not answer is suspected and the next of its bucket is asked; a bucket in which nobody answers counts as missing.
@@ -27,8 +27,7 @@ Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 class Tree(Protocol):
     """What a wave asks of the overlay."""
 
-    def filled_buckets(self) -> list[int]: ...
-    def bucket(self, index: int) -> list[Contact]: ...
+    def subtrees(self) -> dict[int, list[Contact]]: ...
     def suspect(self, contact: Contact) -> None: ...
 
 
@@ -53,14 +52,14 @@ class Waves:
         tally, rows = self._respond(wave.question)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL
-        buckets = [index for index in self._tree.filled_buckets() if index < wave.limit]
-        below = await asyncio.gather(*(self._ask_bucket(index, wave.question, deadline) for index in buckets))
+        subtrees = [(index, members) for index, members in self._tree.subtrees().items() if index < wave.limit]
+        below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
         rows = [*rows, *(row for answer in below for row in answer.rows)]
         return Answer(add_up([tally, *(answer.tally for answer in below)]), rows[:ROWS_MAX])
 
-    async def _ask_bucket(self, index: int, question: Question, deadline: float) -> Answer:
+    async def _ask_one(self, index: int, members: list[Contact], question: Question, deadline: float) -> Answer:
         loop = asyncio.get_running_loop()
-        for contact in self._tree.bucket(index)[:TRIES_PER_BUCKET]:
+        for contact in members[:TRIES_PER_BUCKET]:
             left_s = deadline - loop.time()
             if left_s <= 0:
                 break

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from kadcrawl.crawl.budget import budget_cell, share
+from kadcrawl.crawl.budget import SOON_S, Resting, budget_cell, share
 from kadcrawl.link.messages import Grant
 
 if TYPE_CHECKING:
@@ -15,13 +15,22 @@ INTERVAL_S = 0.3
 async def share_budget(peer: "Peer", max_pages: int) -> None:
     """Give back what this peer cannot use, and share the budget out while owning its cell; until cancelled."""
     cell = budget_cell(peer.job.cell_bits)
+    resting = Resting()
     announced = False
     while True:
         await asyncio.sleep(INTERVAL_S)
-        if not peer.parts.frontier.pending:
+        if not peer.parts.frontier.pending or _must_wait(peer):
             peer.parts.budget.give_back()
         if peer.overlay.owns(cell):
-            totals, spent = share(max_pages, (await peer.census()).rows)
+            rows = (await peer.census()).rows
+            totals, spent = share(max_pages, rows, resting.look(rows, asyncio.get_running_loop().time()))
+            resting.grant(totals)
             if totals or spent != announced:
                 await peer.waves.ask_all(Grant(totals, spent))
                 announced = spent
+
+
+def _must_wait(peer: "Peer") -> bool:
+    """Every URL of this peer is of a site that asks to be left alone, and not only for a moment."""
+    due = peer.parts.frontier.next_due()
+    return not peer.parts.crawler.in_flight and due is not None and due > peer.clock.now() + SOON_S

@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import socket
 from collections.abc import Callable, Sequence
 
 from kadcrawl.config import Config
@@ -15,22 +16,29 @@ HELLO_DEADLINE_S = 5.0
 PORTS_TRIED = 20
 """When the system chooses the port: how often to try for one that is free for both."""
 
-ELSEWHERE = ("192.0.2.1", 9)
-"""An address of the documentation range: asking the system for the way there sends nothing."""
+ELSEWHERE = {4: ("192.0.2.1", 9), 6: ("2001:db8::1", 9)}
+"""By IP version: an address of the documentation range. Asking the system for the way there sends nothing."""
+LOOPBACK = {4: "127.0.0.1", 6: "::1"}
+FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
-async def reachable_host(host: str, towards: tuple[str, int] = ELSEWHERE) -> str:
+async def reachable_host(host: str, towards: tuple[str, int] | None = None) -> str:
     """Return the address at which peers at `towards` (host, port) reach a peer that listens on `host`.
 
-    That is `host`, unless it stands for all addresses of the machine: then the one packets to `towards` leave from.
+    That is `host`, unless it stands for all addresses of the machine: then the one packets to `towards` leave from,
+    of the IP version of `host`, as only that is served. None stands for anywhere.
     """
-    if not ipaddress.ip_address(host).is_unspecified:
+    listening = ipaddress.ip_address(host)
+    if not listening.is_unspecified:
         return host
+    version = listening.version
     loop = asyncio.get_running_loop()
     try:
-        transport, _ = await loop.create_datagram_endpoint(asyncio.DatagramProtocol, remote_addr=towards)
+        transport, _ = await loop.create_datagram_endpoint(
+            asyncio.DatagramProtocol, remote_addr=towards or ELSEWHERE[version], family=FAMILY[version]
+        )
     except OSError:
-        return "127.0.0.1"
+        return LOOPBACK[version]
     found: str = transport.get_extra_info("sockname")[0]
     transport.close()
     return found

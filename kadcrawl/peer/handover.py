@@ -7,7 +7,11 @@ arrive in any order, and meet URLs that have come another way meanwhile.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from kadcrawl.errors import RemoteError
@@ -24,21 +28,31 @@ from kadcrawl.link.messages import (
     Sync,
     Synced,
 )
+from kadcrawl.urls import canonical
 
 if TYPE_CHECKING:
     from kadcrawl.history.entry import Entry
     from kadcrawl.peer.peer import Peer
 
+log = logging.getLogger(__name__)
+
 SYNC_DEADLINE_S = 3600.0
 """A giver answers when all is given, however much that is; a dead one is noticed by the broken connection."""
 BATCH_DEADLINE_S = 30.0
+WAIT_MAX_S = 86_400.0
+"""Of a wait on the wire."""
 POLL_S = 0.05
 """How often to look whether what was in flight is finished; every fetch ends by its own limits."""
-TRIES = 5
+TRIES = 3
 RETRY_S = 1.0
 
-Taker = Callable[[Cell], Contact | None]
-"""Who is to have a cell; None if it stays."""
+REPAIR_S = 5.0
+"""How soon after a peer came (back) URLs that are not ours any more are given away."""
+CANDIDATES_MAX = 8
+"""Peers tried as takers of one cell before it stays."""
+
+Takers = Callable[[Cell], Iterable[Contact]]
+"""Who is to have a cell, in the order they are to be tried; nobody if it stays."""
 
 
 class Handover:
@@ -80,8 +94,10 @@ class Handover:
             parts.frontier.learn_wait(site.site, site.wait_s, now)
         for one in records.pending:
             due = now + one.wait_s if one.wait_s else 0.0
-            link = Link(one.url, one.depth, one.hops)
-            parts.intake.take_offered(link, parts.placer.place(one.url), now, one.tries, due)
+            if canonical(one.url) == one.url:
+                # The giver's scope has let it in; it may know seeds that are still on their way here.
+                link = Link(one.url, one.depth, one.hops)
+                parts.intake.take(link, parts.placer.place(one.url), now, one.tries, due)
         peer.activity.move()
 
     # --- giving --------------------------------------------------------------------------------------------------
@@ -91,37 +107,79 @@ class Handover:
 
         Raises RemoteError if the newcomer does not take them.
         """
-        bits = self._peer.job.cell_bits
 
-        def taker(cell: Cell) -> Contact | None:
-            target = anchor(cell, bits)
+        def takers(cell: Cell) -> list[Contact]:
+            target = anchor(cell, self._bits)
             nearest = self._peer.overlay.nearest_known(target, 1)[0]
-            return newcomer if newcomer.number ^ target <= nearest.number ^ target else None
+            return [newcomer] if newcomer.number ^ target <= nearest.number ^ target else []
 
-        return await self._give(taker)
+        return await self._give(self._cells(), takers)
 
     async def give_all(self) -> int:
-        """Hand over every cell to the nearest other peer; return the records given."""
-        bits, me = self._peer.job.cell_bits, self._peer.contact.id
+        """Hand over every cell to the nearest other peer that takes it; return the records given.
 
-        def taker(cell: Cell) -> Contact | None:
-            nearest = self._peer.overlay.nearest_known(anchor(cell, bits), 2)
-            return next((contact for contact in nearest if contact.id != me), None)
+        What nobody takes stays in this peer's journal.
+        """
 
-        return await self._give(taker)
+        def takers(cell: Cell) -> list[Contact]:
+            nearest = self._peer.overlay.nearest_known(anchor(cell, self._bits), CANDIDATES_MAX + 1)
+            return [contact for contact in nearest if contact.id != self._peer.contact.id]
 
-    async def _give(self, taker: Taker) -> int:
+        return await self._give(self._cells(), takers, all_or_nothing=False)
+
+    async def give_foreign(self) -> int:
+        """Hand over the cells with PENDING URLs that others own; return the records given."""
+
+        def takers(cell: Cell) -> list[Contact]:
+            nearest = self._peer.overlay.nearest_known(anchor(cell, self._bits), 1)[0]
+            return [] if nearest.id == self._peer.contact.id else [nearest]
+
+        return await self._give(self._pending_cells(), takers, all_or_nothing=False)
+
+    async def repair(self) -> None:
+        """Give away what is not ours any more, each time a peer has come (back); until cancelled."""
+        came = asyncio.Event()
+        self._peer.overlay.on_joined.append(lambda _: came.set())
+        while True:
+            await came.wait()
+            await asyncio.sleep(REPAIR_S)
+            came.clear()
+            if not self._peer.leaving and not self._peer.joining:
+                await self.give_foreign()
+
+    @property
+    def _bits(self) -> int:
+        return self._peer.job.cell_bits
+
+    async def _give(self, cells: Iterable[Cell], takers: Takers, *, all_or_nothing: bool = True) -> int:
         self.moving += 1
         try:
+            await self._give_waits(takers)
             given = 0
-            for cell in self._cells():
-                contact = taker(cell)
-                if contact is not None:
-                    given += await self._give_cell(cell, contact)
+            for cell in cells:
+                for contact in takers(cell):
+                    try:
+                        given += await self._give_cell(cell, contact)
+                        break
+                    except RemoteError as error:
+                        log.warning("handover.refused cell=%d to=%s why=%s", cell, contact, error.why)
+                        if all_or_nothing:
+                            raise
             return given
         finally:
             self.moving -= 1
             self._peer.parts.crawler.wake()
+
+    async def _give_waits(self, takers: Takers) -> None:
+        """Tell the takers which sites must still be left alone, whether anything of them moves or not."""
+        waits: dict[Contact, list[SiteRecord]] = defaultdict(list)
+        for site, wait_s in self._peer.parts.frontier.waits(self._peer.clock.now()).items():
+            for contact in islice(takers(self._peer.parts.placer.cell(site)), 1):
+                waits[contact].append(SiteRecord(site, min(wait_s, WAIT_MAX_S)))
+        for contact, records in waits.items():
+            for start in range(0, len(records), BATCH_MAX):
+                with suppress(RemoteError):  # Told again with the cells, or not needed as they do not go there.
+                    await self._send(contact, Records([], [], records[start : start + BATCH_MAX]))
 
     async def _give_cell(self, cell: Cell, contact: Contact) -> int:
         """Give one cell; its sites are frozen meanwhile, and afterwards they are the new owner's."""
@@ -134,7 +192,7 @@ class Handover:
         try:
             while any(frontier.out(site) for site in sites):  # noqa: ASYNC110 -- every fetch ends by its own limits
                 await asyncio.sleep(POLL_S)
-            first = id_bytes(anchor(cell, peer.job.cell_bits))
+            first = id_bytes(anchor(cell, self._bits))
             while rows := peer.store.keys_from(first, self._end(cell), BATCH_MAX):
                 first = rows[-1][0] + b"\0"
                 given += await self._give_batch(contact, rows)
@@ -154,10 +212,10 @@ class Handover:
         records = Records(
             [key for key, state in rows if state == DONE],
             [
-                PendingRecord(one.url, one.depth, one.hops, one.tries, min(max(0.0, one.due - now), 86_400.0))
+                PendingRecord(one.url, one.depth, one.hops, one.tries, min(max(0.0, one.due - now), WAIT_MAX_S))
                 for one in entries
             ],
-            [SiteRecord(site, min(peer.parts.frontier.wait_s(site, now), 86_400.0)) for site in sites],
+            [SiteRecord(site, min(peer.parts.frontier.wait_s(site, now), WAIT_MAX_S)) for site in sites],
         )
         await self._send(contact, records)
         for entry in entries:
@@ -180,23 +238,32 @@ class Handover:
 
     def _cells(self) -> Iterator[Cell]:
         """Yield the cells of which anything is stored, without reading what is in them."""
-        bits = self._peer.job.cell_bits
         first = b""
         while rows := self._peer.store.keys_from(first, None, 1):
-            cell = cell_of(rows[0][0], bits)
+            cell = cell_of(rows[0][0], self._bits)
             yield cell
             end = self._end(cell)
             if end is None:
                 return
             first = end
 
+    def _pending_cells(self) -> Iterator[Cell]:
+        """Yield the cells with PENDING URLs, each once."""
+        seen: set[Cell] = set()
+        site = ""
+        while (found := self._peer.store.next_site(site)) is not None:
+            site = found
+            cell = self._peer.parts.placer.cell(site)
+            if cell not in seen:
+                seen.add(cell)
+                yield cell
+
     def _end(self, cell: Cell) -> bytes | None:
         """Return the first key beyond the cell; None for the last one."""
-        bits = self._peer.job.cell_bits
-        return id_bytes(anchor(Cell(cell + 1), bits)) if cell + 1 < 1 << bits else None
+        return id_bytes(anchor(Cell(cell + 1), self._bits)) if cell + 1 < 1 << self._bits else None
 
     def _sites(self, cell: Cell) -> list[str]:
         """Return the sites of the cell that have PENDING URLs."""
         store = self._peer.store
-        first = id_bytes(anchor(cell, self._peer.job.cell_bits))
+        first = id_bytes(anchor(cell, self._bits))
         return store.sites_between(first, self._end(cell))

@@ -1,6 +1,9 @@
 """Which job this directory serves: what it holds already, joined with what its owner or the swarm says now."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -42,3 +45,14 @@ class JobRecord:
     def keep(self, job: Job) -> None:
         """Journal the job."""
         self._store.set_meta("job", msgspec.json.encode(job))
+
+
+def journaled_job(directory: Path) -> Job | None:
+    """Return the job of the peer that has, or had, this directory; None if it holds none that can be read."""
+    path = directory / "peer.sqlite"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as journal:
+            row = journal.execute("SELECT value FROM meta WHERE name='job'").fetchone()
+        return msgspec.json.decode(row[0], type=Job) if row else None
+    except (sqlite3.Error, msgspec.DecodeError):
+        return None

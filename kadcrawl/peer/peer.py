@@ -10,7 +10,7 @@ Owns the directory, the network ends and one TaskGroup with every background tas
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from random import Random
@@ -46,7 +46,7 @@ from kadcrawl.peer.handover import Handover
 from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.service import Service
-from kadcrawl.urls import seed
+from kadcrawl.urls import canonical, seed
 
 DRAIN_LINKS_S = 5.0
 """How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
@@ -86,6 +86,8 @@ class Peer:
         self._stopping = asyncio.Event()
         self._adding = 0
         self._left = False
+        self.joining = False
+        """The swarm's waves do not come here for certain yet, so this peer may not know the whole job."""
 
     def __repr__(self) -> str:
         return f"<Peer {self.contact} {self.state}>" if hasattr(self, "overlay") else "<Peer not started>"
@@ -128,9 +130,11 @@ class Peer:
         try:
             return await self._stack.__aexit__(kind, error, traceback)
         except BaseExceptionGroup as group:
-            disk = group.subgroup(StorageError)
+            disk: BaseException | None = group.subgroup(StorageError)
+            while isinstance(disk, BaseExceptionGroup):
+                disk = disk.exceptions[0]
             if disk is not None:
-                raise disk.exceptions[0] from None
+                raise disk from None
             raise
 
     async def begin(self, *, paused: bool = False) -> None:
@@ -158,11 +162,18 @@ class Peer:
             )
         self.paused = welcome.paused
         self._build(self._jobs.joined(welcome.job))
+        self.joining = True
         self.parts.crawler.holds.add("joining")
         await self._find_host(bootstrap[0])
         await self.overlay.join(bootstrap)
         await self._start()
+        # Only now does every wave come here as well: what was said meanwhile must be asked for.
+        welcome = await hello(self.client, bootstrap)
+        self.add_seeds(welcome.job.seeds)
+        self.set_paused(welcome.paused)
+        self.joining = False
         await self.handover.take()
+        await self.handover.give_foreign()
         self.parts.crawler.holds.discard("joining")
         self.parts.crawler.wake()
 
@@ -332,14 +343,17 @@ class Peer:
         self._left = True
         self.stop()
 
-    def add_seeds(self, urls: Sequence[str]) -> None:
-        """Widen the scope and journal the job with these seeds."""
-        seeds = tuple(dict.fromkeys([*self.job.seeds, *urls]))
-        self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))
-        self.parts.scope.add_seeds(urls)
-        self._jobs.keep(self.job)
-        self.activity.armed = True
-        self.activity.move()
+    def add_seeds(self, urls: Iterable[str]) -> None:
+        """Widen the scope and journal the job with these seeds; what is no canonical URL is passed over."""
+        fresh = [url for url in urls if canonical(url) == url]
+        seeds = tuple(dict.fromkeys([*self.job.seeds, *fresh]))
+        if seeds != self.job.seeds:
+            self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))
+            self.parts.scope.add_seeds(fresh)
+            self._jobs.keep(self.job)
+        if seeds:
+            self.activity.armed = True
+            self.activity.move()
 
     async def spread(self, question: NewSeeds | Order) -> Answer:
         """Send a wave until everybody has heard it. Raises RemoteError if somebody never answers."""
@@ -364,7 +378,16 @@ class Peer:
         def make_overlay() -> Overlay:
             return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self._overlay_settings)
 
-        self.server, self.overlay = await listen(self.config, make_server, make_overlay)
+        # A peer that comes back is found at once if it is where it was.
+        port = self.config.port or int(self.store.meta("port") or b"0")
+        try:
+            ends = await listen(replace(self.config, port=port), make_server, make_overlay)
+        except StartError:
+            if port == self.config.port:
+                raise
+            ends = await listen(self.config, make_server, make_overlay)
+        self.server, self.overlay = ends
+        self.store.set_meta("port", str(self.overlay.me.port).encode())
         stack.push_async_callback(self.overlay.close)
         stack.push_async_callback(self.server.close)
         self._bound_host = self.overlay.me.host
@@ -409,6 +432,7 @@ class Peer:
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
+        self._run(self.handover.repair(), "repair")
         if parts.job.max_pages is not None:
             self._run(share_budget(self, parts.job.max_pages), "budget")
         parts.crawler.wake()

@@ -69,7 +69,7 @@ class Service:
 
     async def offer(self, offer: Offer) -> Accepted:
         """Take the links this peer owns, and name the owners of the others."""
-        peer = self._ready()
+        peer = self._settled()
         now = peer.clock.now()
         elsewhere = []
         for index, link in enumerate(offer.links):
@@ -100,8 +100,11 @@ class Service:
         return Welcome(peer.job, peer.paused)
 
     async def records(self, records: Records) -> Recorded:
-        self._ready().handover.receive(records)
-        await self._peer.store.durable()
+        peer = self._ready()
+        if peer.leaving:
+            raise NotReadyError("this peer is leaving itself")
+        peer.handover.receive(records)
+        await peer.store.durable()
         return Recorded()
 
     async def sync(self, sync: Sync) -> Synced:
@@ -142,7 +145,7 @@ class Service:
         return Status(peer.job, await peer.census(), peer.ended, peer.paused)
 
     async def add(self, add: Add) -> Message:
-        peer = self._ready()
+        peer = self._settled()
         try:
             await peer.crawl(add.urls)
         except ConfigError as error:
@@ -150,7 +153,7 @@ class Service:
         return Ok()
 
     async def command(self, command: Command) -> Ok:
-        peer = self._ready()
+        peer = self._settled()
         if command.verb == "leave":
             peer.leave_soon()
         else:
@@ -161,3 +164,9 @@ class Service:
         if not self._peer.begun:
             raise NotReadyError("this peer is still starting; try again in a moment")
         return self._peer
+
+    def _settled(self) -> "Peer":
+        peer = self._ready()
+        if peer.joining:
+            raise NotReadyError("this peer is still joining the swarm; try again in a moment")
+        return peer

@@ -315,10 +315,10 @@ def test_nearest_known_includes_ourselves_and_buckets_hold_their_firstdiff() -> 
             target = swarm.random.getrandbits(ID_BITS)
             expected = sorted(known, key=lambda contact: contact.number ^ target)[:5]
             assert expected == overlay.nearest_known(target, 5)
-        by_bucket = [contact for index in overlay.filled_buckets() for contact in overlay.bucket(index)]
+        by_bucket = [contact for members in overlay.subtrees().values() for contact in members]
         assert sorted(by_bucket, key=str) == sorted(overlay.contacts(), key=str)
-        for index in overlay.filled_buckets():
-            assert {index} == {firstdiff(overlay.me.number, c.number) for c in overlay.bucket(index)}
+        for index, members in overlay.subtrees().items():
+            assert {index} == {firstdiff(overlay.me.number, c.number) for c in members}
 
     simulate(story)
 

@@ -56,11 +56,8 @@ class Table:
                 self.buckets.setdefault(firstdiff(me.number, contact.number), []).append(contact)
         self.buckets = {index: bucket[:known] for index, bucket in sorted(self.buckets.items())}
 
-    def filled_buckets(self) -> list[int]:
-        return list(self.buckets)
-
-    def bucket(self, index: int) -> list[Contact]:
-        return self.buckets[index]
+    def subtrees(self) -> dict[int, list[Contact]]:
+        return self.buckets
 
     def suspect(self, contact: Contact) -> None:
         self.swarm.suspected.add(contact)
