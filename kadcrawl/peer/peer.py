@@ -27,6 +27,7 @@ from kadcrawl.history.store import Store
 from kadcrawl.keys import ID_BITS, NodeId, id_bytes
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
+    BATCH_MAX,
     Answer,
     Census,
     Contact,
@@ -189,7 +190,9 @@ class Peer:
             # Fetch nothing before the caller had a chance to ask for `pages`.
             self.parts.crawler.holds.add("seeding")
         try:
-            await self.spread(NewSeeds(seeds))
+            replace(self.job, seeds=tuple(dict.fromkeys([*self.job.seeds, *seeds])))  # Too many? Say so before telling.
+            for start in range(0, len(seeds), BATCH_MAX):
+                await self.spread(NewSeeds(seeds[start : start + BATCH_MAX]))
             await self.parts.forwarder.forward([Link(url, 0, 0) for url in seeds]).acknowledged
             await self.store.durable()
         finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl import Config, Peer, RemoteError, StartError
+from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
 from kadcrawl.history.store import PENDING
 from kadcrawl.keys import anchor
 from kadcrawl.link.client import LinkClient
@@ -304,12 +304,22 @@ async def test_an_offer_repeated_changes_nothing(make_peer: MakePeer) -> None:
 
 async def test_a_sync_repeated_or_from_a_stranger_gives_nothing_away(make_peer: MakePeer) -> None:
     first, second = await swarm(make_peer, "ab")
-    first.set_paused(True)
+    await ask(first, Command("pause"), Ok)
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 20)])
     before = (first.store.pending, second.store.pending)
     for _ in range(2):
         assert isinstance(await ask(first, Sync(second.contact), Synced), Synced)
     assert before == (first.store.pending, second.store.pending)
+
+
+async def test_many_seeds_reach_everybody_and_too_many_are_refused_before_anybody_hears(make_peer: MakePeer) -> None:
+    first, second = await swarm(make_peer, "ab")
+    await ask(first, Command("pause"), Ok)
+    await first.crawl([f"http://127.0.0.2/{n}" for n in range(1200)])
+    assert len(second.job.seeds) == 1200
+    with pytest.raises(ConfigError, match="at most"):
+        await first.crawl([f"http://127.0.0.2/more{n}" for n in range(10_000)])
+    assert (len(first.job.seeds), len(second.job.seeds)) == (1200, 1200)
 
 
 async def test_another_version_is_told_so(make_peer: MakePeer) -> None:
