@@ -23,6 +23,8 @@ PORT_DEFAULT = 4160
 
 SEEDS_MAX = 10_000
 """Seeds of one job: it travels whole to every joiner."""
+SEEDS_CHARS_MAX = 1_000_000
+"""Characters of all seeds together: they fit one message (`Limits.message_bytes_max`) with room to spare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,8 @@ class Job:
             f"partition must be one of {', '.join(get_args(Partition))}",
         )
         _require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; a page that links to them is one")
+        chars = sum(map(len, self.seeds))
+        _require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
         _require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
         _require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
         _require(0 <= self.retries <= 20, "retries must be from 0 to 20")
@@ -102,6 +106,8 @@ class Limits:
     """How long the robots.txt of such a site is not asked for again, while more of its URLs turn up."""
     robots_cached_max: int = 10_000
     """Parsed robots.txt files in memory; the others are in the journal."""
+    robots_cached_bytes_max: int = 4 * 1024 * 1024
+    """Text of those files; parsed, a file of many short rules takes 16 times its text."""
     crawl_delay_max_s: float = 60
     """A Crawl-delay above this is taken as this: some files ask for days to keep everybody out."""
     connect_timeout_s: float = 10
@@ -126,6 +132,8 @@ class Limits:
     """Requests in flight to one site when its delay is 0; with a delay there is exactly one."""
     unfinished_max: int = 512
     """Pages fetched whose links are not yet acknowledged; above it fetching waits (backpressure)."""
+    unfinished_bytes_max: int = 64 * 1024 * 1024
+    """Links and unread content of those pages; above it fetching waits. What is in flight then comes on top."""
     active_sites_max: int = 2_000
     """Sites with URLs in memory; the others wait on disk."""
     site_window: int = 128

@@ -2,11 +2,13 @@
 
 Whoever owns the budget's cell shares it out: it asks every peer what it has been granted and still lacks (a census),
 splits what is left among the hungry in portions that shrink as the budget does, and tells them their new totals. A
-peer without work gives its unused grant back. So in a quiet swarm exactly `max_pages` URLs are fetched; if peers die,
-at most what they had begun is fetched on top, as nobody can ask them any more. Pure; `Peer` does the talking.
+peer that has nothing to fetch for now gives its unused grant back; if its URLs only wait, as a site asks to be left
+alone, it is passed over for a while, lest the last grants go to it again and again. So in a quiet swarm exactly
+`max_pages` URLs are fetched; if peers die, at most what they had begun is fetched on top, as nobody can ask them any
+more. Pure; `Peer` does the talking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
 from kadcrawl.keys import Cell, Key, cell_of
@@ -14,6 +16,10 @@ from kadcrawl.link.messages import PeerRow
 
 PORTION_MAX = 100
 """Fetches granted to one peer at a time; small enough that an idle peer hoards little."""
+REST_S = 2.0
+"""How long a peer that gave a grant back is passed over."""
+SOON_S = 5.0
+"""A fetch due within this keeps its grant; longer than the rest, so that none is late for want of one."""
 
 
 class Budget:
@@ -51,7 +57,7 @@ class Budget:
         self.begun -= not fetched
 
     def give_back(self) -> None:
-        """This peer has nothing to fetch: leave the rest to others."""
+        """This peer has nothing to fetch for now: leave the rest to others."""
         self.granted = self.begun
 
 
@@ -60,13 +66,40 @@ def budget_cell(cell_bits: int) -> Cell:
     return cell_of(Key(blake2b(b"kadcrawl budget", digest_size=20).digest()), cell_bits)
 
 
-def share(max_pages: int, rows: Sequence[PeerRow]) -> tuple[dict[bytes, int], bool]:
-    """Return the new totals of the peers that lack allowance, and whether the budget is spent.
+class Resting:
+    """Remembers who gave a grant back although it has URLs: they must wait, and nobody else knows for how long."""
+
+    def __init__(self) -> None:
+        self._totals: dict[bytes, int] = {}
+        self._until: dict[bytes, float] = {}
+
+    def look(self, rows: Sequence[PeerRow], now: float) -> Collection[bytes]:
+        """Return the IDs of the peers to be passed over now, in seconds of any clock."""
+        self._until = {peer: until for peer, until in self._until.items() if until > now}
+        for row in rows:
+            if row.pending and row.granted < self._totals.get(row.contact.id, 0):
+                self._until[row.contact.id] = now + REST_S
+        self._totals = {row.contact.id: row.granted for row in rows}
+        return self._until.keys()
+
+    def grant(self, totals: dict[bytes, int]) -> None:
+        """These totals have been sent out."""
+        self._totals |= totals
+
+
+def share(max_pages: int, rows: Sequence[PeerRow], resting: Collection[bytes] = ()) -> tuple[dict[bytes, int], bool]:
+    """Return the new totals of the peers that lack allowance and do not rest, and whether the budget is spent.
 
     The sum of all totals never exceeds `max_pages`.
     """
     left = max_pages - sum(row.granted for row in rows)
-    hungry = [row for row in rows if row.pending > row.allowance + row.in_flight and row.allowance < PORTION_MAX // 2]
+    hungry = [
+        row
+        for row in rows
+        if row.pending > row.allowance + row.in_flight
+        and row.allowance < PORTION_MAX // 2
+        and row.contact.id not in resting
+    ]
     totals = {}
     for row in hungry:
         if left <= 0:

@@ -9,6 +9,7 @@ what is on its way is bounded by the crawler, which starts nothing while too man
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from kadcrawl.config import Limits
@@ -58,6 +59,16 @@ class Receipt:
             self.acknowledged.set_result(None)
 
 
+@dataclass(slots=True)
+class Trip:
+    """A link on its way to its owner."""
+
+    link: Link
+    """As it was met nearest to a seed."""
+    receipts: list[Receipt]
+    """Of the pages it was found on."""
+
+
 class Forwarder:
     """Takes links to their owners."""
 
@@ -80,7 +91,7 @@ class Forwarder:
         self._by_depth = by_depth
         self._now = now
         self._recent: dict[str, int] = {}
-        self._travelling: dict[str, list[Receipt]] = {}
+        self._travelling: dict[str, Trip] = {}
         self._queue: list[tuple[Link, Place]] = []
         self._queued = asyncio.Event()
 
@@ -106,10 +117,12 @@ class Forwarder:
             known_depth = self._recent.get(link.url)
             if known_depth is not None and (known_depth <= link.depth or not self._by_depth):
                 continue
-            travelling = self._travelling.get(link.url)
-            if travelling is not None:
+            trip = self._travelling.get(link.url)
+            if trip is not None:
                 receipt.expect()
-                travelling.append(receipt)
+                trip.receipts.append(receipt)
+                if self._by_depth and link.depth < trip.link.depth:
+                    trip.link = link  # Offered once the longer path has arrived.
                 continue
             place = self._placer.place(link.url)
             if self._owners.owns(place.cell):
@@ -117,9 +130,8 @@ class Forwarder:
                 self._remember(link)
             else:
                 receipt.expect()
-                self._travelling[link.url] = [receipt]
-                self._queue.append((link, place))
-                self._queued.set()
+                self._travelling[link.url] = Trip(link, [receipt])
+                self._send(link, place)
         receipt.close()
         return receipt
 
@@ -156,7 +168,7 @@ class Forwarder:
         if owner.id == self._owners.me.id:
             for link, place in batch:
                 self._intake.take(link, place, self._now())
-                self._settle(link)
+                self._settle(link, place)
             return []
         try:
             accepted = await self._client.ask(
@@ -172,11 +184,21 @@ class Forwarder:
                 self._owners.learned(place.cell, elsewhere[index])
                 left.append((link, place))
             else:
-                self._settle(link)
+                self._settle(link, place)
         return left
 
-    def _settle(self, link: Link) -> None:
-        for receipt in self._travelling.pop(link.url):
+    def _send(self, link: Link, place: Place) -> None:
+        self._queue.append((link, place))
+        self._queued.set()
+
+    def _settle(self, link: Link, place: Place) -> None:
+        """Its owner has the link; its trip is over unless it was met nearer to a seed meanwhile."""
+        trip = self._travelling[link.url]
+        if trip.link.depth < link.depth:
+            self._send(trip.link, place)
+            return
+        del self._travelling[link.url]
+        for receipt in trip.receipts:
             receipt.settle()
         self._remember(link)
 

@@ -34,7 +34,7 @@ class Site:
     waiting: list[tuple[float, Entry]] = field(default_factory=list)
     """Heap by due time: entries postponed after a passing fault."""
     loaded: set[int] = field(default_factory=set)
-    """Sequence numbers of all entries taken from the store and not finished."""
+    """Sequence numbers of all entries taken from the store, neither finished nor removed."""
     in_flight: int = 0
     """Requests under way."""
     out: int = 0
@@ -117,20 +117,25 @@ class Frontier:
         self._queue(site, now)
 
     def put_back(self, entry: Entry, now: float) -> None:
-        """The entry was not fetched after all; it is ready again."""
+        """The entry was not fetched after all; it is ready again, unless it was removed meanwhile."""
         site = self._sites[entry.site]
         site.out -= 1
-        heapq.heappush(site.ready, entry)
-        self._queue(site, now)
+        if entry.seq in site.loaded:
+            heapq.heappush(site.ready, entry)
+        self._settle(site, now)
 
     def postpone(self, entry: Entry, due: float, now: float) -> Entry:
-        """The entry's fetch failed in a passing way: try it again at `due`. Return it as it now is."""
+        """The entry's fetch failed in a passing way: try it again at `due`, unless it was removed meanwhile.
+
+        Return it as it now is.
+        """
         entry = entry._replace(tries=entry.tries + 1, due=due)
         self._store.postpone(entry)
         site = self._sites[entry.site]
         site.out -= 1
-        heapq.heappush(site.waiting, (due, entry))
-        self._queue(site, now)
+        if entry.seq in site.loaded:
+            heapq.heappush(site.waiting, (due, entry))
+        self._settle(site, now)
         return entry
 
     def finish(self, entry: Entry, now: float) -> None:
@@ -141,7 +146,7 @@ class Frontier:
         self._settle(site, now)
 
     def remove(self, entry: Entry, now: float) -> None:
-        """The entry is somebody else's now, or done elsewhere; if it is out, `finish` will see to it."""
+        """The entry is somebody else's now, or done elsewhere: it will not come (again)."""
         site = self._sites.get(entry.site)
         if site is None:
             return
@@ -151,7 +156,7 @@ class Frontier:
         if len(site.ready) + len(site.waiting) < inside:
             heapq.heapify(site.ready)
             heapq.heapify(site.waiting)
-            site.loaded.discard(entry.seq)
+        site.loaded.discard(entry.seq)
         self._settle(site, now)
 
     def freeze(self, name: str) -> None:
@@ -182,15 +187,21 @@ class Frontier:
 
     def set_delay(self, name: str, delay_s: float, now: float) -> None:
         """Set a site's delay (the larger of the job's and what its robots.txt asks), from its last request on."""
-        site = self._sites[name]
-        if site.delay_s != delay_s:
+        site = self._sites.get(name)
+        if site is None:
+            self.hold(name, now + delay_s, now)  # Let go meanwhile; who comes back to it will set the delay again.
+        elif site.delay_s != delay_s:
             site.delay_s = delay_s
             self._hold(site, site.received_at + delay_s, now)
             self._store.set_site(name, site.next_at, delay_s)
 
     def hold(self, name: str, until: float, now: float) -> None:
         """Leave the site alone until `until`, if that is later than what holds already."""
-        self._hold(self._sites[name], until, now)
+        site = self._sites.get(name)
+        if site is not None:
+            self._hold(site, until, now)
+        else:
+            self._clocks[name] = max(self._clocks.get(name, 0.0), until)
 
     def wait_s(self, name: str, now: float) -> float:
         """Return for how many seconds the site must still be left alone."""
@@ -198,13 +209,14 @@ class Frontier:
         at = site.next_at if site else self._clocks.get(name, 0.0)
         return max(0.0, at - now)
 
+    def waits(self, now: float) -> dict[str, float]:
+        """Return for how many seconds each site that must still be left alone must be, with work or without."""
+        at = self._clocks | {name: site.next_at for name, site in self._sites.items()}
+        return {name: next_at - now for name, next_at in sorted(at.items()) if next_at > now}
+
     def learn_wait(self, name: str, wait_s: float, now: float) -> None:
         """A former owner says how long the site must still be left alone; the later instant wins."""
-        site = self._sites.get(name)
-        if site is not None:
-            self._hold(site, now + wait_s, now)
-        else:
-            self._clocks[name] = max(self._clocks.get(name, 0.0), now + wait_s)
+        self.hold(name, now + wait_s, now)
 
     def _hold(self, site: Site, until: float, now: float) -> None:
         if until > site.next_at:
@@ -252,7 +264,9 @@ class Frontier:
     def _load(self, site: Site, entry: Entry, now: float) -> None:
         site.loaded.add(entry.seq)
         if entry.due > now:
-            heapq.heappush(site.waiting, (entry.due, entry))
+            # The clock of an earlier run may have been ahead of this one's.
+            due = min(entry.due, now + self._limits.retry_after_max_s)
+            heapq.heappush(site.waiting, (due, entry))
         else:
             heapq.heappush(site.ready, entry)
 
@@ -266,7 +280,9 @@ class Frontier:
         site.more = len(entries) == count
 
     def _activate(self, name: str, now: float) -> Site:
-        not_before, delay_s = self._store.site(name) or (0.0, self._delay_s)
+        not_before, delay_s = self._store.site(name) or (0.0, 0.0)
+        delay_s = max(delay_s, self._delay_s)
+        not_before = min(not_before, now + max(delay_s, self._limits.retry_after_max_s))
         if self._resumed_at is not None:
             not_before = max(not_before, self._resumed_at + delay_s)
         next_at = max(not_before, self._clocks.pop(name, 0.0))

@@ -20,27 +20,25 @@ class PageLog:
         for place, line in outbox:
             os.pwrite(self.fd, line, place)
             self.length = max(self.length, place + len(line))
-        self._staged: list[bytes] = []
-        self._end = self.length
+        self._staged = bytearray()
 
     def stage(self, line: bytes) -> int:
-        """Keep a line (with its newline) for the next `append`; return the place it will have in the file."""
-        place = self._end
-        self._staged.append(line)
-        self._end += len(line)
+        """Keep a line (with its newline) for a later `append`; return the place it will have in the file."""
+        place = self.length + len(self._staged)
+        self._staged += line
         return place
 
-    def take(self) -> bytes:
-        """Return what was staged so far, to be given to `append` once it is journaled."""
-        lines, self._staged = self._staged, []
-        return b"".join(lines)
+    def staged(self) -> bytes:
+        """Return the lines not appended yet, to be given to `append` once they are journaled."""
+        return bytes(self._staged)
 
     def append(self, lines: bytes) -> None:
-        """Write journaled lines at the end. Raises OSError; the journal still has them then."""
+        """Write the first of the staged lines, now journaled, at the end. Raises OSError; the journal has them then."""
         written = 0
         while written < len(lines):
             written += os.pwrite(self.fd, lines[written:], self.length + written)
         self.length += len(lines)
+        del self._staged[: len(lines)]
 
     def close(self) -> None:
         os.close(self.fd)

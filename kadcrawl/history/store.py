@@ -3,8 +3,8 @@
 Owns identity, job, history (every key ever accepted), frontier (the PENDING ones, with their text), site clocks,
 robots.txt rules and the outbox of page lines. Writes join the open transaction at once and become durable together,
 at most `commit_interval_s` later (`durable`). A crash forgets what was written since the last commit, which nobody
-was promised, and nothing else. Called by the crawl and peer rooms on the loop's thread; reads only single rows and
-bounded windows, whatever is stored.
+was promised, and nothing else; so does a disk that fails, after which every write is refused. Called by the crawl and
+peer rooms on the loop's thread; reads only single rows and bounded windows, whatever is stored.
 
 Files and database agree after a crash because the database leads: WARC bytes beyond the journaled length are cut off
 (crawl/outputs.py), page lines whose commit is on disk are written again (page_log.py).
@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from kadcrawl.errors import StartError, StorageError
@@ -73,6 +73,8 @@ class Store:
         self._dirty = asyncio.Event()
         self._committing = asyncio.Lock()
         self._checkpointed = False
+        self._failed: str | None = None
+        """Why nothing can be written any more."""
 
     # --- history and frontier ------------------------------------------------------------------------------------
 
@@ -85,34 +87,28 @@ class Store:
         self, key: Key, site: str, url: str, depth: int, hops: int, tries: int = 0, due: float = 0
     ) -> Entry | None:
         """Journal a URL as PENDING and return its entry; None if the key was met before."""
-        added = self._db.execute("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)).rowcount
+        added = self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)).rowcount
         if not added:
             return None
         self._seq += 1
         entry = Entry(depth, self._seq, key, site, url, hops, tries, due)
-        self._db.execute(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        self._write(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
         self.pending += 1
-        self._dirty.set()
         return entry
 
     def shorten(self, key: Key, depth: int) -> None:
         """A PENDING URL was met again: keep the smaller depth."""
-        if self._db.execute("UPDATE frontier SET depth=? WHERE key=? AND depth>?", (depth, key, depth)).rowcount:
-            self._dirty.set()
+        self._write("UPDATE frontier SET depth=? WHERE key=? AND depth>?", (depth, key, depth))
 
     def postpone(self, entry: Entry) -> None:
         """Journal the entry's new `tries` and `due`."""
-        self._db.execute("UPDATE frontier SET tries=?, due=? WHERE seq=?", (entry.tries, entry.due, entry.seq))
-        self._dirty.set()
+        self._write("UPDATE frontier SET tries=?, due=? WHERE seq=?", (entry.tries, entry.due, entry.seq))
 
     def finish(self, entry: Entry, line: bytes) -> bool:
         """Journal the URL as DONE together with its page line; False if it was DONE before."""
-        first = self._db.execute(
-            "UPDATE history SET state=? WHERE key=? AND state=?", (DONE, entry.key, PENDING)
-        ).rowcount
-        self.pending -= self._db.execute("DELETE FROM frontier WHERE seq=?", (entry.seq,)).rowcount
-        self._db.execute("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
-        self._dirty.set()
+        first = self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, entry.key, PENDING)).rowcount
+        self.pending -= self._write("DELETE FROM frontier WHERE seq=?", (entry.seq,)).rowcount
+        self._write("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
         return first == 1
 
     def window(self, site: str, count: int) -> list[Entry]:
@@ -157,15 +153,13 @@ class Store:
     def learn_done(self, key: Key) -> None:
         """Journal that this key was finished by somebody else."""
         assert len(key) == ID_BYTES, "a key has 20 bytes"
-        self._db.execute("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, DONE))
-        self.pending -= self._db.execute("DELETE FROM frontier WHERE key=?", (key,)).rowcount
-        self._dirty.set()
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, DONE))
+        self.pending -= self._write("DELETE FROM frontier WHERE key=?", (key,)).rowcount
 
     def forget(self, entry: Entry) -> None:
         """Drop a PENDING entry that its new owner has acknowledged."""
-        self._db.execute("DELETE FROM history WHERE key=? AND state=?", (entry.key, PENDING))
-        self.pending -= self._db.execute("DELETE FROM frontier WHERE seq=?", (entry.seq,)).rowcount
-        self._dirty.set()
+        self._write("DELETE FROM history WHERE key=? AND state=?", (entry.key, PENDING))
+        self.pending -= self._write("DELETE FROM frontier WHERE seq=?", (entry.seq,)).rowcount
 
     # --- sites, robots, meta -------------------------------------------------------------------------------------
 
@@ -175,8 +169,7 @@ class Store:
         return (row[0], row[1]) if row else None
 
     def set_site(self, site: str, not_before: float, delay_s: float) -> None:
-        self._db.execute("INSERT OR REPLACE INTO site VALUES (?, ?, ?)", (site, not_before, delay_s))
-        self._dirty.set()
+        self._write("INSERT OR REPLACE INTO site VALUES (?, ?, ?)", (site, not_before, delay_s))
 
     def robots(self, origin: str) -> tuple[bytes, float] | None:
         """Return the journaled (rules, wall-clock second of the fetch) of an origin."""
@@ -184,21 +177,20 @@ class Store:
         return (row[0], row[1]) if row else None
 
     def set_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
-        self._db.execute("INSERT OR REPLACE INTO robots VALUES (?, ?, ?)", (origin, rules, fetched_at))
-        self._dirty.set()
+        self._write("INSERT OR REPLACE INTO robots VALUES (?, ?, ?)", (origin, rules, fetched_at))
 
     def meta(self, name: str) -> bytes | None:
         row = self._db.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
         return row[0] if row else None
 
     def set_meta(self, name: str, value: bytes) -> None:
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-        self._dirty.set()
+        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     # --- commits -------------------------------------------------------------------------------------------------
 
     def durable(self) -> asyncio.Future[None]:
-        """Return a future that is done when all written so far is on disk."""
+        """Return a future that is done when all written so far is on disk. Raises StorageError."""
+        self._refuse_if_failed()
         future = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._dirty.set()
@@ -216,9 +208,10 @@ class Store:
         async with self._committing:
             waiting, self._waiting = self._waiting, []
             try:
+                self._refuse_if_failed()
                 await self._commit()
-            except (OSError, sqlite3.Error) as error:
-                failure = StorageError(f"cannot write to {self.path.parent}: {error}; make room and start again")
+            except (OSError, sqlite3.Error, StorageError) as error:
+                failure = self._fail(error)
                 for future in waiting:
                     if not future.done():
                         future.set_exception(failure)
@@ -232,7 +225,7 @@ class Store:
         fds = [*self.flush(), self._page_log.fd, self._wal_fd]
         self._dirty.clear()
         self._db.execute("DELETE FROM outbox WHERE place<?", (self._synced_place,))
-        lines, appended = self._page_log.take(), self._page_log.length
+        lines, appended = self._page_log.staged(), self._page_log.length
         self._db.execute("COMMIT")
         if self._checkpointed:
             # Only the few frames since the bulk was moved are left, so this is short, and the WAL starts anew.
@@ -246,6 +239,29 @@ class Store:
         if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
             await loop.run_in_executor(None, _checkpoint, self.path)
             self._checkpointed = True
+
+    def _write(self, statement: str, values: Sequence[object]) -> sqlite3.Cursor:
+        """Write within the open transaction. Raises StorageError."""
+        self._refuse_if_failed()
+        try:
+            cursor = self._db.execute(statement, values)
+        except sqlite3.Error as error:
+            raise self._fail(error) from error
+        if cursor.rowcount:
+            self._dirty.set()
+        return cursor
+
+    def _fail(self, error: Exception) -> StorageError:
+        """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""
+        if self._failed is None:
+            self._failed = f"cannot write to {self.path.parent}: {error}; make room and start again"
+            with contextlib.suppress(sqlite3.Error):
+                self._db.rollback()
+        return StorageError(self._failed)
+
+    def _refuse_if_failed(self) -> None:
+        if self._failed is not None:
+            raise StorageError(self._failed)
 
     def close(self) -> None:
         """Close the files; whatever was not committed before is forgotten, as in a crash."""

@@ -8,10 +8,11 @@ import asyncio
 from typing import TypeVar
 
 import aiohttp
+from yarl import URL
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.messages import MalformedError, Message, Refused, Reply, pack, unpack
-from kadcrawl.link.server import CONTENT_TYPE, HEADERS, PATH
+from kadcrawl.link.server import CONTENT_TYPE, HEADERS, PATH, read_body
 
 CONNECTIONS_PER_PEER_MAX = 8
 KEPT_IDLE_S = 60
@@ -57,16 +58,21 @@ class LinkClient:
         self.asked += 1
         host, port = address
         shown = f"{host}:{port}"
-        url = f"http://[{host}]:{port}{PATH}" if ":" in host else f"http://{host}:{port}{PATH}"
+        question = pack(message)
         try:
+            url = URL.build(scheme="http", host=host, port=port, path=PATH)
             async with asyncio.timeout(deadline_s):
-                async with self._session.post(url, data=pack(message), headers=HEADERS) as response:
+                async with self._session.post(url, data=question, headers=HEADERS) as response:
+                    if response.status == 400:
+                        raise RemoteError(shown, f"calls this {type(message).__name__} malformed (HTTP 400)")
                     if response.status != 200 or response.content_type != CONTENT_TYPE:
                         raise RemoteError(shown, f"is not a peer of this version (HTTP {response.status})")
-                    data = await self._read(response)
-            reply = unpack(data, Reply, self.message_bytes_max)
+                    answer = await read_body(response.content, self.message_bytes_max)
+            reply = unpack(answer, Reply, self.message_bytes_max)
         except TimeoutError:
             raise RemoteError(shown, f"no answer to {type(message).__name__} within {deadline_s:g} s") from None
+        except ValueError as error:
+            raise RemoteError(shown, f"is no address: {error}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise RemoteError(shown, f"{type(message).__name__}: {error or type(error).__name__}") from None
         except MalformedError as error:
@@ -76,11 +82,3 @@ class LinkClient:
         if not isinstance(reply, expected):
             raise RemoteError(shown, f"answered {type(message).__name__} by {type(reply).__name__}")
         return reply
-
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        data = bytearray()
-        async for chunk in response.content.iter_any():
-            data += chunk
-            if len(data) > self.message_bytes_max:
-                raise MalformedError(f"more than {self.message_bytes_max} bytes")
-        return bytes(data)

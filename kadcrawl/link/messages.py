@@ -7,7 +7,8 @@ MalformedError, which blames the sender. Nothing here does I/O.
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave and their replies; the rest goes by TCP.
 """
 
-from typing import Annotated, Any, Literal
+from functools import cache
+from typing import Annotated, Any, Literal, get_args
 
 import msgpack
 from msgspec import Meta, Struct, ValidationError, convert, to_builtins
@@ -24,7 +25,7 @@ CONTACTS_MAX = 20
 BATCH_MAX = 500
 """Entries in one Offer or Records batch."""
 ROWS_MAX = 10_000
-"""Peers listed one by one in the answer to a wave."""
+"""Peers listed one by one in a wave or the answer to it; no array or map of any message is longer."""
 URL_CHARS_MAX = 8192
 
 IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
@@ -349,6 +350,21 @@ def pack(message: Message) -> bytes:
     return packed
 
 
+@cache
+def _by_tag(kind: Any) -> dict[object, type[Message]]:
+    """Return the message classes of a union, or the one class, by their tags."""
+    return {one.__struct_config__.tag: one for one in get_args(kind) or (kind,)}
+
+
+def _named_in(plain: Any, kind: Any) -> Any:
+    """Return the one class of `kind` whose tag `plain` has; msgspec is slow to convert to a union.
+
+    Without such a tag it is `kind` itself, whose conversion will say what is wrong.
+    """
+    tag = plain[0] if isinstance(plain, list) and plain else None
+    return _by_tag(kind).get(tag, kind) if isinstance(tag, str) else kind
+
+
 def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
     """Return the message in `data`, which must be of type `kind` (a message class or a union of them).
 
@@ -358,9 +374,9 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
         raise MalformedError(f"{len(data)} bytes, above {bytes_max}")
     try:
         plain = msgpack.unpackb(
-            data, max_array_len=ROWS_MAX, max_map_len=256, max_ext_len=0, strict_map_key=True, use_list=True
+            data, max_array_len=ROWS_MAX, max_map_len=ROWS_MAX, max_ext_len=0, strict_map_key=True, use_list=True
         )
-        return convert(plain, kind)
+        return convert(plain, _named_in(plain, kind))
     except ValidationError as error:
         raise MalformedError(str(error)) from None
     except (ValueError, RecursionError, msgpack.UnpackException) as error:

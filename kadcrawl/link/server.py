@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.messages import MalformedError, Message, Refused, Request, pack, unpack
@@ -23,6 +23,16 @@ log = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", bound=Message)
 Handler = Callable[[Any], Awaitable[Message]]
+
+
+async def read_body(content: StreamReader, bytes_max: int) -> bytes:
+    """Read an HTTP body to its end. Raises MalformedError above `bytes_max`."""
+    body = bytearray()
+    async for chunk in content.iter_any():
+        body += chunk
+        if len(body) > bytes_max:
+            raise MalformedError(f"more than {bytes_max} bytes")
+    return bytes(body)
 
 
 class LinkServer:
@@ -64,23 +74,15 @@ class LinkServer:
         if request.method != "POST" or request.path != PATH:
             return web.Response(status=404)
         try:
-            message = unpack(await self._body(request), Request, self.message_bytes_max)
+            if (request.content_length or 0) > self.message_bytes_max:
+                raise MalformedError(f"{request.content_length} bytes announced")
+            message = unpack(await read_body(request.content, self.message_bytes_max), Request, self.message_bytes_max)
         except MalformedError as error:
             self.malformed += 1
             log.warning("link.malformed from=%s why=%s", request.remote, error)
             return web.Response(status=400)
         reply = await self._answer(message)
         return web.Response(body=pack(reply), headers=HEADERS)
-
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        if (request.content_length or 0) > self.message_bytes_max:
-            raise MalformedError(f"{request.content_length} bytes announced")
-        body = bytearray()
-        async for chunk in request.content.iter_any():
-            body += chunk
-            if len(body) > self.message_bytes_max:
-                raise MalformedError(f"more than {self.message_bytes_max} bytes")
-        return bytes(body)
 
     async def _answer(self, message: Message) -> Message:
         handler = self._handlers.get(type(message))

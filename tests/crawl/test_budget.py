@@ -1,10 +1,11 @@
 """--max-pages over the whole swarm: never more, and none left over while somebody could use it."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
 
-from kadcrawl.crawl.budget import PORTION_MAX, Budget, budget_cell, share
+from kadcrawl.crawl.budget import PORTION_MAX, REST_S, SOON_S, Budget, Resting, budget_cell, share
 from kadcrawl.link.messages import Contact, Counters, PeerRow
 
 
@@ -82,6 +83,48 @@ def test_exactly_the_budget_is_fetched_whatever_the_order(seed: int) -> None:
                 budget.granted = totals.get(n.to_bytes(20, "big"), budget.granted)
         assert sum(budget.granted for budget in budgets) <= max_pages
     assert fetched == min(max_pages, possible)
+
+
+def test_a_peer_that_must_wait_does_not_keep_the_last_grants_from_the_others() -> None:
+    """However few are left, and whichever of them is asked first."""
+    held, busy, resting = Budget(20, 0, 0), Budget(20, 0, 0), Resting()
+    for step in range(200):
+        rows = [row(1, 500, held), row(2, 500, busy)]
+        totals, spent = share(20, rows, resting.look(rows, now=0.3 * step))
+        resting.grant(totals)
+        for budget, peer in ((held, 1), (busy, 2)):
+            budget.granted = totals.get(peer.to_bytes(20, "big"), budget.granted)
+        held.give_back()
+        while busy.begin():
+            busy.end(fetched=True)
+        if spent:
+            break
+    assert (20, True) == (busy.begun, spent)
+    assert step < 60
+
+
+def test_a_peer_that_had_to_wait_is_granted_again_before_its_fetch_is_due() -> None:
+    peer, resting = Budget(20, 0, 0), Resting()
+    granted_at = []
+    for step in range(100):
+        rows = [row(1, 500, peer)]
+        totals, _ = share(20, rows, resting.look(rows, now=0.1 * step))
+        resting.grant(totals)
+        if totals:
+            granted_at.append(0.1 * step)
+            (peer.granted,) = totals.values()
+            peer.give_back()
+    gaps = [later - sooner for sooner, later in pairwise(granted_at)]
+    assert REST_S <= min(gaps)
+    assert max(gaps) < SOON_S
+
+
+def test_a_peer_that_ran_dry_is_granted_as_soon_as_it_has_urls_again() -> None:
+    peer, resting = Budget(20, 0, 0), Resting()
+    resting.look([row(1, 5, peer)], now=0.0)
+    resting.grant({(1).to_bytes(20, "big"): 5})
+    assert not resting.look([row(1, 0, peer)], now=0.3)
+    assert not resting.look([row(1, 9, peer)], now=0.6)
 
 
 def test_every_peer_names_the_same_budget_cell() -> None:

@@ -24,11 +24,13 @@ class World:
     owners: dict[str, Contact] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
     offers: list[tuple[Contact, list[str]]] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
     faults: int = 0
     elsewhere: Contact | None = None
     hints: list[tuple[Cell, Contact]] = field(default_factory=list)
     suspected: list[Contact] = field(default_factory=list)
     me: Contact = ME
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     answer: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -63,8 +65,10 @@ class World:
         if self.faults:
             self.faults -= 1
             raise RemoteError(contact, "broken")
+        self.asked.set()
         await self.answer.wait()
         self.offers.append((contact, [link.url for link in offer.links]))
+        self.depths += [link.depth for link in offer.links]
         if self.elsewhere is not None:
             hint, self.elsewhere = self.elsewhere, None
             return Accepted([Elsewhere(index, hint) for index in range(len(offer.links))])
@@ -181,6 +185,24 @@ async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_d
         for depth in (5, 6, 2):
             await forward.forward(links("other", 1, depth=depth)).acknowledged
         assert len(world.offers) == messages
+
+
+@pytest.mark.parametrize("when", ["queued", "offered"])
+@pytest.mark.parametrize(("by_depth", "depths"), [(True, [5, 2]), (False, [5])])
+async def test_a_shorter_path_met_while_the_link_travels_reaches_its_owner_before_both_pages_are_finished(
+    world: World, by_depth: bool, depths: list[int], when: str
+) -> None:
+    world.answer.clear()
+    async with forwarder(world, by_depth=by_depth) as forward:
+        far = forward.forward(links("other", 1, depth=5))
+        if when == "offered":
+            await world.asked.wait()
+        near = forward.forward(links("other", 1, depth=2))
+        farther = forward.forward(links("other", 1, depth=7))
+        world.answer.set()
+        await asyncio.gather(far.acknowledged, near.acknowledged, farther.acknowledged)
+        assert world.depths == depths
+        assert forward.unacknowledged == 0
 
 
 @pytest.mark.parametrize(

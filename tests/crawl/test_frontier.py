@@ -207,6 +207,75 @@ def test_a_learned_crawl_delay_holds_after_a_restart(make: Make, store: Store) -
     assert again.next(START + 109) == first
 
 
+def test_the_job_s_larger_delay_counts_from_the_restart_on(make: Make, store: Store) -> None:
+    feed = Feed(store, make(delay_s=0.0))
+    first, second = feed("a"), feed("a")
+    store.set_site("a", START - 5, 0.0)
+    again = make(delay_s=2.0, now=START)
+    assert again.next(START + 1.9) is None
+    assert again.next(START + 2) == first
+    finish(again, store, first, START + 2)
+    assert again.next(START + 3.9) is None
+    assert again.next(START + 4) == second
+
+
+def test_a_clock_that_was_ahead_costs_no_more_than_the_longest_wait(make: Make, store: Store) -> None:
+    ahead = START + 30 * 86_400
+    frontier = make(delay_s=0.0, now=ahead)
+    feed = Feed(store, frontier)
+    held, postponed = feed("a", now=ahead), feed("b", now=ahead)
+    assert {held, postponed} == {frontier.next(ahead), frontier.next(ahead)}
+    frontier.release(held, ahead, ahead, hold_s=600.0)
+    frontier.put_back(held, ahead)
+    frontier.release(postponed, ahead, ahead)
+    postponed = frontier.postpone(postponed, ahead + 5, ahead)
+    again = make(delay_s=0.0, now=START, retry_after_max_s=60)
+    assert again.next(START + 59) is None
+    assert {held, postponed} == {again.next(START + 60), again.next(START + 60)}
+
+
+def test_a_long_delay_is_no_clock_that_was_ahead(make: Make, store: Store) -> None:
+    store.set_site("a", START + 7200, 7200.0)
+    again = make(now=START, retry_after_max_s=60)
+    first = Feed(store, again)("a")
+    assert again.next(START + 7199) is None
+    assert again.next(START + 7200) == first
+
+
+@pytest.mark.parametrize("how", ["put back", "postponed"])
+@pytest.mark.parametrize("why", ["done elsewhere", "given away"])
+def test_an_entry_removed_while_it_is_out_does_not_come_again(how: str, why: str, make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    entry = feed("a")
+    assert frontier.next(START) == entry
+    if why == "done elsewhere":
+        store.learn_done(entry.key)
+    else:
+        store.forget(entry)
+    frontier.remove(entry, START)
+    frontier.release(entry, START, START)
+    if how == "put back":
+        frontier.put_back(entry, START)
+    else:
+        frontier.postpone(entry, START, START)
+    assert frontier.next(START) is None
+    assert not frontier._sites
+
+
+def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make: Make, store: Store) -> None:
+    """Its robots.txt was under way when its last entry was removed."""
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    frontier.hold("a", START + 20, START)
+    frontier.set_delay("b", 30.0, START)
+    first, second = feed("a"), feed("b")
+    assert frontier.next(START + 19) is None
+    assert frontier.next(START + 20) == first
+    assert frontier.next(START + 29) is None
+    assert frontier.next(START + 30) == second
+
+
 def test_a_frozen_site_starts_nothing_until_thawed(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0)
     feed = Feed(store, frontier)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import resource
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,6 +146,94 @@ async def test_who_waits_for_a_failed_commit_is_told(store: Store, monkeypatch: 
         await store.commit()
     with pytest.raises(StorageError, match="cannot write"):
         await waiting
+
+
+@pytest.fixture
+def disk(store: Store) -> Iterator[None]:
+    """A disk without room beyond what the WAL has already."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{store.path}-wal").stat().st_size, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+async def test_after_a_failed_commit_nothing_is_written_and_everybody_is_told(
+    store: Store, disk: None, tmp_path: Path
+) -> None:
+    entry = accept(store, 1)
+    store.finish(entry, line(1))
+    for _ in range(2):
+        with pytest.raises(StorageError, match="make room and start again"):
+            await store.commit()
+    for write in (
+        lambda: accept(store, 2),
+        lambda: store.shorten(entry.key, 0),
+        lambda: store.postpone(entry),
+        lambda: store.finish(entry, line(1)),
+        lambda: store.learn_done(entry.key),
+        lambda: store.forget(entry),
+        lambda: store.set_site("a.example", 0.0, 0.0),
+        lambda: store.set_robots("http://a.example", b"", 0.0),
+        lambda: store.set_meta("name", b"value"),
+        store.durable,
+    ):
+        with pytest.raises(StorageError, match="make room and start again"):
+            write()
+    assert written(tmp_path) == []
+
+
+async def test_what_a_failed_commit_held_is_gone_as_a_whole(tmp_path: Path) -> None:
+    store = Store(tmp_path, 0.0)
+    accept(store, 1)
+    await store.commit()
+    store.finish(accept(store, 2), line(2))
+    store.set_meta("totals", b"2")
+
+    def full() -> list[int]:
+        raise OSError(28, "No space left on device")
+
+    store.flush = full
+    with pytest.raises(StorageError):
+        await store.commit()
+    assert (PENDING, None) == (store.state(key(1)), store.state(key(2)))
+    store.close()
+    again = Store(tmp_path, 0.0)
+    assert (PENDING, None, None) == (again.state(key(1)), again.state(key(2)), again.meta("totals"))
+    assert written(tmp_path) == []
+    again.close()
+
+
+async def test_a_write_that_fails_is_a_storage_error_too(store: Store) -> None:
+    store._db.execute("PRAGMA query_only=1")
+    with pytest.raises(StorageError, match="cannot write"):
+        accept(store, 1)
+    store._db.execute("PRAGMA query_only=0")
+    with pytest.raises(StorageError, match="cannot write"):
+        await store.commit()
+
+
+async def test_lines_of_a_commit_that_was_cancelled_keep_their_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path, 0.0)
+    store.finish(accept(store, 100), line(100))
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.get_running_loop(), "run_in_executor", _cancelled)
+        with pytest.raises(asyncio.CancelledError):
+            await store.commit()
+    for number in (1, 2):
+        store.finish(accept(store, number), line(number))
+        await store.commit()
+    assert written(tmp_path) == [100, 1, 2]
+    store.close()
+    Store(tmp_path, 0.0).close()
+    assert written(tmp_path) == [100, 1, 2]
+
+
+async def _cancelled(*_: object) -> None:
+    raise asyncio.CancelledError
 
 
 async def test_the_wal_starts_anew_once_it_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver
 
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.client import LinkClient
@@ -108,6 +109,32 @@ async def test_an_answer_too_large_is_a_remote_error() -> None:
         client.message_bytes_max = 100
         with pytest.raises(RemoteError, match="more than 100 bytes"):
             await client.ask(address, Hello(1), Ok, 5)
+
+
+async def test_a_question_the_other_side_finds_malformed_is_named_so() -> None:
+    async with link(lambda hello: Ok()) as (server, client, address):
+        server.message_bytes_max = 3
+        with pytest.raises(RemoteError, match="calls this Hello malformed"):
+            await client.ask(address, Hello(1), Ok, 5)
+
+
+@pytest.mark.parametrize("resolver", [aiohttp.ThreadedResolver, aiohttp.AsyncResolver])
+@pytest.mark.parametrize("host", ["a..b", ".a", "a" * 64 + ".example", "\xe4..b", "a b", "[", "1.2.3.4.5", "::1%", ""])
+async def test_a_host_that_cannot_be_is_a_remote_error(
+    host: str, resolver: type[AbstractResolver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aiohttp.connector.DefaultResolver", resolver)
+    async with link(lambda hello: Ok()) as (_, client, _address):
+        with pytest.raises(RemoteError):
+            await client.ask((host, 1), Hello(1), Ok, 5)
+
+
+@pytest.mark.parametrize("disguise", ["{host}:{port}/?", "somebody@{host}", "{host}#"])
+async def test_a_host_says_nothing_but_the_host(disguise: str) -> None:
+    """Or a contact could send a peer's questions anywhere."""
+    async with link(lambda hello: Ok()) as (_, client, (host, port)):
+        with pytest.raises(RemoteError, match="is no address"):
+            await client.ask((disguise.format(host=host, port=port), port), Hello(1), Ok, 5)
 
 
 @pytest.mark.parametrize("body", [b"", b"rubbish", b"\x92\xa5Hello", b"x" * (BYTES_MAX + 1)])

@@ -1,13 +1,16 @@
 """The wire: what is sent comes back the same, and nothing else gets through."""
 
 import msgpack
+import msgspec
 import pytest
 
-from kadcrawl.config import Job
+from kadcrawl.config import SEEDS_CHARS_MAX, SEEDS_MAX, Job, Limits
+from kadcrawl.errors import ConfigError
 from kadcrawl.link.messages import (
     BATCH_MAX,
     CONTACTS_MAX,
     DATAGRAM_BYTES_MAX,
+    ROWS_MAX,
     Answer,
     Contact,
     Counters,
@@ -23,6 +26,7 @@ from kadcrawl.link.messages import (
     Records,
     Reply,
     Request,
+    Status,
     Survey,
     Tally,
     Wave,
@@ -97,6 +101,45 @@ def test_counts_hold_at_the_limit_and_not_beyond() -> None:
         unpack(pack(Offer([link] * (BATCH_MAX + 1))), Request, LARGE)
     with pytest.raises(MalformedError):
         unpack(pack(Records([ID] * (BATCH_MAX + 1), [], [])), Request, LARGE)
+
+
+def test_a_grant_for_every_peer_of_the_largest_swarm_passes_and_one_more_does_not() -> None:
+    totals = {number.to_bytes(20, "big"): 2**53 for number in range(ROWS_MAX + 1)}
+    with pytest.raises(MalformedError):
+        unpack(pack(Wave(160, 1.0, Grant(totals, False))), Request, LARGE)
+    del totals[bytes(20)]
+    wave = Wave(160, 1.0, Grant(totals, False))
+    assert wave == unpack(pack(wave), Request, LARGE)
+
+
+def seeds(count: int, chars: int) -> tuple[str, ...]:
+    """Return distinct canonical URLs with `chars` characters in all."""
+    long = chars // count
+    urls = [f"https://www.example.org/{number:06}".ljust(long, "x") for number in range(count)]
+    urls[-1] += "x" * (chars - count * long)
+    return tuple(urls)
+
+
+@pytest.mark.parametrize("count", [SEEDS_MAX, 500])
+def test_the_largest_job_passes_the_wire_both_ways(count: int) -> None:
+    job = Job(seeds=seeds(count, SEEDS_CHARS_MAX))
+    for message in (Welcome(job, False), Status(job, Answer(TALLY, []), False, False)):
+        assert message == unpack(pack(message), Reply, Limits().message_bytes_max)
+
+
+@pytest.mark.parametrize(("count", "chars"), [(SEEDS_MAX + 1, 50 * SEEDS_MAX + 50), (500, SEEDS_CHARS_MAX + 1)])
+def test_a_job_too_large_for_the_wire_cannot_be_made(count: int, chars: int) -> None:
+    with pytest.raises(ConfigError, match="at most"):
+        Job(seeds=seeds(count, chars))
+
+
+@pytest.mark.parametrize("plain", [None, [], {}, [["Ping"]], ["Nobody"], ["Hello"], ["Hello", -1], ["Ok"], 1])
+def test_choosing_by_tag_changes_no_error(plain: object) -> None:
+    with pytest.raises(msgspec.ValidationError) as by_union:
+        msgspec.convert(plain, Request)
+    with pytest.raises(MalformedError) as by_tag:
+        unpack(msgpack.packb(plain), Request, LARGE)
+    assert str(by_union.value) == str(by_tag.value)
 
 
 def test_size_holds_at_the_limit_and_not_beyond() -> None:
