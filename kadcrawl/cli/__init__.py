@@ -5,12 +5,24 @@ processes on this machine (`child` in each, `pipe` between them), `control` talk
 `summary` adds up, `run` has the loop and its signals. Nothing here decides anything about the crawl.
 """
 
+import os
+
 
 def main() -> None:
     """Run the command."""
+    _open_standard_streams()
     from kadcrawl.cli.app import main as command  # Not at the top: the peer processes of a swarm do without it.
 
     command()
+
+
+def _open_standard_streams() -> None:
+    """Open what the shell has closed (`<&-`), or a journal or socket of ours would get its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 __all__ = ["main"]

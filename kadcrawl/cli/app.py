@@ -14,14 +14,14 @@ from typing import Any
 
 import click
 
-from kadcrawl.cli.local import Plan, Swarm
-from kadcrawl.cli.options import Address, allow_network_option, job_options, make_job
+from kadcrawl.cli.local import Plan, Swarm, peers_of
+from kadcrawl.cli.options import Address, allow_network_option, job_options, make_job, needs_contact, shown
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
-from kadcrawl.cli.summary import Summary, add_up
+from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError, KadcrawlError
-from kadcrawl.link.messages import Add, Command, GetStatus, Ok, Status
+from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
 
@@ -110,7 +110,7 @@ def crawl(
     Each peer writes WARC files and pages.jsonl below DATA/peer-N. Ctrl-C finishes what is under way and exits;
     the same command on the same --data goes on where it stopped, after a crash as well.
     """
-    seeds, job = make_job(urls, options)
+    seeds, job = make_job(urls, options, data / f"peer-{min(peers_of(data), default=1)}")
     plan = Plan(seeds=seeds, job=job, peers=peers, data=data, allow_networks=allow_network)
     _check_writable(summary)
     with Progress("crawl") as progress:
@@ -119,9 +119,10 @@ def crawl(
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
     failed = sum(result.urls_failed.values())
     reasons = ", ".join(f"{reason} {count}" for reason, count in result.urls_failed.items())
+    at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
     click.echo(
         f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {result.urls_done} of {result.urls_found} URLs done"
-        f" ({failed} failed{': ' + reasons if reasons else ''}), {result.duplicates} fetched twice,"
+        f" ({failed} failed{': ' + reasons if reasons else ''}), {at_least}{result.duplicates} fetched twice,"
         f" {result.seconds:.1f} s; below {data}/"
     )
     if swarm.interrupted:
@@ -154,7 +155,7 @@ def start(
     from kadcrawl.cli.live import live
     from kadcrawl.peer import Peer
 
-    seeds, job = make_job(urls, options)
+    seeds, job = make_job(urls, options, data)
     config = _config(data, listen, allow_network, exit_when_done)
 
     async def enter(peer: Peer) -> None:
@@ -210,7 +211,7 @@ def status(peer: tuple[str, int], as_json: bool) -> int:
         rows = [
             {
                 "id": row.contact.id.hex(),
-                "address": f"{row.contact.host}:{row.contact.port}",
+                "address": shown(row.contact.address),
                 "state": row.state,
                 "pending": row.pending,
                 "in_flight": row.in_flight,
@@ -242,7 +243,14 @@ def add(urls: tuple[str, ...], peer: tuple[str, int]) -> int:
     """Add seeds to a running crawl."""
     from kadcrawl.cli.control import ask
 
-    ask(peer, Add([seed(url) for url in urls]), Ok)
+    seeds = [seed(url) for url in urls]
+    if needs_contact(seeds) and not ask(peer, GetStatus(), Status).job.contact:
+        raise ConfigError(
+            "the swarm does not say who it is: start it with --contact URL or e-mail address, "
+            "so that a site's owner can reach you"
+        )
+    for first in range(0, len(seeds), BATCH_MAX):
+        ask(peer, Add(seeds[first : first + BATCH_MAX]), Ok)
     click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
     return DONE
 

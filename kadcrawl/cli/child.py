@@ -5,6 +5,7 @@ See `pipe` for what is said. When stdin ends, the parent is gone or wants an end
 
 import asyncio
 import os
+import select
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -37,7 +38,9 @@ def main() -> None:
 async def _live() -> None:
     interrupts = Interrupts()
     async with _stdin() as orders:
-        assignment = msgspec.json.decode(await orders.readline(), type=Assignment)
+        if not (order := await orders.readline()):
+            return  # The parent is gone.
+        assignment = msgspec.json.decode(order, type=Assignment)
         networks = assignment.allow_networks
         config = Config(data=Path(assignment.data), port=0, allow_networks=networks, exit_when_done=True)
         async with Peer(config, assignment.job, overlay_settings=LOCAL) as peer:
@@ -70,7 +73,7 @@ async def _obey(peer: Peer, orders: asyncio.StreamReader) -> None:
         try:
             for start in range(0, len(seeds), BATCH_MAX):
                 await peer.crawl(seeds[start : start + BATCH_MAX])
-            await peer.spread(Order("resume"))
+            await peer.waves.tell_all(Order("resume"))
         except KadcrawlError as error:
             _report(Unable(str(error)))
         else:
@@ -80,10 +83,23 @@ async def _obey(peer: Peer, orders: asyncio.StreamReader) -> None:
 async def _tell(peer: Peer) -> None:
     """Say what the peer has done, every now and then."""
     while True:
-        _report(Doing(peer.row()))
+        _report_if_room(Doing(peer.row()))
         await asyncio.sleep(REPORT_INTERVAL_S)
 
 
+def _report_if_room(report: Report) -> None:
+    """As `_report`, unless it would have to wait for a parent that does not read: then the next one will do."""
+    said = line(report)
+    _, writable, _ = select.select([], [sys.stdout], [], 0)
+    if writable and len(said) <= select.PIPE_BUF:
+        _write(said)
+
+
 def _report(report: Report) -> None:
+    _write(line(report))
+
+
+def _write(said: bytes) -> None:
     with suppress(BrokenPipeError):  # The parent is gone; stdin ends too, and is listened to.
-        os.write(sys.stdout.fileno(), line(report))
+        while said:
+            said = said[os.write(sys.stdout.fileno(), said) :]

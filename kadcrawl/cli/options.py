@@ -1,17 +1,27 @@
 """What the commands' options have in common: shapes, checks, and the questions asked when something is missing."""
 
 import ipaddress
+import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kadcrawl.config import PORT_DEFAULT, Job
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import host_of, seed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_JOB_FIELDS = {"delay": "delay_s"}
+"""Options whose field of the job has another name."""
+
+_IPV6_AND_PORT = re.compile(r"\[(?P<host>[^\]]*:[^\]]*)\](?::(?P<port>[0-9]{1,5}))?")
+_NAME_AND_PORT = re.compile(r"(?P<host>[^\s:/?#@\[\]\\]*)(?::(?P<port>[0-9]{1,5}))?")
 
 
 class Address(click.ParamType[tuple[str, int]]):
@@ -23,15 +33,33 @@ class Address(click.ParamType[tuple[str, int]]):
         if isinstance(value, tuple):
             return value
         text = str(value)
-        host, port = text, str(PORT_DEFAULT)
-        if text.startswith("["):
-            host, _, rest = text[1:].partition("]")
-            port = rest.removeprefix(":") or port
-        elif text.count(":") == 1:
-            host, _, port = text.partition(":")
-        if not port.isdecimal() or int(port) > 65_535:
+        if text.count(":") > 1 and not text.startswith("["):
+            self.fail(f"{text!r}: an IPv6 address goes into brackets, e.g. [::1]:{PORT_DEFAULT}", param, ctx)
+        parts = _IPV6_AND_PORT.fullmatch(text) or _NAME_AND_PORT.fullmatch(text)
+        if parts is None or not _is_host(parts["host"]) or int(parts["port"] or 0) > 65_535:
             self.fail(f"{text!r} is not HOST:PORT, e.g. 192.168.1.5:{PORT_DEFAULT}", param, ctx)
-        return host or "127.0.0.1", int(port)
+        return parts["host"] or "127.0.0.1", int(parts["port"] or PORT_DEFAULT)
+
+
+def shown(address: tuple[str, int]) -> str:
+    """Return the address as HOST:PORT, as `Address` reads it."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _is_host(text: str) -> bool:
+    """Whether it is an IP address or can be a host's name."""
+    if ":" in text:
+        try:
+            ipaddress.IPv6Address(text)
+        except ValueError:
+            return False
+        return True
+    try:
+        text.encode("idna")  # What the resolver does, with a label that is empty or too long as well.
+    except UnicodeError:
+        return False
+    return True
 
 
 def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -104,30 +132,40 @@ def allow_network_option(command: Command) -> Command:
     )(command)
 
 
-def make_job(urls: Sequence[str], options: dict[str, Any]) -> tuple[list[str], Job]:
-    """Return the seeds and the job of these options; asks for --contact if it is needed and a person is there."""
+def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:
+    """Return the seeds and the job of these options; asks for --contact if it is needed and a person is there.
+
+    What the person did not say remains as it is in the peer's `directory`, if that holds a crawl.
+    """
     seeds = [seed(url) for url in urls]
-    contact = options["contact"] or ""
-    if not contact and not all(_is_loopback(host_of(url)) for url in seeds):
-        if not sys.stdin.isatty():
+    said = {_JOB_FIELDS.get(name, name): value for name, value in options.items() if _is_given(name)}
+    job = replace(_journaled_job(directory), seeds=(), **said)
+    if not job.contact and needs_contact(seeds):
+        if sys.stdin is None or not sys.stdin.isatty():
             raise ConfigError(
                 "say who you are: --contact URL or e-mail address goes into the User-Agent, "
                 "so that a site's owner can reach you"
             )
         contact = click.prompt("Contact for the sites' owners (URL or e-mail address; goes into the User-Agent)")
-    job = Job(
-        name=options["name"],
-        scope=options["scope"],
-        include=options["include"],
-        exclude=options["exclude"],
-        max_depth=options["max_depth"],
-        max_pages=options["max_pages"],
-        partition=options["partition"],
-        delay_s=options["delay"],
-        retries=options["retries"],
-        contact=contact,
-    )
+        job = replace(job, contact=contact)
     return seeds, job
+
+
+def needs_contact(seeds: Sequence[str]) -> bool:
+    """Whether any of these canonical URLs is somebody else's."""
+    return not all(_is_loopback(host_of(url)) for url in seeds)
+
+
+def _is_given(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
+
+
+def _journaled_job(directory: Path) -> Job:
+    if not directory.is_dir():
+        return Job()
+    from kadcrawl.peer.job_record import journaled_job  # Not at the top: it loads the whole peer.
+
+    return journaled_job(directory) or Job()
 
 
 def _is_loopback(host: str) -> bool:

@@ -27,7 +27,7 @@ class Progress:
         self._table: LiveTable | None = None
 
     def __enter__(self) -> "Progress":
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             from kadcrawl.cli.table import LiveTable
 
             self._table = LiveTable()

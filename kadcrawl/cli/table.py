@@ -7,6 +7,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from kadcrawl.cli.options import shown
 from kadcrawl.link.messages import PeerRow
 
 ROWS_SHOWN_MAX = 20
@@ -49,7 +50,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
     for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
         counters = row.counters
         table.add_row(
-            str(row.contact),
+            Text(f"{row.contact.id.hex()[:8]}@{shown(row.contact.address)}"),  # [::1] is no markup.
             row.state,
             str(counters.pages),
             f"{counters.bytes / 1e6:.1f}",

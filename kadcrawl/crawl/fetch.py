@@ -4,7 +4,8 @@ It owns the connections. It never follows a redirect, never repeats a request th
 (politeness and retries are its caller's), never keeps a cookie, never reads the environment, and never raises
 for anything a server can do. Sizes are bounded while they arrive; the guard sees every address before it is
 connected to; time comes from the loop. One timer per fetch asks `Patience`, and only when a verdict is
-possible, so that a quick page pays nothing per chunk.
+possible, so that a quick page pays nothing per chunk. Names are looked up by c-ares, without threads: a name server
+that keeps silent delays nobody but its own hosts, and neither a commit nor the end of the process.
 """
 
 import asyncio
@@ -12,11 +13,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import ClassVar, Final
 from weakref import WeakSet
 
 import aiohttp
+from aiodns.error import ARES_EBADNAME, DNSError
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
@@ -24,7 +25,7 @@ from yarl import URL
 
 from kadcrawl.config import Limits
 from kadcrawl.crawl.body import ACCEPT_ENCODING, BadEncodingError, IncompleteError, TooLargeError, decoded
-from kadcrawl.crawl.fetched import Failure, Fetched
+from kadcrawl.crawl.fetched import Failure, Fetched, retry_after_s
 from kadcrawl.crawl.guard import AddressRefused, Guard
 from kadcrawl.crawl.patience import Patience
 
@@ -34,7 +35,12 @@ HEADERS_MAX: Final = 256
 KEEPALIVE_S: Final = 5.0
 """How long an idle connection is kept: above the usual delay, yet a broad crawl must not run out of files."""
 DNS_TTL_S: Final = 60
+DNS_TRY_S: Final = 3.0
+"""Patience with one query; the next name server or try gets as long again, within ``connect_timeout_s``."""
+DNS_TRIES: Final = 2
 DETAIL_CHARS_MAX: Final = 200
+MIME_CHARS_MAX: Final = 255
+"""RFC 6838 4.2: type and subtype have at most 127 characters each."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +48,11 @@ _log = logging.getLogger(__name__)
 def user_agent(version: str, contact: str = "") -> str:
     """Return the User-Agent by which a site's owner can tell who crawls and reach a person."""
     return f"kadcrawl/{version} (+{contact})" if contact else f"kadcrawl/{version}"
+
+
+def system_resolver() -> aiohttp.AsyncResolver:
+    """Return a resolver that asks the name servers of this machine, and its hosts file first."""
+    return aiohttp.AsyncResolver(timeout=DNS_TRY_S, tries=DNS_TRIES)
 
 
 class Fetcher:
@@ -53,14 +64,17 @@ class Fetcher:
         self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
         self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
         self._session: aiohttp.ClientSession | None = None
+        self._resolver: aiohttp.AsyncResolver | None = None
 
     async def start(self) -> None:
         limits = self._limits
+        self._resolver = system_resolver()
         connector = aiohttp.TCPConnector(
             socket_factory=self._guard.socket,
             limit=limits.fetches_max,
             keepalive_timeout=KEEPALIVE_S,
             ttl_dns_cache=DNS_TTL_S,
+            resolver=self._resolver,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -79,6 +93,8 @@ class Fetcher:
         """Close all connections; the caller has ended its fetches."""
         if self._session is not None:
             await self._session.close()
+        if self._resolver is not None:
+            await self._resolver.close()
 
     async def fetch(self, url: str, extra_headers: Sequence[tuple[str, str]] = ()) -> Fetched:
         """Return what came of one GET of a canonical URL. Raises nothing but CancelledError."""
@@ -169,7 +185,7 @@ class Fetcher:
             url=url,
             status=answer.status,
             failure=failure,
-            detail=detail,
+            detail=_clean(detail),
             request_head=answer.request_head,
             http_version=answer.http_version,
             reason=answer.reason,
@@ -177,8 +193,8 @@ class Fetcher:
             body=body,
             content=content,
             content_type=answer.content_type,
-            mime=answer.content_type.partition(";")[0].strip().lower(),
-            retry_after_s=_retry_after_s(answer.retry_after, started_at, self._limits.retry_after_max_s),
+            mime=answer.content_type.partition(";")[0].strip().lower()[:MIME_CHARS_MAX],
+            retry_after_s=retry_after_s(answer.retry_after, started_at, self._limits.retry_after_max_s),
             address=answer.address,
             started_at=started_at,
             seconds=ended - started,
@@ -278,8 +294,8 @@ class _Answer:
         self.address = response.address
         self.head_at = now
         fields = response.headers
-        self.content_type = fields.get("Content-Type", "")
-        self.content_encoding = ",".join(fields.getall("Content-Encoding", ()))
+        self.content_type = _clean(fields.get("Content-Type", ""))
+        self.content_encoding = _clean(",".join(fields.getall("Content-Encoding", ())))
         self.retry_after = fields.get("Retry-After", "")
 
 
@@ -292,7 +308,9 @@ def _classified(error: Exception, url: str) -> tuple[Failure, str]:
         case aiohttp.ClientConnectorError() if isinstance(error.os_error, AddressRefused):
             failure, detail = Failure.ADDRESS_REFUSED, f"{error.os_error.address} is not a public address"
         case aiohttp.ClientConnectorDNSError():
-            failure = Failure.DNS
+            cause = error.os_error.__cause__
+            misformed = isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
+            failure = Failure.BAD_URL if misformed else Failure.DNS
         case aiohttp.ClientSSLError():
             failure = Failure.TLS
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
@@ -311,6 +329,11 @@ def _classified(error: Exception, url: str) -> tuple[Failure, str]:
     return failure, " ".join(detail[:DETAIL_CHARS_MAX].split())
 
 
+def _clean(text: str) -> str:
+    """Return the text without surrogates: aiohttp keeps bytes that are not UTF-8 as such, and no JSON takes them."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _malformed(error: BaseException) -> Failure:
     """Tell a head that is too large from a broken one; aiohttp keeps the parser's own words as the cause."""
     cause = error.__cause__
@@ -319,17 +342,3 @@ def _malformed(error: BaseException) -> Failure:
             return Failure.HEADERS_TOO_LARGE
         cause = cause.__cause__
     return Failure.PROTOCOL
-
-
-def _retry_after_s(value: str, now: datetime, most_s: float) -> float | None:
-    """Return the seconds a Retry-After asks for (RFC 9110 10.2.3), at most `most_s`; None if it is none."""
-    if not value:
-        return None
-    if value.isascii() and value.isdigit():
-        return min(float(value[:12]), most_s)
-    try:
-        until = parsedate_to_datetime(value[:64])
-        until = until if until.tzinfo else until.replace(tzinfo=UTC)
-        return min(max((until - now).total_seconds(), 0.0), most_s)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None

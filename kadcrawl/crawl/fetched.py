@@ -5,7 +5,8 @@ I/O, no clock. `Fetcher` makes it; `WarcWriter` keeps it as received; nobody cha
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from string import punctuation
 from urllib.parse import quote
@@ -115,6 +116,27 @@ class Fetched:
         return None
 
     @property
+    def why_failed(self) -> str | None:
+        """Why its URL counts as failed: the failure, or the status from 400 up; None if it does not."""
+        if self.failure is not None:
+            return str(self.failure)
+        return f"http_{self.status}" if self.status is not None and self.status >= 400 else None
+
+    @property
     def passing(self) -> bool:
         """Whether another try may fare better: time-outs, resets, 429 and 5xx."""
         return self.failure in PASSING or (self.status is not None and (self.status == 429 or self.status >= 500))
+
+
+def retry_after_s(value: str, now: datetime, most_s: float) -> float | None:
+    """Return the seconds a Retry-After asks for (RFC 9110 10.2.3), at most `most_s`; None if it is none."""
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return min(float(value[:12]), most_s)
+    try:
+        until = parsedate_to_datetime(value[:64])
+        until = until if until.tzinfo else until.replace(tzinfo=UTC)
+        return min(max((until - now).total_seconds(), 0.0), most_s)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

@@ -180,7 +180,7 @@ class Frontier:
     def unblock(self, name: str, now: float) -> None:
         site = self._sites[name]
         site.blocked = False
-        self._queue(site, now)
+        self._settle(site, now)
 
     def is_blocked(self, name: str) -> bool:
         return self._sites[name].blocked

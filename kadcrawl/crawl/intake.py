@@ -1,8 +1,9 @@
 """Steps 3 and 4 of a URL's life: the owner looks a link up in its history and takes it, once.
 
 Called with links found here, offered by other peers, or given as seeds. Whatever comes from another peer is checked
-as if nobody had: canonical, within the limits, in scope. A seed (depth 0) widens the scope. No await here; the caller
-acknowledges after `Store.durable`.
+as if nobody had: canonical, within the limits, in scope. A seed (depth 0) widens the scope, and is taken even if it is
+refused by ``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched. No await here;
+the caller acknowledges after `Store.durable`.
 """
 
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class Intake:
         """Take a link another peer offers, if it stands every check."""
         if link.depth == 0:
             self._scope.add_seeds([link.url])
-        if canonical(link.url) != link.url or not self._scope.allows(link.url, link.depth):
+        if canonical(link.url) != link.url or (link.depth and not self._scope.allows(link.url, link.depth)):
             self.rejected += 1
             return
         self.take(link, place, now, tries, due)

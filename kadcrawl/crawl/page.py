@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kadcrawl.crawl.charset import decode
+from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.history.entry import Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +32,18 @@ class Page:
     def text(self) -> str:
         """The body decoded by its own charset (BOM, header, meta, then detection)."""
         return decode(self.content, self.content_type)[0]
+
+    @classmethod
+    def of(cls, entry: Entry, fetched: Fetched, links: tuple[str, ...], failed: str | None) -> "Page":
+        """Return the page of a final answer."""
+        return cls(
+            url=entry.url,
+            status=fetched.status,
+            failure=failed,
+            headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in fetched.headers},
+            content=fetched.content,
+            content_type=fetched.content_type,
+            depth=entry.depth,
+            links=links,
+            fetched_at=fetched.started_at.isoformat(),
+        )

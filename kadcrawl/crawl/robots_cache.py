@@ -1,8 +1,9 @@
-"""What is known of each origin's robots.txt, and when it must be asked again (RFC 9309 2.3, 2.4).
+"""What is known of each origin's robots.txt, and when and where it must be asked next (RFC 9309 2.3, 2.4).
 
-Owns the parsed rules in memory (bounded, the rest is in the store) and the count of failures. An unreachable file
-forbids everything for now; after `robots_tries_max` tries the origin is given up for `robots_dead_s` and its URLs are
-recorded as failed. Times are wall-clock seconds; no await here.
+Owns the parsed rules in memory (bounded by number and bytes, the rest is in the store) and the searches for those not
+known: where redirects have led so far, who waits, and the count of failures. An unreachable file forbids everything for
+now; after `robots_tries_max` tries the origin is given up for `robots_dead_s` and its URLs are recorded as failed.
+Times are wall-clock seconds; no await here.
 """
 
 from dataclasses import dataclass
@@ -10,17 +11,41 @@ from dataclasses import dataclass
 from kadcrawl.config import Limits
 from kadcrawl.crawl.robots import Rules
 from kadcrawl.history.store import Store
+from kadcrawl.urls import origin_of
+
+PATH = "/robots.txt"
 
 
 @dataclass(slots=True)
-class Failing:
-    """An origin whose robots.txt could not be fetched."""
+class Search:
+    """The way to one origin's robots.txt."""
 
+    url: str
+    """What to ask for next: the robots.txt itself, or where it redirects to."""
+    hops: int = 0
+    """Redirects that led there."""
+    turns: int = 0
+    """How often another site was let go first."""
+    not_before: float = 0.0
+    """Second before which nothing is asked."""
+    waiting: list[str] | None = None
+    """Sites blocked until the request under way is over; None if none is."""
     tries: int = 0
     given_up: str | None = None
-    """Why its URLs are recorded as failed; None while it is still tried."""
+    """Why the origin's URLs are recorded as failed; None while it is still tried."""
     until: float = 0.0
     """Second until which it stays given up."""
+
+    @property
+    def robots_origin(self) -> str | None:
+        """The origin `url` is the robots.txt of, if it is one."""
+        origin = origin_of(self.url)
+        return origin if self.url == origin + PATH else None
+
+    def follow(self, target: str, not_before: float) -> None:
+        """The answer was a redirect."""
+        self.url, self.not_before = target, not_before
+        self.hops += 1
 
 
 class RobotsCache:
@@ -29,47 +54,65 @@ class RobotsCache:
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store = store
         self._limits = limits
-        self._rules: dict[str, tuple[Rules, float]] = {}
-        self._failing: dict[str, Failing] = {}
+        self._rules: dict[str, tuple[Rules, float, int]] = {}
+        self._bytes = 0
+        self._searches: dict[str, Search] = {}
 
     def look_up(self, origin: str, now: float) -> Rules | str | None:
         """Return the origin's rules; or why it is given up; or None: its robots.txt must be fetched first."""
         known = self._rules.get(origin) or self._journaled(origin)
         if known is not None and now < known[1] + self._limits.robots_ttl_s:
             return known[0]
-        failing = self._failing.get(origin)
-        return failing.given_up if failing is not None and now < failing.until else None
+        search = self._searches.get(origin)
+        return search.given_up if search is not None and now < search.until else None
+
+    def search(self, origin: str, now: float) -> Search:
+        """Return the search for an origin's robots.txt, begun anew if there is none or the last was given up."""
+        search = self._searches.get(origin)
+        if search is None or search.given_up is not None:
+            if len(self._searches) >= self._limits.robots_cached_max:
+                self._searches = {
+                    name: one for name, one in self._searches.items() if one.until > now or one.waiting is not None
+                }
+            search = self._searches[origin] = Search(origin + PATH)
+        return search
 
     def learn(self, origin: str, rules: Rules, now: float) -> None:
         """The file was fetched (or is missing, which allows all)."""
-        self._failing.pop(origin, None)
-        self._keep(origin, rules, now)
-        self._store.set_robots(origin, rules.to_bytes(), now)
+        self._searches.pop(origin, None)
+        kept = rules.to_bytes()
+        self._keep(origin, rules, now, len(kept))
+        self._store.set_robots(origin, kept, now)
 
     def fail(self, origin: str, why: str, passing: bool, now: float) -> float:
         """The file could not be had, which may pass or not; return for how many seconds to leave the site alone."""
-        if len(self._failing) >= self._limits.robots_cached_max:
-            self._failing = {name: one for name, one in self._failing.items() if one.until > now}
-        failing = self._failing.get(origin)
-        if failing is None or failing.given_up is not None:
-            failing = self._failing[origin] = Failing()
-        failing.tries += 1
-        if not passing or failing.tries >= self._limits.robots_tries_max:
-            failing.given_up, failing.until = why, now + self._limits.robots_dead_s
+        search = self.search(origin, now)
+        search.tries += 1
+        search.until = now + self._limits.robots_dead_s
+        if not passing or search.tries >= self._limits.robots_tries_max:
+            search.given_up = why
             return 0.0
-        wait_s = self._limits.robots_retry_s * 2.0 ** (failing.tries - 1)
-        failing.until = now + self._limits.robots_dead_s
+        wait_s = self._limits.robots_retry_s * 2.0 ** (search.tries - 1)
+        search.url, search.hops, search.turns, search.not_before = origin + PATH, 0, 0, now + wait_s
         return wait_s
 
-    def _journaled(self, origin: str) -> tuple[Rules, float] | None:
+    def _journaled(self, origin: str) -> tuple[Rules, float, int] | None:
         row = self._store.robots(origin)
         if row is None:
             return None
-        rules, fetched_at = Rules.from_bytes(row[0]), row[1]
-        self._keep(origin, rules, fetched_at)
-        return rules, fetched_at
+        self._keep(origin, Rules.from_bytes(row[0]), row[1], len(row[0]))
+        return self._rules[origin]
 
-    def _keep(self, origin: str, rules: Rules, fetched_at: float) -> None:
-        if len(self._rules) >= self._limits.robots_cached_max:
-            del self._rules[next(iter(self._rules))]
-        self._rules[origin] = (rules, fetched_at)
+    def _keep(self, origin: str, rules: Rules, fetched_at: float, size: int) -> None:
+        self._forget(origin)
+        while self._rules and (
+            len(self._rules) >= self._limits.robots_cached_max
+            or self._bytes + size > self._limits.robots_cached_bytes_max
+        ):
+            self._forget(next(iter(self._rules)))
+        self._rules[origin] = (rules, fetched_at, size)
+        self._bytes += size
+
+    def _forget(self, origin: str) -> None:
+        if origin in self._rules:
+            self._bytes -= self._rules.pop(origin)[2]

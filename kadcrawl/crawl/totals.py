@@ -6,6 +6,23 @@ import msgspec
 
 from kadcrawl.link.messages import Counters
 
+COUNTED_ALONE = frozenset(
+    f"http_{status}"
+    for status in (
+        *(400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 418, 421, 422, 423, 425, 429, 451),
+        *(500, 501, 502, 503, 504, 505, 508, 520, 521, 522, 523, 524, 525, 526, 530),
+    )
+)
+"""Statuses that are counted each by itself; the others would fill the message, at most 64 reasons, at a server's will.
+The same on every peer, so that their counts add up."""
+
+
+def counted_as(reason: str) -> str:
+    """Return the name under which a failure's reason is counted; the page line says it exactly."""
+    if not reason.startswith("http_") or reason in COUNTED_ALONE:
+        return reason
+    return f"http_{reason[5]}xx" if len(reason) == 8 and reason[5] in "45" else "http_odd"
+
 
 @dataclass(slots=True)
 class Totals:
@@ -20,9 +37,10 @@ class Totals:
     peer_messages: int = 0
     failed: dict[str, int] = field(default_factory=dict)
 
-    def fail(self, reason: str) -> None:
-        """Count one URL recorded as failed."""
-        self.failed[reason] = self.failed.get(reason, 0) + 1
+    def fail(self, reason: str, urls: int = 1) -> None:
+        """Count URLs recorded as failed."""
+        name = counted_as(reason)
+        self.failed[name] = self.failed.get(name, 0) + urls
 
     def counters(self) -> Counters:
         return Counters(
@@ -44,4 +62,8 @@ class Totals:
         """Return the totals as journaled; new ones if there are none."""
         if journaled is None:
             return cls()
-        return msgspec.json.decode(journaled, type=cls)
+        totals = msgspec.json.decode(journaled, type=cls)
+        failed, totals.failed = totals.failed, {}
+        for reason, urls in failed.items():
+            totals.fail(reason, urls)
+        return totals

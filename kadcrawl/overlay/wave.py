@@ -20,6 +20,10 @@ DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7
 """Of its own deadline each peer gives this much to those below, so that it can still try another contact."""
 TRIES_PER_BUCKET = 3
+TELL_TRIES = 5
+"""How often a wave that must reach everybody is repeated while somebody is missing."""
+TELL_AGAIN_S = 0.5
+"""First wait before that; it doubles."""
 
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 
@@ -45,6 +49,15 @@ class Waves:
     async def ask_all(self, question: Question, deadline_s: float = DEADLINE_S) -> Answer:
         """Ask every peer, this one included."""
         return await self.answer(Wave(ID_BITS, deadline_s, question))
+
+    async def tell_all(self, question: Question) -> Answer:
+        """Ask every peer until all have heard it. Raises RemoteError if some never answer."""
+        for attempt in range(TELL_TRIES):
+            answer = await self.ask_all(question)
+            if not answer.tally.missing:
+                return answer
+            await asyncio.sleep(TELL_AGAIN_S * 2**attempt)
+        raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
 
     async def answer(self, wave: Wave) -> Answer:
         """Respond here, ask the subtrees below the wave's limit, and return all of it added up."""

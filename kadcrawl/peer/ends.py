@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from kadcrawl.config import Config
 from kadcrawl.errors import RemoteError, StartError
+from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import VERSION, Hello, Welcome
 from kadcrawl.link.server import LinkServer
@@ -45,22 +46,30 @@ async def reachable_host(host: str, towards: tuple[str, int] | None = None) -> s
 
 
 async def listen(
-    config: Config, make_server: Callable[[], LinkServer], make_overlay: Callable[[], Overlay]
+    config: Config, store: Store, make_server: Callable[[], LinkServer], make_overlay: Callable[[], Overlay]
 ) -> tuple[LinkServer, Overlay]:
-    """Return a server and an overlay that listen on the same port of `config.host`. Raises StartError."""
-    for _ in range(1 if config.port else PORTS_TRIED):
+    """Return a server and an overlay that listen on the same port of `config.host`. Raises StartError.
+
+    If the system may choose the port, the journaled one comes first: a peer that comes back is found where it was.
+    """
+    journaled = int(store.meta("port") or b"0")
+    ports = [config.port] if config.port else [journaled, *[0] * PORTS_TRIED]
+    for port in ports:
         server, overlay = make_server(), make_overlay()
         try:
-            port = await server.listen(config.host, config.port)
+            bound = await server.listen(config.host, port)
         except (OSError, OverflowError) as error:
-            raise StartError(_cannot_listen(config.host, config.port, error)) from None
+            if port and not config.port:
+                continue
+            raise StartError(_cannot_listen(config.host, port, error)) from None
         try:
-            await overlay.listen(config.host, port)
+            await overlay.listen(config.host, bound)
         except OSError as error:
             await server.close()
             if config.port:
                 raise StartError(_cannot_listen(config.host, port, error)) from None
         else:
+            store.set_meta("port", str(bound).encode())
             return server, overlay
     raise StartError(f"no port is free for both TCP and UDP on {config.host}")
 

@@ -22,9 +22,9 @@ from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.page_stream import PageStream
 from kadcrawl.crawl.totals import Totals
-from kadcrawl.errors import RemoteError, StartError, StorageError
+from kadcrawl.errors import StartError, StorageError
 from kadcrawl.history.store import Store
-from kadcrawl.keys import ID_BITS, NodeId, id_bytes
+from kadcrawl.keys import NodeId
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     BATCH_MAX,
@@ -41,7 +41,7 @@ from kadcrawl.overlay import Overlay, OverlaySettings
 from kadcrawl.overlay.termination import Activity, Termination
 from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.budget_sharing import share_budget
-from kadcrawl.peer.directory import Directory
+from kadcrawl.peer.directory import Directory, identity
 from kadcrawl.peer.ends import hello, listen, reachable_host
 from kadcrawl.peer.handover import Handover
 from kadcrawl.peer.job_record import JobRecord
@@ -52,8 +52,6 @@ from kadcrawl.urls import canonical, seed
 DRAIN_LINKS_S = 5.0
 """How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
 LINGER_S = 0.5
-SPREAD_TRIES = 5
-"""How often a wave that must reach everybody is repeated when somebody was missing."""
 
 
 class Peer:
@@ -192,7 +190,7 @@ class Peer:
         try:
             replace(self.job, seeds=tuple(dict.fromkeys([*self.job.seeds, *seeds])))  # Too many? Say so before telling.
             for start in range(0, len(seeds), BATCH_MAX):
-                await self.spread(NewSeeds(seeds[start : start + BATCH_MAX]))
+                await self.waves.tell_all(NewSeeds(seeds[start : start + BATCH_MAX]))
             await self.parts.forwarder.forward([Link(url, 0, 0) for url in seeds]).acknowledged
             await self.store.durable()
         finally:
@@ -358,19 +356,10 @@ class Peer:
             self.activity.armed = True
             self.activity.move()
 
-    async def spread(self, question: NewSeeds | Order) -> Answer:
-        """Send a wave until everybody has heard it. Raises RemoteError if somebody never answers."""
-        for attempt in range(SPREAD_TRIES):
-            answer = await self.waves.ask_all(question)
-            if not answer.tally.missing:
-                return answer
-            await asyncio.sleep(0.5 * 2**attempt)
-        raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
-
     # --- inside --------------------------------------------------------------------------------------------------
 
     async def _listen(self, stack: AsyncExitStack) -> None:
-        node_id = NodeId(int.from_bytes(self._identity(), "big"))
+        node_id = NodeId(int.from_bytes(identity(self.store, self.random), "big"))
         self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
 
         def make_server() -> LinkServer:
@@ -381,16 +370,7 @@ class Peer:
         def make_overlay() -> Overlay:
             return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self._overlay_settings)
 
-        # A peer that comes back is found at once if it is where it was.
-        port = self.config.port or int(self.store.meta("port") or b"0")
-        try:
-            ends = await listen(replace(self.config, port=port), make_server, make_overlay)
-        except StartError:
-            if port == self.config.port:
-                raise
-            ends = await listen(self.config, make_server, make_overlay)
-        self.server, self.overlay = ends
-        self.store.set_meta("port", str(self.overlay.me.port).encode())
+        self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
         stack.push_async_callback(self.overlay.close)
         stack.push_async_callback(self.server.close)
         self._bound_host = self.overlay.me.host
@@ -400,13 +380,6 @@ class Peer:
         """Put into our contact the address others reach us at."""
         me = self.overlay.me
         self.overlay.me = Contact(me.id, await reachable_host(self._bound_host, *towards), me.port)
-
-    def _identity(self) -> bytes:
-        identity = self.store.meta("node_id")
-        if identity is None:
-            identity = id_bytes(self.random.getrandbits(ID_BITS))
-            self.store.set_meta("node_id", identity)
-        return identity
 
     def _build(self, job: Job) -> None:
         self._jobs.keep(job)

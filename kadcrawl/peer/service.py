@@ -108,7 +108,10 @@ class Service:
         return Recorded()
 
     async def sync(self, sync: Sync) -> Synced:
-        return Synced(await self._ready().handover.give_to(sync.newcomer))
+        peer = self._ready()
+        if peer.leaving:
+            raise NotReadyError("this peer is leaving, and gives its range to all")
+        return Synced(await peer.handover.give_to(sync.newcomer))
 
     # --- waves ---------------------------------------------------------------------------------------------------
 
@@ -157,7 +160,7 @@ class Service:
         if command.verb == "leave":
             peer.leave_soon()
         else:
-            await peer.spread(Order(command.verb))
+            await peer.waves.tell_all(Order(command.verb))
         return Ok()
 
     def _ready(self) -> "Peer":

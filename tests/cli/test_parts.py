@@ -1,12 +1,25 @@
 """The command loads what it needs, no more; the parts of it that can be tested without a crawl."""
 
 import asyncio
+import fcntl
+import os
+import select
 import subprocess
 import sys
+from pathlib import Path
 
+import msgspec
 import pytest
 
+from kadcrawl.cli.local import peers_of
+from kadcrawl.cli.options import Address, shown
+from kadcrawl.cli.pipe import Assignment, Final, Ready, Report, line
 from kadcrawl.cli.run import first_of
+from kadcrawl.cli.summary import repeats
+from kadcrawl.config import Job
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import GetStatus, Status
+from kadcrawl.peer.ends import reachable_host
 
 HEAVY = ("aiohttp", "kademlia", "selectolax", "isal", "sqlite3", "rich", "kadcrawl.crawl", "kadcrawl.peer")
 
@@ -41,3 +54,79 @@ async def test_the_first_of_several_ends_the_others_and_its_fault_is_not_lost() 
     with pytest.raises(ValueError, match="found"):
         await first_of(wait(), fail())
     assert cancelled.is_set()
+
+
+async def test_a_peer_whose_parent_does_not_read_goes_on_and_its_last_words_arrive_whole(tmp_path: Path) -> None:
+    stdout, child_stdout = os.pipe()
+    fcntl.fcntl(child_stdout, 1031, 4096)  # F_SETPIPE_SZ: soon full
+    script = "import kadcrawl.cli.child as child; child.REPORT_INTERVAL_S = 0.001; child.main()"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, stdin=asyncio.subprocess.PIPE, stdout=child_stdout
+    )
+    assert process.stdin is not None
+    process.stdin.write(line(Assignment(str(tmp_path), Job(), (), [])))
+    ready = msgspec.json.decode(await asyncio.to_thread(_read_line, stdout), type=Report)
+    assert isinstance(ready, Ready)
+    async with asyncio.timeout(30):
+        while select.select([], [child_stdout], [], 0)[1]:
+            await asyncio.sleep(0.01)
+        os.close(child_stdout)
+        client = LinkClient(1_000_000)
+        await client.open()
+        for _ in range(20):
+            await client.ask(ready.address, GetStatus(), Status, 20)
+        await client.close()
+        process.stdin.close()
+        with os.fdopen(stdout, "rb") as rest:
+            said = (await asyncio.to_thread(rest.read)).splitlines()
+        assert await process.wait() == 0
+    reports = [msgspec.json.decode(one, type=Report) for one in said]
+    assert isinstance(reports[-1], Final)
+
+
+def _read_line(fd: int) -> bytes:
+    said = b""
+    while not said.endswith(b"\n"):
+        said += os.read(fd, 1)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("10.0.0.1:80", ("10.0.0.1", 80)),
+        ("10.0.0.1", ("10.0.0.1", 4160)),
+        (":80", ("127.0.0.1", 80)),
+        ("[::1]:80", ("::1", 80)),
+        ("[fe80::1%eth0]", ("fe80::1%eth0", 4160)),
+        ("my-host_1.example:1", ("my-host_1.example", 1)),
+    ],
+)
+def test_an_address_is_read_and_shown_alike(text: str, address: tuple[str, int]) -> None:
+    assert Address().convert(text, None, None) == address
+    assert Address().convert(shown(address), None, None) == address
+
+
+async def test_a_peer_on_all_addresses_names_one_of_the_kind_it_serves() -> None:
+    assert ":" in await reachable_host("::")
+    assert ":" in await reachable_host("::", ("127.0.0.1", 9))
+    assert ":" not in await reachable_host("0.0.0.0")
+    assert await reachable_host("::", ("::1", 9)) == "::1"
+    assert await reachable_host("0.0.0.0", ("127.0.0.1", 9)) == "127.0.0.1"
+
+
+def test_only_peer_directories_count_as_peers(tmp_path: Path) -> None:
+    for name in ("peer-1", "peer-12", "peer-x", "peer-01", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "peer-3").touch()
+    assert peers_of(tmp_path) == [1, 12]
+    assert peers_of(tmp_path / "missing") == []
+
+
+def test_what_two_peers_finished_is_counted_as_repeated(tmp_path: Path) -> None:
+    logs = {"peer-1": ["a", "b"], "peer-2": ["b", "c", "c"]}
+    for name, urls in logs.items():
+        (tmp_path / name).mkdir()
+        lines = "".join(f'{{"url": "http://127.0.0.2/{url}", "status": 200}}\n' for url in urls)
+        (tmp_path / name / "pages.jsonl").write_text(lines)
+    assert repeats(tmp_path / name for name in logs) == 2

@@ -8,9 +8,13 @@ import struct
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import cast
 
+import aiohttp
 import pytest
+from aiohttp.abc import ResolveResult
 
 from kadcrawl.config import Limits
 from kadcrawl.crawl.fetch import Fetcher, user_agent
@@ -351,10 +355,13 @@ async def test_a_forbidden_address_is_never_connected_to(site: Site) -> None:
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
     """Make every name resolve to `addresses`, in this order."""
 
-    async def getaddrinfo(host: str, port: int, **_: object) -> list[tuple[int, int, int, str, tuple[str, int]]]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
+    async def resolve(self: object, host: str, port: int, family: int) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=6, flags=0)
+            for address in addresses
+        ]
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
 
 
 @pytest.mark.parametrize("addresses", [["127.0.0.2"], ["127.0.0.2", "127.0.0.3"], ["10.0.0.1", "127.0.0.2"]])
@@ -378,19 +385,55 @@ async def test_of_a_names_addresses_only_a_permitted_one_is_connected_to(
 
 
 async def test_a_name_without_address_is_a_dns_failure(fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def getaddrinfo(host: str, port: int, **_: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+    async def resolve(*_: object, **__: object) -> None:
+        raise OSError(None, "Domain name not found")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
     fetched = await fetcher.fetch("http://nowhere.example/")
     assert fetched.failure is Failure.DNS
 
 
+class NameServer(asyncio.DatagramProtocol):
+    """Answers 127.0.0.1 for names below good.example, and nothing for all others."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, question: bytes, address: tuple[str, int]) -> None:
+        name_end = question.index(b"\0", 12) + 1
+        asks_for_ipv4 = question[name_end : name_end + 2] == b"\0\x01"
+        if b"\x04good" in question:
+            head = question[:2] + b"\x81\x80\0\x01" + (b"\0\x01" if asks_for_ipv4 else b"\0\0") + bytes(4)
+            answer = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x7f\0\0\x01" if asks_for_ipv4 else b""
+            self.transport.sendto(head + question[12 : name_end + 4] + answer, address)
+
+
+async def test_silent_name_servers_delay_their_own_hosts_only(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.create_datagram_endpoint(NameServer, ("127.0.0.1", 0))
+    resolver = aiohttp.AsyncResolver(
+        nameservers=["127.0.0.1"], udp_port=transport.get_extra_info("sockname")[1], timeout=60, tries=1
+    )
+    monkeypatch.setattr("kadcrawl.crawl.fetch.system_resolver", lambda: resolver)
+    site.answers["/"] = [length(0)]
+    async with fetching(LOOPBACK, replace(LIMITS, connect_timeout_s=30.0, fetch_timeout_s=60.0)) as fetcher:
+        silent = [asyncio.create_task(fetcher.fetch(f"http://h{n}.silent.example/")) for n in range(60)]
+        await asyncio.sleep(0)
+        # Were they in each other's way, this would time out as they do.
+        fetched = await fetcher.fetch(f"http://good.example:{site.port}/")
+        assert fetched.status == 200
+        assert not any(task.done() for task in silent)
+        for task in silent:
+            task.cancel()
+        await asyncio.gather(*silent, return_exceptions=True)
+    transport.close()
+
+
 async def test_slow_name_resolution_is_a_connect_failure(fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def getaddrinfo(host: str, port: int, **_: object) -> None:
+    async def resolve(*_: object, **__: object) -> None:
         await asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
     fetched = await fetcher.fetch("http://slow.example/")
     assert fetched.failure is Failure.CONNECT
 
@@ -447,10 +490,10 @@ async def test_cancelling_a_fetch_cancels_it(site: Site, fetcher: Fetcher) -> No
 async def test_what_nobody_foresaw_is_a_failure_too(
     fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def getaddrinfo(host: str, port: int, **_: object) -> None:
+    async def resolve(*_: object, **__: object) -> None:
         raise RuntimeError("a bug in a library")
 
-    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
     with caplog.at_level(logging.WARNING):
         fetched = await fetcher.fetch("http://odd.example/")
     assert fetched.failure is Failure.PROTOCOL

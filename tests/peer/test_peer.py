@@ -2,17 +2,25 @@
 
 import asyncio
 import gzip
+import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
+from kadcrawl.crawl.forward import Receipt
+from kadcrawl.crawl.page import Page
+from kadcrawl.history.entry import Entry
+from kadcrawl.link.messages import Link, Order
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import MakePeer
+from tests.peer.conftest import QUICK, MakePeer
 from tests.web import Web, html, tree
 
 Lines = Callable[[], dict[str, PageLine]]
@@ -351,3 +359,202 @@ async def test_an_identity_is_drawn_once(tmp_path: Path) -> None:
         async with Peer(config) as peer:
             ids.add(peer.contact.id)
     assert len(ids) == 1
+
+
+# --- hostile and odd servers ------------------------------------------------------------------------------------------
+
+
+async def test_whatever_bytes_a_head_holds_the_url_ends_in_one_page_line(make_peer: MakePeer, lines: Lines) -> None:
+    random = Random(1)
+    names = ("Content-Type", "Content-Encoding", "Location", "Retry-After", "X-Robots-Tag", "Link", "Server")
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        status = b"404 no" if b"robots.txt" in request else b"%d " % random.choice((200, 200, 301, 404, 999))
+        junk = [random.randbytes(12).translate(None, b"\r\n\0") for _ in names]
+        head = b"".join(
+            b"%s: text/html%s\r\n" % (name.encode(), value) for name, value in zip(names, junk, strict=True)
+        )
+        writer.write(b"HTTP/1.1 " + status + junk[0] + b"\r\n" + head + b"Content-Length: 2\r\n\r\nhi")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.2", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        urls = {f"http://127.0.0.2:{port}/", *(f"http://127.0.0.2:{port}/{n}" for n in range(150))}
+        peer = await make_peer(retries=0, scope="host")
+        await crawl(peer, *urls)
+    assert urls <= set(lines())
+    assert "internal_error" not in peer.totals.failed
+
+
+async def test_a_bug_of_ours_costs_one_url(
+    make_peer: MakePeer, lines: Lines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Web() as site:
+        site.fallback = tree(20)(site)
+        peer = await make_peer(max_pages=20)
+        outputs = peer.parts.outputs
+        line = outputs.line
+
+        def breaks(entry: Entry, *rest: Any) -> bytes:
+            if entry.url.endswith("/19"):
+                raise RuntimeError("a bug")
+            return line(entry, *rest)
+
+        monkeypatch.setattr(outputs, "line", breaks)
+        await crawl(peer, site.url("/0"))
+        assert {site.url("/19"): "internal_error"} == {url: one.failed for url, one in lines().items() if one.failed}
+        assert (20, 20, 0, 0) == (len(lines()), peer.totals.done, peer.parts.crawler.in_flight, peer.parts.budget.held)
+        assert "crawl.bug" in caplog.text
+
+
+async def test_every_hop_of_a_redirected_robots_txt_waits_its_turn_and_is_archived(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    async with Web() as site:
+        site.pages["/robots.txt"] = lambda request: html(status=301, Location="/a")
+        site.pages["/a"] = lambda request: html(status=302, Location="/b")
+        site.pages["/b"] = lambda request: web.Response(text="User-agent: *\nDisallow: /no")
+        site.pages["/"] = lambda request: html("/no")
+        await crawl(await make_peer(delay_s=0.3), site.url("/"))
+        assert [site.url(path) for path in ("/robots.txt", "/a", "/b", "/")] == [url for _, url in site.requests]
+        assert all(later - earlier >= 0.29 for (earlier, _), (later, _) in pairwise(site.requests))
+        archived = b"".join(gzip.decompress(file.read_bytes()) for file in tmp_path.glob("one/warc/*"))
+        for _, url in site.requests:
+            assert archived.count(b"WARC-Target-URI: %s\r\n" % url.encode()) == 2
+
+
+async def test_sites_whose_robots_txt_redirects_to_one_site_do_not_hurry_it(make_peer: MakePeer) -> None:
+    async with Web(6) as site:
+        site.fallback = lambda request: html()
+        site.pages["/robots.txt"] = lambda request: (
+            web.Response(text="")
+            if request.host == f"127.0.0.2:{site.port}"
+            else html(status=301, Location=site.url("/robots.txt"))
+        )
+        await crawl(await make_peer(delay_s=0.3), *(site.url("/0", site=n) for n in range(6)))
+        theirs = [at for at, url in site.requests if url.startswith(site.url(""))]
+        assert all(later - earlier >= 0.29 for earlier, later in pairwise(theirs))
+        assert len(theirs) == 2
+
+
+async def test_a_site_that_many_robots_txt_redirect_to_is_asked_at_the_pace_of_a_site(make_peer: MakePeer) -> None:
+    async with Web(5) as site:
+        site.fallback = lambda request: html()
+        site.pages["/robots.txt"] = lambda request: html(status=301, Location=site.url("/shared"))
+        site.pages["/shared"] = lambda request: web.Response(text="")
+        await crawl(await make_peer(delay_s=0.3), *(site.url("/0", site=n) for n in range(1, 5)))
+        theirs = [at for at, url in site.requests if url == site.url("/shared")]
+        assert all(later - earlier >= 0.29 for earlier, later in pairwise(theirs))
+        assert len(theirs) == 4
+
+
+async def test_robots_txt_is_asked_once_per_origin_even_if_each_url_is_a_site(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def robots(request: web.BaseRequest) -> web.StreamResponse:
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        return web.Response(text="")
+
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        site.pages["/robots.txt"] = robots
+        peer = await make_peer(partition="url")
+        frontier = peer.parts.frontier
+        put_back, returned = frontier.put_back, []
+
+        def counted(entry: Entry, now: float) -> None:
+            returned.append(entry.url)
+            put_back(entry, now)
+
+        monkeypatch.setattr(frontier, "put_back", counted)
+        await crawl(peer, *(site.url(f"/{n}") for n in range(60)))
+        assert len(site.fetched) == 60
+        assert [site.url("/robots.txt")] == [url for _, url in site.requests if url not in site.fetched]
+        assert len(returned) == len(set(returned)) == 60
+
+
+async def test_what_the_job_excludes_after_a_restart_is_recorded_and_not_fetched(tmp_path: Path, lines: Lines) -> None:
+    config = Config(data=tmp_path / "x", port=0, allow_networks=("127.0.0.0/8",), limits=QUICK)
+    async with Web() as site:
+        site.fallback = lambda request: html(*(f"/calendar/{n}" for n in range(10)), "/end")
+        async with Peer(config, Job(delay_s=60.0)) as peer:
+            await peer.crawl([site.url("/")])
+            place = peer.parts.placer.place(site.url("/calendar/0"))
+            peer.parts.intake.take(Link(site.url("/calendar/0"), 1, 0), place, peer.clock.now())
+        async with Peer(config, Job(delay_s=0.0, exclude=("/calendar/",))) as peer:
+            await peer.begin()
+            await crawl(peer, site.url("/"))
+        assert {site.url("/"): None, site.url("/end"): None, site.url("/calendar/0"): "exclude"} == {
+            url: line.failed for url, line in lines().items()
+        }
+        assert not any("/calendar/" in url for url in site.fetched)
+
+
+async def test_a_seed_that_is_refused_ends_in_one_recorded_line(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(12) as site:
+        first = await make_peer("a", exclude=("/private",), limits=replace(QUICK, url_chars_max=60))
+        second = await make_peer("b", join=first, limits=replace(QUICK, url_chars_max=60))
+        seeds = {site.url("/private", site=n): "exclude" for n in range(12)}
+        seeds |= {site.url("/" + 60 * "x", site=n): "length" for n in range(12)}
+        await first.crawl(list(seeds))
+        async with asyncio.timeout(30):
+            await asyncio.gather(first.wait_done(), second.wait_done())
+        await asyncio.gather(first.drain(), second.drain())
+        assert seeds == {url: line.failed for url, line in lines().items()}
+        assert not site.requests
+
+
+async def test_a_page_that_waits_for_its_links_does_not_hold_its_body(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Web() as site:
+        body = b'<a href="/next">' + bytes(2_000_000)
+        site.fallback = lambda request: web.Response(body=body, content_type="text/html")
+        peer = await make_peer()
+        receipts: list[Receipt] = []
+
+        def never_acknowledged(links: object) -> Receipt:
+            receipts.append(Receipt())
+            return receipts[-1]
+
+        await peer.waves.tell_all(Order("pause"))
+        await peer.crawl([site.url(f"/{n}") for n in range(15)])
+        monkeypatch.setattr(peer.parts.forwarder, "forward", never_acknowledged)
+        tracemalloc.start()
+        peer.set_paused(False)
+        async with asyncio.timeout(30):
+            while len(receipts) < 15:
+                await asyncio.sleep(0.01)
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        for receipt in receipts:
+            receipt.close()
+        assert held < 5 * len(body)
+
+
+async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: web.Response(body=bytes(50_000), content_type="text/html")
+        limits = replace(QUICK, unfinished_bytes_max=100_000, site_connections_max=2)
+        peer = await make_peer(limits=limits)
+        crawler = peer.parts.crawler
+        read, waiting = asyncio.Event(), []
+
+        async def reader(page: Page) -> None:
+            waiting.append(page)
+            await read.wait()
+
+        await peer.waves.tell_all(Order("pause"))
+        await peer.crawl([site.url(f"/{n}") for n in range(30)])
+        crawler.on_page = reader
+        peer.set_paused(False)
+        while len(waiting) < 2 or (crawler.in_flight and len(waiting) < 30):
+            await asyncio.sleep(0.01)
+        assert len(waiting) <= 4
+        read.set()
+        async with asyncio.timeout(30):
+            await peer.wait_done()
+        assert len(site.fetched) == len(waiting) == 30

@@ -1,0 +1,110 @@
+"""The command as the tests run it: a process of its own, its exit code and what it said; and a web to crawl."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from scripts.kadcrawl_run import page_lines
+from tests.web import Web, tree
+
+KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
+SITES = 6
+LOOPBACK = ("--allow-network", "127.0.0.0/8")
+PIPE = asyncio.subprocess.PIPE
+
+
+class Run:
+    """A finished run of the command."""
+
+    def __init__(self, code: int | None, out: bytes, err: bytes) -> None:
+        self.code, self.out, self.err = code, out.decode(), err.decode()
+
+    def __repr__(self) -> str:
+        return f"exit {self.code}\n{self.out}\n{self.err}"
+
+
+async def kadcrawl(*arguments: str, env: dict[str, str] | None = None) -> Run:
+    process = await start(*arguments, env=env)
+    return await ended(process)
+
+
+async def start(*arguments: str, env: dict[str, str] | None = None) -> asyncio.subprocess.Process:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
+    return await asyncio.create_subprocess_exec(
+        KADCRAWL,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        env=environment | (env or {}),
+        start_new_session=True,
+    )
+
+
+async def ended(process: asyncio.subprocess.Process) -> Run:
+    async with asyncio.timeout(60):
+        out, err = await process.communicate()
+    return Run(process.returncode, out, err)
+
+
+def crawl(data: Path, *urls: str, peers: int = 1) -> list[str]:
+    return ["crawl", *urls, "--peers", str(peers), "--delay", "0", "--scope", "any", *LOOPBACK, "--data", str(data)]
+
+
+def finished(data: Path) -> Counter[str]:
+    return Counter(line.url for line in page_lines(data)) if data.exists() else Counter()
+
+
+async def until(condition: object, process: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # type: ignore[operator]
+            assert process.returncode is None
+            await asyncio.sleep(0.02)
+
+
+def children(process: asyncio.subprocess.Process) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+@asynccontextmanager
+async def slow_web(size: int, seconds: float = 0.02) -> AsyncIterator[Web]:
+    async with Web(SITES) as site:
+        quick = tree(size, SITES)(site)
+
+        async def page(request: web.BaseRequest) -> web.StreamResponse:
+            await asyncio.sleep(seconds)
+            answer = quick(request)
+            assert isinstance(answer, web.StreamResponse)
+            return answer
+
+        site.fallback = page
+        yield site
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def joinable(*arguments: str, address: str, data: Path) -> asyncio.subprocess.Process:
+    """Start a first peer and return when others can join it."""
+    process = await start("start", *arguments, "--listen", address, "--data", str(data), *LOOPBACK)
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        await process.stderr.readuntil(b"others join with")
+    return process
+
+
+async def interrupted(process: asyncio.subprocess.Process) -> Run:
+    process.send_signal(signal.SIGINT)
+    return await ended(process)

@@ -1,0 +1,183 @@
+"""start, join, status, add, pause, resume, leave, stop: a swarm as people build it over machines."""
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kadcrawl.peer.job_record import journaled_job
+from tests.cli.command import (
+    LOOPBACK,
+    SITES,
+    ended,
+    finished,
+    free_port,
+    interrupted,
+    joinable,
+    kadcrawl,
+    slow_web,
+    start,
+    until,
+)
+from tests.web import Web, html, tree
+
+
+async def test_a_swarm_of_commands(tmp_path: Path) -> None:
+    """start, join, status, pause, resume, add, leave, stop: a swarm as people build it over machines."""
+    ports = [free_port() for _ in range(2)]
+    one, two = (f"127.0.0.1:{port}" for port in ports)
+    async with slow_web(3000, seconds=0.3) as site:
+        first = await start(
+            "start",
+            site.url("/0"),
+            "--listen",
+            one,
+            "--data",
+            str(tmp_path / "one"),
+            "--delay",
+            "0",
+            "--scope",
+            "any",
+            *LOOPBACK,
+        )
+        await until(lambda: len(finished(tmp_path)) > 5, first)
+        second = await start("join", "--bootstrap", one, "--listen", two, "--data", str(tmp_path / "two"), *LOOPBACK)
+        await until(lambda: len(finished(tmp_path / "two")) > 5, second)
+        status = json.loads((await kadcrawl("status", "--peer", two, "--json")).out)
+        assert ("crawling", 2, 0) == (status["state"], len(status["peers"]), status["unanswered"])
+        assert {one, two} == {peer["address"] for peer in status["peers"]}
+        assert (await kadcrawl("pause", "--peer", two)).code == 0
+        assert json.loads((await kadcrawl("status", "--peer", one, "--json")).out)["state"] == "paused"
+        table = (await kadcrawl("status", "--peer", one)).out
+        assert table.startswith("paused: ")
+        assert two in table
+        assert (await kadcrawl("add", site.url("/extra"), "--peer", one)).code == 0
+        assert (await kadcrawl("add", "nonsense", "--peer", one)).code == 2
+        assert (await kadcrawl("resume", "--peer", one)).code == 0
+        assert (await kadcrawl("leave", "--peer", two)).code == 0
+        left = await ended(second)
+        assert left.code == 0, left
+        assert "0 URLs left on it" in left.out
+        await until(lambda: site.url("/extra") in site.fetched, first)
+        assert (await kadcrawl("stop", "--peer", one)).code == 0
+        stopped = await ended(first)
+        assert stopped.code == 0, stopped
+        assert set(finished(tmp_path).values()) == {1}
+
+
+async def test_join_exits_when_done_if_told_so(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    async with Web(SITES) as site:
+        site.fallback = tree(100, SITES)(site)
+        options = ("--delay", "0", "--scope", "any", *LOOPBACK, "--exit-when-done")
+        first = await start(
+            "start",
+            "--listen",
+            address,
+            "--data",
+            str(tmp_path / "one"),
+            "--delay",
+            "0",
+            "--scope",
+            "any",
+            *LOOPBACK,
+            "--exit-when-done",
+        )
+        assert first.stderr is not None
+        await first.stderr.readuntil(b"others join with: kadcrawl join --bootstrap " + address.encode())
+        second = await start(
+            "join",
+            "--bootstrap",
+            address,
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            str(tmp_path / "two"),
+            *LOOPBACK,
+            "--exit-when-done",
+        )
+        assert second.stderr is not None
+        await second.stderr.readuntil(b"others join with")
+        assert (await kadcrawl("add", site.url("/0"), "--peer", address)).code == 0
+        runs = [await ended(first), await ended(second)]
+        assert [0, 0] == [run.code for run in runs], (runs, options)
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(100)} == dict(finished(tmp_path))
+
+
+async def test_more_seeds_are_added_than_one_message_holds(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    peer = await joinable(address=address, data=tmp_path)
+    assert (await kadcrawl("pause", "--peer", address)).code == 0
+    run = await kadcrawl("add", *(f"http://127.0.0.2:9/{n}" for n in range(1200)), "--peer", address)
+    assert run.code == 0, run
+    assert run.out == "added 1200 seeds\n"
+    status = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)
+    assert (1200, 1200) == (len(status["seeds"]), status["pending"])
+    assert (await interrupted(peer)).code == 11
+
+
+async def test_a_swarm_without_a_contact_takes_no_sites_of_others(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    peer = await joinable(address=address, data=tmp_path)
+    assert (await kadcrawl("pause", "--peer", address)).code == 0
+    run = await kadcrawl("add", "https://example.org/", "--peer", address)
+    assert run.code == 2, run
+    assert "start it with --contact" in run.err
+    assert (await kadcrawl("add", "http://127.0.0.2:9/", "--peer", address)).code == 0
+    assert (await interrupted(peer)).code == 11
+
+
+async def test_a_started_peer_keeps_the_options_it_is_not_given_again(tmp_path: Path) -> None:
+    for arguments in (["http://127.0.0.2:9/", "--contact", "me@example.org", "--exclude", "/x"], ["--max-depth", "3"]):
+        peer = await joinable(*arguments, address="127.0.0.1:0", data=tmp_path)
+        assert (await interrupted(peer)).code == 11
+    job = journaled_job(tmp_path)
+    assert job is not None
+    assert ("me@example.org", ("/x",), 3) == (job.contact, job.exclude, job.max_depth)
+    assert ("http://127.0.0.2:9/",) == job.seeds
+
+
+async def test_ctrl_c_while_joining_leaves_at_once(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    async with Web(12) as site:
+
+        async def stuck(request: web.BaseRequest) -> web.StreamResponse:
+            await never.wait()
+            return html()
+
+        site.fallback = stuck
+        address = f"127.0.0.1:{free_port()}"
+        seeds = [site.url("/0", site=n) for n in range(12)]
+        giver = await joinable(*seeds, "--delay", "0", address=address, data=tmp_path / "one")
+        await until(lambda: len(site.fetched) == 12, giver)
+        join = ["join", "--bootstrap", address, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"), *LOOPBACK]
+        taker = await start(*join)
+        joining = False
+        while not joining:
+            status = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)
+            joining = "joining" in [peer["state"] for peer in status["peers"]]
+        run = await interrupted(taker)
+        assert run.code == 11, run
+        assert "leaving" in run.err
+        assert "Traceback" not in run.err
+        giver.kill()
+        await giver.wait()
+        never.set()
+
+
+async def test_an_ipv6_peer_is_shown_as_others_can_type_it(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        address = f"[::1]:{probe.getsockname()[1]}"
+    peer = await start("start", "--listen", address, "--data", str(tmp_path))
+    assert peer.stderr is not None
+    async with asyncio.timeout(60):
+        await peer.stderr.readuntil(b"kadcrawl join --bootstrap " + address.encode())
+    assert f"@{address} " in (await kadcrawl("status", "--peer", address)).out
+    assert (await interrupted(peer)).code == 11

@@ -1,0 +1,91 @@
+"""`kadcrawl crawl` when processes die, are killed, or come back in other numbers: nothing is lost or done twice."""
+
+import asyncio
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.peer.job_record import journaled_job
+from tests.cli.command import LOOPBACK, SITES, children, crawl, ended, finished, kadcrawl, slow_web, start, until
+from tests.web import Web, tree
+
+
+@pytest.mark.parametrize("round_", range(2))
+async def test_a_crawl_killed_altogether_goes_on_and_fetches_no_finished_page_again(
+    round_: int, tmp_path: Path
+) -> None:
+    async with slow_web(500) as site:
+        command = crawl(tmp_path, site.url("/0"), peers=4)
+        process = await start(*command)
+        await until(lambda: sum(finished(tmp_path).values()) >= 100 + 100 * round_, process)
+        for pid in (*children(process), process.pid):
+            os.kill(pid, signal.SIGKILL)
+        await ended(process)
+        before = finished(tmp_path)
+        asked_before = len(site.requests)
+        run = await kadcrawl(*command)
+        assert run.code == 0, run
+        again = {url for _, url in site.requests[asked_before:]}
+        assert not again & set(before)
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(500)} == dict(finished(tmp_path))
+
+
+async def test_a_peer_that_dies_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    async with slow_web(500) as site:
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=4))
+        await until(lambda: sum(finished(tmp_path).values()) >= 60, process)
+        os.kill(children(process)[2], signal.SIGKILL)
+        run = await ended(process)
+        assert run.code == 0, run
+        assert re.search(r"peer-\d died \(exit status -9, .*starting it again", run.err), run
+        assert {site.url(f"/{n}", site=n % SITES) for n in range(500)} == set(finished(tmp_path))
+
+
+@pytest.mark.parametrize("gap_s", [0, 0.15, 0.4])
+async def test_peers_that_die_together_become_one_swarm_again(gap_s: float, tmp_path: Path) -> None:
+    async with slow_web(500) as site:
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=2))
+        await until(lambda: sum(finished(tmp_path).values()) >= 60, process)
+        for pid in children(process):
+            os.kill(pid, signal.SIGKILL)
+            await asyncio.sleep(gap_s)
+        run = await ended(process)
+        assert run.code == 0, run
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(500)} == dict(finished(tmp_path))
+
+
+async def test_a_peer_killed_while_it_starts_is_one_clear_sentence(tmp_path: Path) -> None:
+    async with slow_web(500) as site:
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=3))
+        await until(lambda: len(children(process)) == 3, process)
+        os.kill(children(process)[2], signal.SIGKILL)
+        run = await ended(process)
+        assert run.code == 2, run
+        assert re.search(r"^kadcrawl: peer-\d ended before it was ready", run.err, re.M), run
+        assert "Traceback" not in run.err
+
+
+async def test_fewer_peers_on_the_same_data_lose_nothing(tmp_path: Path) -> None:
+    async with slow_web(300) as site:
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=4))
+        await until(lambda: sum(finished(tmp_path).values()) >= 100, process)
+        process.send_signal(signal.SIGINT)
+        assert (await ended(process)).code == 11
+        run = await kadcrawl(*crawl(tmp_path, site.url("/0"), peers=2))
+        assert run.code == 0, run
+        assert "holds the work of 4 peers, so 4 are started, not 2" in run.err
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(300)} == dict(finished(tmp_path))
+
+
+async def test_a_crawl_goes_on_by_the_options_it_was_given_before(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(31)(site)
+        base = ["crawl", site.url("/0"), "--peers", "1", *LOOPBACK, "--data", str(tmp_path)]
+        assert (await kadcrawl(*base, "--delay", "0", "--max-depth", "1", "--contact", "me@example.org")).code == 0
+        assert (await kadcrawl(*base, "--retries", "1")).code == 0
+        job = journaled_job(tmp_path / "peer-1")
+        assert job is not None
+        assert (0, 1, 1, "me@example.org") == (job.delay_s, job.max_depth, job.retries, job.contact)
