@@ -3,16 +3,17 @@
 Whoever owns the budget's cell shares it out: it asks every peer what it has been granted and still lacks (a census),
 splits what is left among the hungry in portions that shrink as the budget does, and tells them their new totals. A
 peer that has nothing to fetch for now gives its unused grant back; if its URLs only wait, as a site asks to be left
-alone, it is passed over for a while, lest the last grants go to it again and again. So in a quiet swarm exactly
-`max_pages` URLs are fetched; if peers die, at most what they had begun is fetched on top, as nobody can ask them any
-more. Pure; `Peer` does the talking.
+alone, it is passed over for a while, lest the last grants go to it again and again. What a peer had been granted stays
+counted when it leaves or dies: each grant also tells the totals of those that are absent, so whoever shares next knows.
+So `max_pages` is never exceeded; what dies with a grant unused is missing until that peer is started again. Pure;
+`Peer` does the talking.
 """
 
 from collections.abc import Collection, Sequence
 from hashlib import blake2b
 
 from kadcrawl.keys import Cell, Key, cell_of
-from kadcrawl.link.messages import PeerRow
+from kadcrawl.link.messages import ROWS_MAX, PeerRow
 
 PORTION_MAX = 100
 """Fetches granted to one peer at a time; small enough that an idle peer hoards little."""
@@ -25,8 +26,10 @@ SOON_S = 5.0
 class Budget:
     """One peer's share."""
 
-    def __init__(self, max_pages: int | None, granted: int, begun: int) -> None:
+    def __init__(self, max_pages: int | None, granted: int, begun: int, known: dict[bytes, int] | None = None) -> None:
         self.max_pages = max_pages
+        self.known = known or {}
+        """What each peer (by ID) had been granted when last heard of; bounded by what one Grant may list."""
         self.granted = granted
         self.begun = begun
         self.spent = False
@@ -55,6 +58,20 @@ class Budget:
         """What was begun is over; it is given back if it is to be tried again."""
         self.held -= 1
         self.begun -= not fetched
+
+    def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
+        """Take a grant: our own total, and what others have."""
+        self.granted = totals.get(me, self.granted)
+        self.spent = spent
+        for peer, total in totals.items():
+            if peer in self.known or len(self.known) < ROWS_MAX:
+                self.known[peer] = total
+
+    def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
+        """Return the totals of those who have been granted something and are not among these rows."""
+        self.learn({row.contact.id: row.granted for row in rows}, b"", self.spent)
+        present = {row.contact.id for row in rows}
+        return {peer: total for peer, total in self.known.items() if peer not in present}
 
     def give_back(self) -> None:
         """This peer has nothing to fetch for now: leave the rest to others."""
@@ -87,12 +104,14 @@ class Resting:
         self._totals |= totals
 
 
-def share(max_pages: int, rows: Sequence[PeerRow], resting: Collection[bytes] = ()) -> tuple[dict[bytes, int], bool]:
+def share(
+    max_pages: int, rows: Sequence[PeerRow], resting: Collection[bytes] = (), absent: int = 0
+) -> tuple[dict[bytes, int], bool]:
     """Return the new totals of the peers that lack allowance and do not rest, and whether the budget is spent.
 
-    The sum of all totals never exceeds `max_pages`.
+    The sum of all totals never exceeds `max_pages`, less the `absent` that peers have which are not among the rows.
     """
-    left = max_pages - sum(row.granted for row in rows)
+    left = max_pages - absent - sum(row.granted for row in rows)
     hungry = [
         row
         for row in rows

@@ -76,6 +76,7 @@ class Crawler:
         self,
         *,
         by_depth: bool,
+        owned: Callable[[Entry], bool],
         limits: Limits,
         delay_s: float,
         retries: int,
@@ -94,6 +95,7 @@ class Crawler:
         activity: Activity,
     ) -> None:
         self._by_depth = by_depth
+        self._owned = owned
         self._limits = limits
         self._delay_s = delay_s
         self._retries = retries
@@ -123,6 +125,10 @@ class Crawler:
         """Entries taken, neither finished nor given back."""
         self.holds: set[str] = set()
         """Reasons to start nothing, e.g. paused, joining, leaving."""
+        self.foreign: dict[str, None] = {}
+        """Sites frozen because another peer owns them now."""
+        self.on_foreign: Callable[[], None] = lambda: None
+        """Called when a site was added to them."""
         self.on_page: Callable[[Page], Awaitable[None]] | None = None
         """Awaited with each fetched page, which slows the crawl to its reader."""
 
@@ -209,6 +215,14 @@ class Crawler:
             self.wake()
 
     async def _advance(self, entry: Entry) -> None:
+        if not self._owned(entry):
+            # Its range has moved: leave the site alone until it has been given to its owner.
+            self._leave_slot(entry)
+            self._give_back(entry)
+            self._frontier.freeze(entry.site)
+            self.foreign[entry.site] = None
+            self.on_foreign()
+            return
         if self._by_depth:
             entry = self._store.latest(entry)
         known: Rules | str | None = self._scope.why_not(entry.url, entry.depth)

@@ -133,6 +133,13 @@ class Store:
         )
         return rows.fetchall()
 
+    def count_between(self, first: bytes, before: bytes | None) -> int:
+        """Return how many keys are stored with first <= key < before."""
+        row = self._db.execute(
+            "SELECT count(*) FROM history WHERE key>=?1 AND (?2 IS NULL OR key<?2)", (first, before)
+        ).fetchone()
+        return int(row[0])
+
     def sites_between(self, first: bytes, before: bytes | None) -> list[str]:
         """Return the sites with PENDING URLs whose key is in the range, in alphabetical order."""
         rows = self._db.execute(

@@ -23,10 +23,12 @@ async def share_budget(peer: "Peer", max_pages: int) -> None:
             peer.parts.budget.give_back()
         if peer.overlay.owns(cell):
             rows = (await peer.census()).rows
-            totals, spent = share(max_pages, rows, resting.look(rows, asyncio.get_running_loop().time()))
+            absent = peer.parts.budget.absent(rows)
+            resters = resting.look(rows, asyncio.get_running_loop().time())
+            totals, spent = share(max_pages, rows, resters, sum(absent.values()))
             resting.grant(totals)
             if totals or spent != announced:
-                await peer.waves.ask_all(Grant(totals, spent))
+                await peer.waves.ask_all(Grant(absent | totals, spent))
                 announced = spent
 
 

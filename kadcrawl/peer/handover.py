@@ -46,8 +46,8 @@ POLL_S = 0.05
 TRIES = 3
 RETRY_S = 1.0
 
-REPAIR_S = 5.0
-"""How soon after a peer came (back) URLs that are not ours any more are given away."""
+REPAIR_S = 1.0
+"""How soon after a peer came (back) what is not ours any more is given away."""
 CANDIDATES_MAX = 8
 """Peers tried as takers of one cell before it stays."""
 
@@ -60,6 +60,8 @@ class Handover:
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
+        self._given: dict[Cell, tuple[bytes, int]] = {}
+        """To whom a cell was given, and with how many keys, so that it is not sent again; at most one entry a cell."""
         self.moving = 0
         """Ranges being given just now."""
 
@@ -128,28 +130,47 @@ class Handover:
         return await self._give(self._cells(), takers, all_or_nothing=False)
 
     async def give_foreign(self) -> int:
-        """Hand over the cells with PENDING URLs that others own; return the records given."""
-
-        def takers(cell: Cell) -> list[Contact]:
-            nearest = self._peer.overlay.nearest_known(anchor(cell, self._bits), 1)[0]
-            return [] if nearest.id == self._peer.contact.id else [nearest]
-
-        return await self._give(self._pending_cells(), takers, all_or_nothing=False)
+        """Hand over the cells that others own, unless they have them as they are; return the records given."""
+        cells = (cell for cell in self._cells() if not self._peer.overlay.owns(cell) and not self._is_given(cell))
+        return await self._give(cells, self._owner, all_or_nothing=False)
 
     async def repair(self) -> None:
-        """Give away what is not ours any more, each time a peer has come (back); until cancelled."""
-        came = asyncio.Event()
-        self._peer.overlay.on_joined.append(lambda _: came.set())
+        """Give away what others own, when a peer came (back) or the crawler met such a site; until cancelled."""
+        due = asyncio.Event()
+        crawler = self._peer.parts.crawler
+        self._peer.overlay.on_joined.append(lambda _: due.set())
+        crawler.on_foreign = due.set
         while True:
-            await came.wait()
+            await due.wait()
             await asyncio.sleep(REPAIR_S)
-            came.clear()
-            if not self._peer.leaving and not self._peer.joining:
-                await self.give_foreign()
+            due.clear()
+            if self._peer.leaving or self._peer.joining:
+                continue
+            await self.give_foreign()
+            while crawler.foreign:
+                site = next(iter(crawler.foreign))
+                del crawler.foreign[site]
+                self._peer.parts.frontier.thaw(site, self._peer.clock.now())
+            crawler.wake()
 
     @property
     def _bits(self) -> int:
         return self._peer.job.cell_bits
+
+    def _owner(self, cell: Cell) -> list[Contact]:
+        """Return the owner of a cell if it is another peer."""
+        nearest = self._peer.overlay.nearest_known(anchor(cell, self._bits), 1)
+        return [contact for contact in nearest if contact.id != self._peer.contact.id]
+
+    def _is_given(self, cell: Cell) -> bool:
+        """Return whether the cell's owner has been given it as it is."""
+        given = self._given.get(cell)
+        return (
+            given is not None and [given[0]] == [one.id for one in self._owner(cell)] and given[1] == self._count(cell)
+        )
+
+    def _count(self, cell: Cell) -> int:
+        return self._peer.store.count_between(self._first(cell), self._end(cell))
 
     async def _give(self, cells: Iterable[Cell], takers: Takers, *, all_or_nothing: bool = True) -> int:
         self.moving += 1
@@ -160,6 +181,7 @@ class Handover:
                 for contact in takers(cell):
                     try:
                         given += await self._give_cell(cell, contact)
+                        self._given[cell] = (contact.id, self._count(cell))
                         break
                     except RemoteError as error:
                         log.warning("handover.refused cell=%d to=%s why=%s", cell, contact, error.why)
@@ -192,7 +214,7 @@ class Handover:
         try:
             while any(frontier.out(site) for site in sites):  # noqa: ASYNC110 -- every fetch ends by its own limits
                 await asyncio.sleep(POLL_S)
-            first = id_bytes(anchor(cell, self._bits))
+            first = self._first(cell)
             while rows := peer.store.keys_from(first, self._end(cell), BATCH_MAX):
                 first = rows[-1][0] + b"\0"
                 given += await self._give_batch(contact, rows)
@@ -247,23 +269,16 @@ class Handover:
                 return
             first = end
 
-    def _pending_cells(self) -> Iterator[Cell]:
-        """Yield the cells with PENDING URLs, each once."""
-        seen: set[Cell] = set()
-        site = ""
-        while (found := self._peer.store.next_site(site)) is not None:
-            site = found
-            cell = self._peer.parts.placer.cell(site)
-            if cell not in seen:
-                seen.add(cell)
-                yield cell
+    def _first(self, cell: Cell) -> bytes:
+        """Return the first key of the cell."""
+        return id_bytes(anchor(cell, self._bits))
 
     def _end(self, cell: Cell) -> bytes | None:
         """Return the first key beyond the cell; None for the last one."""
-        return id_bytes(anchor(Cell(cell + 1), self._bits)) if cell + 1 < 1 << self._bits else None
+        return self._first(Cell(cell + 1)) if cell + 1 < 1 << self._bits else None
 
     def _sites(self, cell: Cell) -> list[str]:
         """Return the sites of the cell that have PENDING URLs."""
         store = self._peer.store
-        first = id_bytes(anchor(cell, self._bits))
+        first = self._first(cell)
         return store.sites_between(first, self._end(cell))

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import msgpack
+
 from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.budget import Budget
@@ -65,7 +67,8 @@ def build(
     intake = Intake(store, frontier, scope, totals, activity, by_depth)
     forwarder = Forwarder(overlay, client, intake, placer, limits, by_depth, clock.now)
     granted = int(store.meta("granted") or b"0")
-    budget = Budget(job.max_pages, granted, begun=totals.pages)
+    known = msgpack.unpackb(store.meta("grants") or b"\x80", strict_map_key=False)
+    budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
     agent = user_agent(VERSION, job.contact)
     fetcher = Fetcher(limits, Guard(config.allow_networks), agent)
     peer = overlay.me.id.hex()
@@ -85,6 +88,7 @@ def build(
     )
     crawler = Crawler(
         by_depth=by_depth,
+        owned=lambda entry: overlay.owns(placer.cell(entry.site)),
         limits=limits,
         delay_s=job.delay_s,
         retries=job.retries,

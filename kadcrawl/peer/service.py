@@ -6,6 +6,8 @@ acknowledges only what is on disk. Bad requests are Refused with a sentence; see
 
 from typing import TYPE_CHECKING
 
+import msgpack
+
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.keys import anchor
 from kadcrawl.link.messages import (
@@ -128,9 +130,8 @@ class Service:
             case NewSeeds():
                 peer.add_seeds(question.urls)
             case Grant():
-                budget = peer.parts.budget
-                budget.granted = question.totals.get(peer.contact.id, budget.granted)
-                budget.spent = question.spent
+                peer.parts.budget.learn(question.totals, peer.contact.id, question.spent)
+                peer.store.set_meta("grants", msgpack.packb(peer.parts.budget.known))
                 peer.parts.crawler.wake()
         tally = Tally(
             members=1,

@@ -130,3 +130,16 @@ def test_a_peer_that_ran_dry_is_granted_as_soon_as_it_has_urls_again() -> None:
 def test_every_peer_names_the_same_budget_cell() -> None:
     assert budget_cell(16) == budget_cell(16)
     assert 0 <= budget_cell(8) < 256
+
+
+def test_what_an_absent_peer_was_granted_stays_counted_whoever_shares_next() -> None:
+    sharer, other = Budget(100, 0, 0), Budget(100, 0, 0)
+    rows = [row(1, 500, Budget(100, 40, 40)), row(2, 500, Budget(100, 10, 10))]
+    assert sharer.absent(rows) == {}
+    gone = sharer.absent(rows[1:])
+    assert gone == {(1).to_bytes(20, "big"): 40}
+    totals, _ = share(100, rows[1:], absent=sum(gone.values()))
+    assert sum(totals.values()) + 40 <= 100
+    other.learn(gone | totals, (9).to_bytes(20, "big"), spent=False)
+    assert other.absent(rows[1:]) == gone
+    assert other.absent(rows) == {}

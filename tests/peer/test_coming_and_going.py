@@ -9,6 +9,8 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Peer, RemoteError
+from kadcrawl.history.store import DONE
+from kadcrawl.keys import Key, cell_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Add, Link, NewSeeds, Ok, Recorded, Records, Survey, Welcome
 from kadcrawl.peer import peer as peer_module
@@ -196,3 +198,43 @@ async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
             await peer.begin()
             peer._service.respond(NewSeeds(["garbage", "HTTP://Upper.example/", "http://127.0.0.2/"]))
             assert peer.job.seeds == ("http://127.0.0.2/",)
+
+
+async def test_history_goes_to_the_owner_too_and_only_once(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await make_peer("a")
+    first.set_paused(True)
+    second = await make_peer("b", join=first)
+    keys = [bytes([n]) + bytes(19) for n in range(256)]
+    foreign = [Key(key) for key in keys if second.overlay.owns(cell_of(Key(key), 16))]
+    for key in foreign:
+        first.store.learn_done(key)
+    assert await first.handover.give_foreign() == len(foreign)
+    assert {second.store.state(key) for key in foreign} == {DONE}
+    assert await first.handover.give_foreign() == 0
+    more = Key(foreign[0][:2] + b"\1" + bytes(17))
+    first.store.learn_done(more)
+    assert await first.handover.give_foreign() == 2
+    assert second.store.state(more) == DONE
+
+
+async def test_a_peer_fetches_nothing_that_another_owns(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = lambda request: html()
+        first = await make_peer("a")
+        second = await make_peer("b", join=first)
+        for number in range(SITES):
+            url = site.url("/", site=number)
+            first.parts.intake.take_offered(Link(url, 0, 0), first.parts.placer.place(url), first.clock.now())
+        await until(lambda: len(site.fetched) == SITES and not first.pending and not second.pending)
+        for number in range(SITES):
+            url = site.url("/", site=number)
+            place = first.parts.placer.place(url)
+            owner = first if first.overlay.owns(place.cell) else second
+            assert owner.store.state(place.key) == DONE
+        assert set(site.fetched.values()) == {1}
+        assert first.totals.pages + second.totals.pages == SITES
+        assert second.totals.pages == sum(
+            second.overlay.owns(second.parts.placer.place(site.url("/", site=n)).cell) for n in range(SITES)
+        )

@@ -103,6 +103,21 @@ async def test_the_budget_is_the_swarms(make_peer: MakePeer, lines: Lines) -> No
         assert sum(site.fetched.values()) == 57 == len(lines())
 
 
+async def test_a_budget_counts_what_those_who_left_have_fetched(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(900, SITES)(site)
+        peers = await swarm(make_peer, "abc", max_pages=300)
+        await peers[0].crawl([site.url("/0")])
+        async with asyncio.timeout(20):
+            while peers[2].totals.pages < 10 and sum(site.fetched.values()) < 250:
+                await asyncio.sleep(0.005)
+        peers[2].leave_soon()
+        await peers[2].finish()
+        await peers[2].__aexit__(None, None, None)
+        await finish(peers[:2])
+        assert 200 <= sum(site.fetched.values()) <= 300
+
+
 async def test_a_budget_larger_than_the_web_changes_nothing(make_peer: MakePeer) -> None:
     async with Web(SITES) as site:
         site.fallback = tree(40, SITES)(site)
