@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Coroutine
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from kadcrawl.peer import Peer
 
 LOG = "peer.log"
+LOG_BYTES_MAX = 10_000_000
+LOGS_KEPT = 3
+"""Full logs kept beside the one being written."""
 GARBAGE_THRESHOLD = 20_000
 """Objects that come to live before the collector looks among them for cycles, of which a crawl makes few. Python's
 own 700 is reached every few pages, and the full collections that follow cost a tenth of the crawl."""
@@ -42,7 +46,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 def log_to(directory: Path) -> None:
     """Write the log of this process below the peer's directory, where it does not disturb what a person reads."""
-    handler = logging.FileHandler(directory / LOG)
+    handler = RotatingFileHandler(directory / LOG, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     level = os.environ.get("KADCRAWL_LOG", "INFO").upper()
     logging.basicConfig(handlers=[handler], level=level if level in logging.getLevelNamesMapping() else "INFO")

@@ -348,6 +348,7 @@ class Crawler:
         self._totals.done += 1
         if failed is not None:
             self._totals.fail(failed)
+            log.info("crawl.failed url=%s why=%s", entry.url, failed)
         self._frontier.finish(entry, self._clock.now())
         self._activity.move()
 
@@ -433,6 +434,7 @@ class Crawler:
             # A host that cannot be reached says more than that its robots.txt cannot.
             why = "robots_unreachable" if fetched.status is not None else str(fetched.failure)
             wait_s = self._robots.fail(origin, why, fetched.passing, now)
+            log.info("robots.unreachable origin=%s why=%s", origin, fetched.failure or fetched.status)
             self._frontier.hold(entry.site, now + wait_s, now)
         self._activity.move()
 

@@ -182,6 +182,7 @@ class Handover:
                     try:
                         given += await self._give_cell(cell, contact)
                         self._given[cell] = (contact.id, self._count(cell))
+                        log.info("handover.gave cell=%d to=%s", cell, contact)
                         break
                     except RemoteError as error:
                         log.warning("handover.refused cell=%d to=%s why=%s", cell, contact, error.why)

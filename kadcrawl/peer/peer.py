@@ -9,6 +9,7 @@ Owns the directory, the network ends and one TaskGroup with every background tas
 """
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -48,6 +49,8 @@ from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.service import Service
 from kadcrawl.urls import canonical, seed
+
+log = logging.getLogger(__name__)
 
 DRAIN_LINKS_S = 5.0
 """How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
@@ -325,6 +328,7 @@ class Peer:
             case "ended":
                 if not self.pending and not self.unacknowledged:
                     self.activity.end()
+                    log.info("swarm.done pages=%d", self.totals.pages)
                     if self.config.exit_when_done:
                         self.stop()
 
@@ -404,6 +408,7 @@ class Peer:
 
     async def _start(self) -> None:
         parts = self.parts
+        log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")
