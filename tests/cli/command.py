@@ -16,7 +16,7 @@ from scripts.kadcrawl_run import page_lines
 from tests.web import Web, tree
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
-SITES = 6
+SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
 PIPE = asyncio.subprocess.PIPE
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 from aiohttp import web
@@ -206,7 +207,8 @@ async def test_history_goes_to_the_owner_too_and_only_once(
     first = await make_peer("a")
     first.set_paused(True)
     second = await make_peer("b", join=first)
-    keys = [bytes([n]) + bytes(19) for n in range(256)]
+    random = Random(7)
+    keys = [random.randbytes(20) for _ in range(64)]
     foreign = [Key(key) for key in keys if second.overlay.owns(cell_of(Key(key), 16))]
     for key in foreign:
         first.store.learn_done(key)
