@@ -7,11 +7,9 @@ bounds that keep a peer alive whatever it meets; they rarely need changing. All 
 
 import ipaddress
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
 
@@ -94,8 +92,6 @@ class Limits:
     """Body as received; the rest is cut off and the page recorded as truncated by us."""
     inflated_bytes_max: int = 64 * 1024 * 1024
     """Body after decompression: what one gzip bomb may cost in memory."""
-    robots_bytes_max: int = 500 * 1024
-    """RFC 9309 2.5: parse at least 500 KiB; we parse exactly that."""
     robots_ttl_s: float = 86_400
     """RFC 9309 2.4: a cached robots.txt is not used for longer than 24 hours."""
     robots_retry_s: float = 5
@@ -183,27 +179,6 @@ class Config:
                 ipaddress.ip_network(network)
             except ValueError as error:
                 raise ConfigError(f"--allow-network takes a CIDR such as 192.168.0.0/16: {error}") from None
-
-
-Options = TypeVar("Options", Job, Limits)
-
-
-def from_mapping(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """Make a `Job` or `Limits` from a mapping, e.g. parsed JSON.
-
-    Raises ConfigError for an unknown key (naming the nearest known one), a wrong type or an impossible value.
-    """
-    known = {entry.name: entry for entry in fields(kind)}
-    chosen: dict[str, Any] = {}
-    for name, value in values.items():
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            raise ConfigError(f"unknown key {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        chosen[name] = tuple(value) if isinstance(value, list) else value
-    try:
-        return kind(**chosen)
-    except TypeError as error:
-        raise ConfigError(f"{kind.__name__.lower()}: {error}") from None
 
 
 def _require(holds: bool, otherwise: str) -> None:

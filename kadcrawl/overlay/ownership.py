@@ -53,11 +53,6 @@ class OwnerCache:
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)
 
-    def would_better(self, cell: Cell, owner: Contact) -> bool:
-        """Return whether `owner` is nearer to the cell's anchor than the owner remembered, if there is one."""
-        entry = self._entries.get(cell)
-        return entry is None or self._nearer(owner, entry[0], cell)
-
     def drop(self, cell: Cell) -> None:
         """Forget one cell's owner."""
         self._entries.pop(cell, None)
