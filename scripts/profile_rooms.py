@@ -41,7 +41,7 @@ ROOMS: Final = (
     ("/asyncio/", LOOP),
 )
 """(part of a file's path, room); the first that fits counts."""
-JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set_meta", "_sync", "_checkpoint"})
+JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set_meta", "sync_files", "_checkpoint"})
 """Functions of the store that make what was written durable; the others are history."""
 PASSES_MAX: Final = 30
 """Calls in a row through which time is handed up to a room."""

@@ -20,6 +20,7 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.messages import BATCH_MAX, Order
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
+from kadcrawl.peer.world import World
 
 REPORT_INTERVAL_S = 0.5
 LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_evict=4)
@@ -43,7 +44,7 @@ async def _live() -> None:
         assignment = msgspec.json.decode(order, type=Assignment)
         networks = assignment.allow_networks
         config = Config(data=Path(assignment.data), port=0, allow_networks=networks, exit_when_done=True)
-        async with Peer(config, assignment.job, overlay_settings=LOCAL) as peer:
+        async with Peer(config, assignment.job, World(overlay=LOCAL)) as peer:
             log_to(config.data)
             if assignment.bootstrap:
                 await peer.join(assignment.bootstrap)

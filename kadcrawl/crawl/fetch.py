@@ -10,7 +10,8 @@ that keeps silent delays nobody but its own hosts, and neither a commit nor the 
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar, Final
@@ -18,6 +19,7 @@ from weakref import WeakSet
 
 import aiohttp
 from aiodns.error import ARES_EBADNAME, DNSError
+from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
@@ -58,17 +60,27 @@ def system_resolver() -> aiohttp.AsyncResolver:
 class Fetcher:
     """Fetches URLs, `Limits.fetches_max` at a time at most, each from an address the guard permits."""
 
-    def __init__(self, limits: Limits, guard: Guard, user_agent: str) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        guard: Guard,
+        user_agent: str,
+        resolver: Callable[[], AbstractResolver] = system_resolver,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`resolver` makes what finds addresses of names; `now` is the world's clock, in seconds since 1970."""
+        self._make_resolver = resolver
+        self._now = now
         self._limits = limits
         self._guard = guard
         self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
         self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
         self._session: aiohttp.ClientSession | None = None
-        self._resolver: aiohttp.AsyncResolver | None = None
+        self._resolver: AbstractResolver | None = None
 
     async def start(self) -> None:
         limits = self._limits
-        self._resolver = system_resolver()
+        self._resolver = self._make_resolver()
         connector = aiohttp.TCPConnector(
             socket_factory=self._guard.socket,
             limit=limits.fetches_max,
@@ -100,7 +112,7 @@ class Fetcher:
         """Return what came of one GET of a canonical URL. Raises nothing but CancelledError."""
         assert self._session is not None, "start() comes before fetch()"
         loop = asyncio.get_running_loop()
-        started_at = datetime.now(UTC)
+        started_at = datetime.fromtimestamp(self._now(), UTC)
         started = loop.time()
         patience = Patience(self._limits, started)
         answer = _Answer()

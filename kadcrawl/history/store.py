@@ -49,11 +49,23 @@ def nothing_to_flush() -> Iterable[int]:
     return ()
 
 
+def sync_files(fds: Iterable[int]) -> None:
+    """Make the contents of these files durable. Raises OSError."""
+    for fd in fds:
+        os.fdatasync(fd)
+
+
 class Store:
     """One peer's SQLite file, its page log, and the commit that ties them together."""
 
-    def __init__(self, directory: Path, commit_interval_s: float) -> None:
-        """Open or make the files in `directory`, repairing what a crash left. Raises StartError."""
+    def __init__(
+        self, directory: Path, commit_interval_s: float, sync: Callable[[Iterable[int]], None] = sync_files
+    ) -> None:
+        """Open or make the files in `directory`, repairing what a crash left. Raises StartError.
+
+        `sync` makes the files of these descriptors durable; it is called in the loop's executor.
+        """
+        self._sync = sync
         self.path = directory / "peer.sqlite"
         self.flush: Callable[[], Iterable[int]] = nothing_to_flush
         """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
@@ -240,7 +252,7 @@ class Store:
             self._checkpointed = False
         self._db.execute("BEGIN")
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, _sync, fds)
+        await loop.run_in_executor(None, self._sync, fds)
         self._synced_place = appended
         self._page_log.append(lines)
         if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
@@ -290,18 +302,13 @@ class Store:
         if version not in (0, SCHEMA_VERSION):
             raise StartError(f"{self.path} was written by another version of kadcrawl (journal {version})")
         db.execute("PRAGMA journal_mode=WAL")
-        # Commits are synced by `_sync`, off the loop's thread; SQLite itself then only syncs around checkpoints.
+        # Commits are synced by `sync_files`, off the loop's thread; SQLite itself then only syncs around checkpoints.
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA wal_autocheckpoint=0")
         db.execute("PRAGMA cache_size=-32768")
         if version == 0:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         db.execute("BEGIN")
-
-
-def _sync(fds: Iterable[int]) -> None:
-    for fd in fds:
-        os.fdatasync(fd)
 
 
 def _checkpoint(path: Path) -> None:

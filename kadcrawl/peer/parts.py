@@ -1,10 +1,12 @@
 """The crawl rooms of one peer, built from its job: what `Peer` puts together once it knows what to crawl."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import msgpack
+from aiohttp.abc import AbstractResolver
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
@@ -57,6 +59,7 @@ def build(
     totals: Totals,
     clock: Clock,
     random: Random,
+    resolver: Callable[[], AbstractResolver],
 ) -> Parts:
     """Put the crawl rooms together. Raises OSError if the outputs cannot be opened."""
     limits = config.limits
@@ -70,7 +73,7 @@ def build(
     known = msgpack.unpackb(store.meta("grants") or b"\x80", strict_map_key=False)
     budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
     agent = user_agent(VERSION, job.contact)
-    fetcher = Fetcher(limits, Guard(config.allow_networks), agent)
+    fetcher = Fetcher(limits, Guard(config.allow_networks), agent, resolver, clock.now)
     peer = overlay.me.id.hex()
     outputs = Outputs(
         directory,

@@ -38,7 +38,7 @@ from kadcrawl.link.messages import (
     PeerRow,
 )
 from kadcrawl.link.server import LinkServer
-from kadcrawl.overlay import Overlay, OverlaySettings
+from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity, Termination
 from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.budget_sharing import share_budget
@@ -48,6 +48,7 @@ from kadcrawl.peer.handover import Handover
 from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.service import Service
+from kadcrawl.peer.world import World
 from kadcrawl.urls import canonical, seed
 
 log = logging.getLogger(__name__)
@@ -64,22 +65,18 @@ class Peer:
         self,
         config: Config,
         job: Job | None = None,
-        *,
-        random: Random | None = None,
-        wall: float | None = None,
-        overlay_settings: OverlaySettings | None = None,
+        world: World | None = None,
     ) -> None:
         """`job` is what a first peer crawls; one that joins takes the swarm's.
 
-        `random` and `wall` (seconds since 1970) are for simulations; by default chance and time are the machine's own.
+        `world` is for simulations; by default it is the machine.
         """
         self.config = config
-        self.random = random or Random(os.urandom(32))
+        self._world = world or World()
+        self.random = self._world.random or Random(os.urandom(32))
         self.activity = Activity()
         self.paused = False
         self._given_job = job
-        self._wall = wall
-        self._overlay_settings = overlay_settings
         self._stack = AsyncExitStack()
         self._service = Service(self)
         self.handover = Handover(self)
@@ -101,10 +98,10 @@ class Peer:
         async with AsyncExitStack() as stack:
             self._directory = Directory(self.config.data)
             stack.callback(self._directory.close)
-            self.store = Store(self.config.data, self.config.limits.commit_interval_s)
+            self.store = Store(self.config.data, self.config.limits.commit_interval_s, self._world.sync)
             self._jobs = JobRecord(self.store)
             stack.callback(self.store.close)
-            self.clock = Clock(asyncio.get_running_loop(), self._wall)
+            self.clock = Clock(asyncio.get_running_loop(), self._world.wall)
             self.started_at = self.clock.now()
             self.totals = Totals.from_bytes(self.store.meta("totals"))
             self._messages_before = self.totals.peer_messages
@@ -372,7 +369,7 @@ class Peer:
             return server
 
         def make_overlay() -> Overlay:
-            return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self._overlay_settings)
+            return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self._world.overlay)
 
         self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
         stack.push_async_callback(self.overlay.close)
@@ -399,6 +396,7 @@ class Peer:
                 totals=self.totals,
                 clock=self.clock,
                 random=self.random,
+                resolver=self._world.resolver,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None

@@ -6,7 +6,7 @@ import logging
 import socket
 import struct
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,10 +14,10 @@ from typing import cast
 
 import aiohttp
 import pytest
-from aiohttp.abc import ResolveResult
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.fetch import Fetcher, user_agent
+from kadcrawl.crawl.fetch import Fetcher, system_resolver, user_agent
 from kadcrawl.crawl.fetched import PASSING, Failure, Fetched
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.patience import Patience
@@ -124,8 +124,10 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
 
 
 @asynccontextmanager
-async def fetching(guard: Guard = LOOPBACK, limits: Limits = LIMITS) -> AsyncIterator[Fetcher]:
-    fetcher = Fetcher(limits, guard, user_agent("0.1", "https://example.com/bot"))
+async def fetching(
+    guard: Guard = LOOPBACK, limits: Limits = LIMITS, resolver: Callable[[], AbstractResolver] = system_resolver
+) -> AsyncIterator[Fetcher]:
+    fetcher = Fetcher(limits, guard, user_agent("0.1", "https://example.com/bot"), resolver)
     await fetcher.start()
     try:
         yield fetcher
@@ -408,15 +410,15 @@ class NameServer(asyncio.DatagramProtocol):
             self.transport.sendto(head + question[12 : name_end + 4] + answer, address)
 
 
-async def test_silent_name_servers_delay_their_own_hosts_only(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_name_servers_delay_their_own_hosts_only(site: Site) -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(NameServer, ("127.0.0.1", 0))
     resolver = aiohttp.AsyncResolver(
         nameservers=["127.0.0.1"], udp_port=transport.get_extra_info("sockname")[1], timeout=60, tries=1
     )
-    monkeypatch.setattr("kadcrawl.crawl.fetch.system_resolver", lambda: resolver)
     site.answers["/"] = [length(0)]
-    async with fetching(LOOPBACK, replace(LIMITS, connect_timeout_s=30.0, fetch_timeout_s=60.0)) as fetcher:
+    patient = replace(LIMITS, connect_timeout_s=30.0, fetch_timeout_s=60.0)
+    async with fetching(LOOPBACK, patient, lambda: resolver) as fetcher:
         silent = [asyncio.create_task(fetcher.fetch(f"http://h{n}.silent.example/")) for n in range(60)]
         await asyncio.sleep(0)
         # Were they in each other's way, this would time out as they do.

@@ -139,7 +139,7 @@ async def test_who_waits_for_a_failed_commit_is_told(store: Store, monkeypatch: 
     def full(fds: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store_module, "_sync", full)
+    monkeypatch.setattr("os.fdatasync", full)
     accept(store, 1)
     waiting = store.durable()
     with pytest.raises(StorageError, match="No space left"):

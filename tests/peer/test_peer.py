@@ -336,7 +336,7 @@ async def test_a_fault_in_the_background_ends_the_peer_and_is_told(
     def full(fds: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kadcrawl.history.store._sync", full)
+    monkeypatch.setattr("os.fdatasync", full)
     with pytest.raises(StorageError, match="No space left"):  # noqa: PT012
         async with Peer(Config(data=tmp_path, port=0)) as peer:
             await peer.begin()

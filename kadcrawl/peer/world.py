@@ -1,0 +1,27 @@
+"""What a peer takes from the world around it: chance, time, the disk, names. A simulation gives its own."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+
+from aiohttp.abc import AbstractResolver
+
+from kadcrawl.crawl.fetch import system_resolver
+from kadcrawl.history.store import sync_files
+from kadcrawl.overlay import OverlaySettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """The machine's own, unless said otherwise."""
+
+    random: Random | None = None
+    """Every choice by chance; by default seeded from the system's entropy."""
+    wall: float | None = None
+    """The world's time when the peer begins, in seconds since 1970; by default the machine's."""
+    overlay: OverlaySettings | None = None
+    """How patient the overlay is."""
+    sync: Callable[[Iterable[int]], None] = sync_files
+    """Makes the files of these descriptors durable; called in the loop's executor. Raises OSError."""
+    resolver: Callable[[], AbstractResolver] = system_resolver
+    """Makes what finds the addresses of the sites' names."""
