@@ -40,6 +40,19 @@ bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, 
 bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
 	$(BIN)/python -m scripts.bench_overlay $(ARGS)
 
+sim: $(STAMP) ## Simulate swarms under faults, some minutes' worth (ARGS="--seeds 1000")
+	$(BIN)/python -m sim run --seeds 100 $(ARGS)
+
+sim-mutants: $(STAMP) ## Plant bugs in the simulated peers, to see whether the judges find them (about five minutes)
+	$(BIN)/python -m sim mutants --quick $(ARGS)
+
+chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (about ten minutes)
+	$(BIN)/python -m scripts.chaos $(ARGS)
+
+bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
+	$(BIN)/python -m scripts.bench_moves
+	$(BIN)/python -m scripts.bench_restart
+
 .venv-bench/.installed: scripts/bench-requirements.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/bench-requirements.txt
@@ -50,4 +63,4 @@ clean: ## Remove what the other commands made
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check bench bench-overlay clean
+.PHONY: help setup demo test test-newer check sim sim-mutants chaos bench bench-overlay bench-moves clean

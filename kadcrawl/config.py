@@ -140,12 +140,14 @@ class Limits:
     """Links in one offer to another peer: about 50 KB."""
     batch_linger_s: float = 0.05
     """How long a link waits for company before its batch is sent."""
-    message_bytes_max: int = 2 * 1024 * 1024
+    message_bytes_max: int = 4 * 1024 * 1024
     """One message between peers, packed."""
     commit_interval_s: float = 0.05
     """Group commit: what is acknowledged waits at most this long for the disk."""
     warc_bytes_max: int = 1_000_000_000
     """A WARC file is closed and the next begun at this size (WARC 1.1 annex C suggests 1 GB)."""
+    disk_reserve_bytes: int = 64 * 1024 * 1024
+    """With less room on the disk nothing is fetched; what is under way, and the journal, live on the reserve."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -153,7 +155,7 @@ class Limits:
             _require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")
 
 
-_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_linger_s", "commit_interval_s"})
+_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_linger_s", "commit_interval_s", "disk_reserve_bytes"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,10 @@ class StorageError(KadcrawlError):
     """The disk under a running peer failed: full, or gone. What was acknowledged is safe; the peer ends."""
 
 
+class DiskFullError(StorageError):
+    """The disk under a running peer has no room left. With room again, the same directory can be used again."""
+
+
 class RemoteError(KadcrawlError):
     """Another peer did not answer, or answered something it should not have."""
 

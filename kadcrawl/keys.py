@@ -43,6 +43,14 @@ def anchor(cell: Cell, cell_bits: int) -> int:
     return cell << (ID_BITS - cell_bits)
 
 
+def backup_key(cell: Cell, number: int, cell_bits: int) -> int:
+    """Return the place, a 160-bit number, whose nearest peer keeps the cell's backup `number` (1 or 2; P1 1.2)."""
+    place = blake2b(
+        anchor(cell, cell_bits).to_bytes(ID_BYTES, "big"), digest_size=ID_BYTES, person=b"kadcrawl backup%d" % number
+    )
+    return int.from_bytes(place.digest(), "big")
+
+
 def id_bytes(node_id: int) -> bytes:
     """Return a node ID or anchor as its 20 bytes big-endian."""
     return node_id.to_bytes(ID_BYTES, "big")

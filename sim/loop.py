@@ -1,49 +1,56 @@
 """An asyncio event loop in virtual time: nothing waits, everything happens in one order, the same for the same seed.
 
-Time stands still while callbacks run and jumps to the next timer when none is ready. The loop opens no file
-descriptor and reads no clock; sockets come from the `Network` it is made with. Unmodified asyncio code runs on it.
+Time stands still while callbacks run and jumps to the next timer or event of the network when none is ready. The loop
+opens no file descriptor and reads no clock; sockets come from the `Network` it is made with, executors are the hosts'
+own disks. Unmodified asyncio code runs on it, aiohttp's client and server included.
 
 Two things would let the order depend on the process: the clock, and sets of tasks or futures, which iterate by
 address. So tasks and futures made here hash by the order of their making.
 
-Each callback runs on behalf of a host, known by its context (`HOST`). Killing a host is a power cut: its callbacks are
-dropped, its tasks neither cancelled nor finished; they are kept until the loop closes, so that the garbage
-collector does not run their `finally` blocks at a moment of its own.
+Each callback runs on behalf of a host, known by its context (`HOST`). Killing a host ends it between two callbacks:
+none of it runs any more, its tasks are neither cancelled nor finished; they are kept until the loop closes, so that the
+garbage collector does not run their `finally` blocks at a moment of its own. Freezing keeps callbacks until the thaw.
 """
 
 import asyncio
 import contextvars
+import gc
+import socket
+import warnings
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
 from itertools import count
-from random import Random
-from typing import Any
+from typing import Any, TypeVarTuple, Unpack
+from weakref import WeakKeyDictionary
 
-from sim.network import HOST, Host, Network
+from sim.network import HOST, Address, Host, Network
+from sim.tcp import Listener, SimTransport, connect
+
+Ts = TypeVarTuple("Ts")
+
+TICK_S = 1e-6
+"""What goes by at least before a timer fires. Else one set anew for a rest that rounding left would stop the clock."""
+UNWINDINGS_MAX = 100
+"""Times what never finished may still wait for something on its way out."""
 
 
-class Clock:
-    """The virtual clock, in the place of a selector: to wait is to put the clock forward."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def select(self, timeout: float | None) -> list[Any]:
-        if timeout is None:
-            raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
-        self.now += timeout
-        return []
+class WorldEnd(BaseException):
+    """Thrown into what never finished, so that it releases its files."""
 
 
 class SimFuture(asyncio.Future[Any]):
-    """A future that hashes by its number."""
+    """A future that hashes by its number, given when first asked for."""
 
-    def __init__(self, *, loop: "SimLoop") -> None:
-        self._number = loop.next_number()
-        super().__init__(loop=loop)
+    _number: int
 
     def __hash__(self) -> int:
-        return self._number
+        try:
+            return self._number
+        except AttributeError:
+            self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
+            return self._number
 
 
 class SimTask(asyncio.Task[Any]):
@@ -69,49 +76,119 @@ class SimLoop(asyncio.BaseEventLoop):
     """One simulated world, made whole from `seed`."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._selector = Clock()
+        self._now = 0.0
         self._ready: deque[asyncio.Handle]
-        self._scheduled: list[asyncio.TimerHandle]
         super().__init__()
-        self._clock_resolution = 1e-9
-        self._numbers = count()
-        self._tasks: dict[SimTask, None] = {}
-        self._buried: list[SimTask] = []
-        self.network = Network(self, Random(f"network {seed}"))
+        self._coming: list[tuple[float, int, asyncio.TimerHandle | None, Callable[..., object] | None, Any]] = []
+        """A heap of timers and of what `post` was given, by instant and then by the order of their making."""
+        self.next_number = count().__next__
+        self._buried: list[asyncio.Task[Any]] = []
+        self._over = False
+        self._connected: WeakKeyDictionary[socket.socket, SimTransport] = WeakKeyDictionary()
+        self.network = Network(self, seed)
         self.set_task_factory(self._make_task)
 
     def time(self) -> float:
-        return self._selector.now
-
-    def next_number(self) -> int:
-        return next(self._numbers)
+        return self._now
 
     def create_future(self) -> asyncio.Future[Any]:
         return SimFuture(loop=self)
 
+    def post(self, at: float, event: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
+        """Let something happen at the instant `at` that is no host's doing; it cannot be taken back."""
+        heappush(self._coming, (at, self.next_number(), None, event, args))
+
     def kill(self, host: Host) -> None:
-        """Cut the power of `host`: no callback of it runs any more, and nobody is told."""
-        host.alive = False
-        host.sockets.clear()
-        for handle in [*self._ready, *self._scheduled]:
-            if handle._context.get(HOST) is host:  # type: ignore[attr-defined]
-                handle.cancel()
-        for task in [task for task in self._tasks if task.host is host]:
-            del self._tasks[task]
-            self._buried.append(task)
+        """End all that runs on `host`. Its kernel resets its connections; those who sent datagrams hear nothing."""
+        host.cease()
+        for task in asyncio.all_tasks(self):
+            if _host_of(task) is host:
+                self._buried.append(task)
+
+    def freeze(self, host: Host) -> None:
+        """Stop all that runs on `host`, as SIGSTOP does; its kernel goes on taking what arrives."""
+        host.freeze()
+
+    def thaw(self, host: Host) -> None:
+        """Let `host` run again: first what was due meanwhile, in its order, then what arrived."""
+        host.thaw()
+
+    def make_up(self, at: float, handle: asyncio.Handle) -> None:
+        """Run at the instant `at` what a frozen host has missed."""
+        self.post(at, self._ready.append, handle)
 
     def close(self) -> None:
-        """Close the loop. The coroutines of killed hosts end here, whatever they still wanted to do."""
-        for task in self._buried:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            try:
-                task.get_coro().close()
-            except RuntimeError:
-                pass  # It tried to wait for something.
+        """Close the loop. What never finished ends here, whatever it still wanted to do."""
+        if self.is_closed():
+            return
+        self._over = True
+        self.set_exception_handler(lambda loop, context: None)  # What nobody closes now is no news.
+        ended: set[asyncio.Task[Any]] = set()
+        while unfinished := {*self._buried, *asyncio.all_tasks(self)} - ended:
+            for task in unfinished:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _unwind(task.get_coro())
+            ended |= unfinished
         self._buried.clear()
+        self._coming.clear()
         super().close()
 
     # --- what BaseEventLoop leaves to a loop
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        self._check_closed()  # type: ignore[attr-defined]
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        self._check_closed()  # type: ignore[attr-defined]
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heappush(self._coming, (max(when, self._now + TICK_S), self.next_number(), timer, None, None))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """A cancelled timer leaves the heap when its instant comes."""
+
+    def _run_once(self) -> None:
+        ready, coming = self._ready, self._coming
+        if not ready and not self._stopping:  # type: ignore[attr-defined]
+            while coming and (first := coming[0][2]) is not None and first.cancelled():
+                heappop(coming)
+            if not coming:
+                raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
+            self._now = max(self._now, coming[0][0])
+        now = self._now
+        while coming and coming[0][0] <= now:
+            _, _, timer, event, args = heappop(coming)
+            if timer is not None:
+                ready.append(timer)
+            else:
+                assert event is not None, "what is no timer is an event"
+                try:
+                    event(*args)
+                except Exception as error:
+                    self.call_exception_handler({"message": f"{event} failed", "exception": error})
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            host = handle._context.get(HOST)  # type: ignore[attr-defined]
+            if host is None or host.runs:
+                handle._run()
+            elif host.alive:
+                host.held.append(handle)
 
     def _process_events(self, events: list[Any]) -> None:
         """There are no file descriptors, so no events."""
@@ -119,19 +196,110 @@ class SimLoop(asyncio.BaseEventLoop):
     def _write_to_self(self) -> None:
         """There is no other thread to be woken by."""
 
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Call `func` a little later, in the order of the calls; never, if its host is dead by then."""
+        done = self.create_future()
+
+        def call() -> None:
+            try:
+                result = func(*args)
+            except Exception as error:
+                if not done.cancelled():
+                    done.set_exception(error)
+            else:
+                if not done.cancelled():
+                    done.set_result(result)
+
+        host = HOST.get(None)
+        self.call_at(self._now if host is None else host.disk_turn(), call)
+        return done
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """There are no threads."""
+
+    # --- sockets
+
     async def getaddrinfo(
         self, host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0
     ) -> list[Any]:
-        return self.network.getaddrinfo(host, port)
+        return self.network.getaddrinfo(host, port, type or socket.SOCK_STREAM)
 
     async def create_datagram_endpoint(  # type: ignore[override]  # of its many options we know one
-        self, protocol_factory: Callable[[], Any], local_addr: tuple[str, int]
+        self, protocol_factory: Callable[[], Any], local_addr: Address
     ) -> tuple[asyncio.DatagramTransport, Any]:
         protocol = protocol_factory()
         return self.network.open_datagram(HOST.get(), local_addr[1], protocol), protocol
 
+    async def create_server(  # type: ignore[override]  # the options are for real sockets
+        self, protocol_factory: Callable[[], Any], host: Any = None, port: Any = None, **options: Any
+    ) -> Listener:
+        return Listener(HOST.get(), port or 0, protocol_factory)
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        """Connect a TCP socket. The real one is closed: it but stands for the simulated one in `create_connection`."""
+        sock.close()
+        self._connected[sock] = await connect(HOST.get(), (address[0], address[1]))
+
+    async def create_connection(
+        self,
+        protocol_factory: Callable[[], Any],
+        host: Any = None,
+        port: Any = None,
+        *,
+        sock: socket.socket | None = None,
+        **options: Any,
+    ) -> tuple[asyncio.Transport, Any]:
+        assert not options.get("ssl"), "TLS is not simulated"
+        transport = self._connected.pop(sock) if sock is not None else await connect(HOST.get(), (host, port))
+        protocol = protocol_factory()
+        transport.begin(protocol)
+        return transport, protocol
+
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        task = SimTask(coro, loop=self, **options)
-        self._tasks[task] = None
-        task.add_done_callback(lambda _: self._tasks.pop(task, None))
-        return task
+        if self._over:
+            coro.close()
+            raise RuntimeError("the world has ended")
+        return SimTask(coro, loop=self, **options)
+
+
+@contextmanager
+def world(seed: int) -> Iterator[SimLoop]:
+    """Give a loop that is closed at the end; the garbage collector, a source of chance, rests meanwhile.
+
+    What dead peers leave open is as natural here as it is in life, and no reason for warnings.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    gc.freeze()  # What is here already is not looked through at the end.
+    loop = SimLoop(seed)
+    try:
+        yield loop
+    finally:
+        loop.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+        gc.unfreeze()
+        if enabled:
+            gc.enable()
+
+
+def _host_of(task: asyncio.Task[Any]) -> Host | None:
+    """Return the host a task runs on; since Python 3.12 aiohttp makes some tasks without asking the loop."""
+    if isinstance(task, SimTask):
+        return task.host
+    return task.get_context().get(HOST)  # type: ignore[attr-defined, no-any-return]
+
+
+def _unwind(coro: Any) -> None:
+    """End a coroutine, although its `finally` blocks wait for something."""
+    for _ in range(UNWINDINGS_MAX):
+        try:
+            coro.throw(WorldEnd())
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            return  # It is at its end, with whatever it missed on the way.
+    raise AssertionError(f"{coro} does not end")

@@ -1,53 +1,84 @@
-"""The simulated network: hosts with addresses, and datagrams that arrive late, twice, or not at all.
+"""The simulated network: hosts with addresses, datagrams that arrive late, twice, or not at all, and who is cut off.
 
-What may go wrong is in `Conditions`, changed at any moment by the test; who cannot reach whom is in the cuts. Each
-delivered datagram enters the trace, whose hash tells two runs apart. Chance comes from one `Random`, in the order of
-events, so the same seed gives the same trace.
+What may go wrong is in `Conditions`, changed at any moment by the test; who cannot reach whom is in the cuts. Streams
+(`sim.tcp`) live by the same conditions, only that to them loss is delay. Whatever arrives enters the trace, whose hash
+tells two runs apart. What becomes of a packet is a function of the seed and of the packet (`Network.lots`), not of what
+else was sent before it: so a Python that runs the callbacks of one instant in another order has the same trace.
 """
 
 import asyncio
 import contextvars
 import errno
+import math
 import socket
+import struct
+from collections import deque
 from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from random import Random
-from typing import Any, cast
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from sim.loop import SimLoop
+    from sim.tcp import Listener, SimTransport
 
 Address = tuple[str, int]
+Lots = tuple[float, float, float, float]
 
 FIRST_PORT = 40_000
 """Ports the system chooses begin here."""
+DATAGRAMS_HELD_MAX = 256
+"""Datagrams that wait in the kernel of a frozen host; about what Linux keeps for one socket (net.core.rmem_default)."""
+THAW_STEP_S = 0.0001
+"""What a host that thaws takes for each thing it has missed."""
+
+_FOUR = struct.Struct("<4Q")
+_UNIT = 2.0**-64
 
 
 @dataclass(slots=True)
 class Conditions:
-    """The state of all links."""
+    """The state of all links and disks."""
 
     latency_s: float = 0.02
     jitter_s: float = 0.02
     """Added to the latency, uniformly from 0 to this; so datagrams may overtake each other."""
     loss: float = 0.0
-    """Probability that a datagram does not arrive."""
+    """Probability that a packet does not arrive; a stream sends it again, later."""
     duplication: float = 0.0
-    """Probability that it arrives twice."""
+    """Probability that a datagram arrives twice."""
+    bandwidth_bytes_s: float = math.inf
+    """Of each stream, each way."""
+    disk_s: float = 0.001
+    """What the executor does for a host takes this long, and up to twice as long."""
 
 
 class Host:
-    """A machine with one IP address."""
+    """A machine with one IP address; dead for good once killed, then another takes its place."""
 
     def __init__(self, network: "Network", ip: str) -> None:
         self.network = network
         self.ip = ip
         self.alive = True
+        self.frozen = False
+        self.runs = True
+        """Alive and not frozen."""
+        self.read_bytes_s = math.inf
+        """How fast it reads from each of its streams."""
         self.sockets: dict[int, SimDatagramTransport] = {}
+        self.listeners: dict[int, Listener] = {}
+        self.connections: dict[SimTransport, None] = {}
+        self.held: deque[asyncio.Handle] = deque()
+        """Callbacks that were due while frozen."""
         self.context = contextvars.Context()
         self.context.run(HOST.set, self)
+        self._datagrams: deque[tuple[Address, Address, bytes]] = deque()
         self._next_port = FIRST_PORT
+        self._disk_free_at = 0.0
 
     def __repr__(self) -> str:
-        return f"<Host {self.ip} alive={self.alive}>"
+        return f"<Host {self.ip} alive={self.alive} frozen={self.frozen}>"
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
         """Start a coroutine on this host."""
@@ -57,6 +88,48 @@ class Host:
         self._next_port += 1
         return self._next_port
 
+    def disk_turn(self) -> float:
+        """Return the instant at which the disk will be done with one thing more."""
+        disk_s = self.network.conditions.disk_s * (1 + self.network.lots(f"disk {self.ip}")[0])
+        self._disk_free_at = max(self._disk_free_at, self.network.loop.time()) + disk_s
+        return self._disk_free_at
+
+    # --- by way of the loop only
+
+    def cease(self) -> None:
+        self.alive = self.runs = False
+        self.sockets.clear()
+        self.listeners.clear()
+        for connection in self.connections:
+            connection.cease()
+        self.connections.clear()
+
+    def freeze(self) -> None:
+        self.frozen, self.runs = True, False
+
+    def thaw(self) -> None:
+        self.frozen, self.runs = False, self.alive
+        loop = self.network.loop
+        # One after the other: were it all one instant, its order would be that of this Python's asyncio.
+        instants = count(loop.time(), THAW_STEP_S)
+        while self.held:
+            loop.make_up(next(instants), self.held.popleft())
+        while self._datagrams:
+            loop.post(next(instants), self.receive, *self._datagrams.popleft())
+        for connection in self.connections:
+            loop.post(next(instants), connection.pump)
+
+    def receive(self, source: Address, target: Address, data: bytes) -> None:
+        """Take a datagram; when frozen later, or never if the buffer is full."""
+        if self.frozen:
+            if len(self._datagrams) < DATAGRAMS_HELD_MAX:
+                self._datagrams.append((source, target, data))
+            return
+        transport = self.sockets.get(target[1])
+        if transport is not None:
+            self.network.arrived("datagram", source, target, data)
+            self.context.run(transport.protocol.datagram_received, data, source)
+
 
 HOST: contextvars.ContextVar[Host] = contextvars.ContextVar("host")
 """The host on whose behalf the current callback runs."""
@@ -65,13 +138,15 @@ HOST: contextvars.ContextVar[Host] = contextvars.ContextVar("host")
 class Network:
     """All hosts and the links between them."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, random: Random) -> None:
+    def __init__(self, loop: "SimLoop", seed: int) -> None:
         self.loop = loop
         self.conditions = Conditions()
         self.hosts: dict[str, Host] = {}
         self.sent = 0
+        """Datagrams put on their way."""
         self.delivered = 0
-        self._random = random
+        """Datagrams and segments of streams that arrived."""
+        self._seed = str(seed).encode()
         self._cuts: set[tuple[str, str]] = set()
         self._trace = blake2b(digest_size=16)
 
@@ -80,20 +155,41 @@ class Network:
         host = self.hosts[ip] = Host(self, ip)
         return host
 
-    def cut(self, one: Iterable[str], other: Iterable[str]) -> None:
-        """Let no datagram pass between the IPs of `one` side and those of the `other`, either way."""
+    def cut(self, one: Iterable[str], other: Iterable[str], *, one_way: bool = False) -> None:
+        """Let nothing pass between the IPs of `one` side and those of the `other`; `one_way`: from `one` to `other`."""
         others = list(other)
         for a in one:
-            for b in others:
-                self._cuts.update(((a, b), (b, a)))
+            self._cuts.update((a, b) for b in others)
+            if not one_way:
+                self._cuts.update((b, a) for b in others)
 
     def heal(self) -> None:
         """Undo all cuts."""
         self._cuts.clear()
 
+    def is_cut(self, source: str, target: str) -> bool:
+        """Return whether nothing passes from IP `source` to IP `target`."""
+        return bool(self._cuts) and (source, target) in self._cuts
+
+    def lots(self, about: str, data: bytes = b"") -> Lots:
+        """Draw four numbers from 0 to 1 for what happens now: the same for the same seed, instant and words."""
+        drawn = blake2b(f"{self.loop.time()!r} {about} ".encode() + data, digest_size=32, key=self._seed)
+        a, b, c, d = _FOUR.unpack(drawn.digest())
+        return a * _UNIT, b * _UNIT, c * _UNIT, d * _UNIT
+
+    def delay(self, lot: float) -> float:
+        """Return the seconds one packet takes."""
+        return self.conditions.latency_s + self.conditions.jitter_s * lot
+
     def trace(self) -> str:
-        """Return the hash of every delivery so far: its instant, ends and bytes."""
+        """Return the hash of every arrival so far: its instant, ends and bytes."""
         return self._trace.hexdigest()
+
+    def arrived(self, kind: str, source: Address, target: Address, data: bytes) -> None:
+        """Note in the trace what has arrived."""
+        self.delivered += 1
+        head = f"{self.loop.time():.9f} {kind} {source[0]}:{source[1]} {target[0]}:{target[1]} {len(data)} "
+        self._trace.update(head.encode() + data)
 
     def open_datagram(self, host: Host, port: int, protocol: Any) -> "SimDatagramTransport":
         """Open a UDP socket. Raises OSError when the port is in use."""
@@ -107,28 +203,21 @@ class Network:
     def send(self, source: Address, target: Address, data: bytes) -> None:
         """Put a datagram on its way."""
         self.sent += 1
-        chance, conditions = self._random.random, self.conditions
-        if (source[0], target[0]) in self._cuts or chance() < conditions.loss:
+        lost, duplicated, *delays = self.lots(f"{source[0]}:{source[1]} {target[0]}:{target[1]}", data)
+        if self.is_cut(source[0], target[0]) or lost < self.conditions.loss:
             return
-        copies = 2 if chance() < conditions.duplication else 1
-        for _ in range(copies):
-            delay = conditions.latency_s + conditions.jitter_s * chance()
-            # In an empty context: the sender may die and the datagram still arrives.
-            self.loop.call_later(delay, self._arrive, source, target, data, context=contextvars.Context())
+        for delay in delays[: 2 if duplicated < self.conditions.duplication else 1]:
+            self.loop.post(self.loop.time() + self.delay(delay), self._arrive, source, target, data)
 
-    def getaddrinfo(self, host: str, port: int) -> list[Any]:
-        """Resolve an IP literal; names are not simulated. Raises OSError for them."""
+    def getaddrinfo(self, host: str, port: int, kind: int) -> list[Any]:
+        """Resolve an IP literal; names are asked of the World's resolver. Raises OSError for them."""
         socket.inet_pton(socket.AF_INET, host)
-        return [(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_UDP, "", (host, port))]
+        return [(socket.AF_INET, kind, 0, "", (host, port))]
 
     def _arrive(self, source: Address, target: Address, data: bytes) -> None:
         host = self.hosts.get(target[0])
-        transport = host.sockets.get(target[1]) if host is not None else None
-        if host is None or transport is None:
-            return
-        self.delivered += 1
-        self._trace.update(f"{self.loop.time():.9f} {source} {target} ".encode() + data)
-        host.context.run(transport.protocol.datagram_received, data, source)
+        if host is not None:
+            host.receive(source, target, data)
 
 
 class SimDatagramTransport(asyncio.DatagramTransport):

@@ -1,8 +1,9 @@
 """The command `kadcrawl`: a person's way in.
 
 `app` has the commands, `options` what they share, `live` runs one peer in this process, `local` a whole swarm of
-processes on this machine (`child` in each, `pipe` between them), `control` talks to a running peer, `progress` shows,
-`summary` adds up, `run` has the loop and its signals. Nothing here decides anything about the crawl.
+processes on this machine (`child_process` holds one, `child` is in it, `pipe` between them, `remains` is what a dead
+one leaves), `control` talks to a running peer, `progress` shows, `summary` adds up, `run` has the loop and its signals.
+Nothing here decides anything about the crawl.
 """
 
 import os

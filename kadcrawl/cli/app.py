@@ -1,6 +1,7 @@
 """The commands. Each is a few lines: options in, one sentence or a table out, an exit code.
 
-Exit codes: 0 done, 1 the crawl ended with nothing fetched, 2 a mistake in how it was asked for, 11 interrupted.
+Exit codes: 0 done, 1 the crawl ended with nothing fetched, 2 a mistake in how it was asked for, 3 the crawl ended
+without what only dead peers knew, 11 interrupted.
 What only some commands need is imported inside them, as a peer's rooms take longer to load than a command may last.
 """
 
@@ -25,7 +26,7 @@ from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Statu
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
 
-DONE, NOTHING_FETCHED, MISTAKE, INTERRUPTED = 0, 1, 2, 11
+DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, INTERRUPTED = 0, 1, 2, 3, 11
 
 LISTEN = click.option(
     "--listen",
@@ -100,18 +101,38 @@ def main() -> None:
 @DATA
 @job_options
 @allow_network_option
+@click.option(
+    "--respawn", is_flag=True, help="Start peers that die again on their directories, instead of doing without."
+)
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write the final figures as JSON.")
 @told
 def crawl(
-    urls: tuple[str, ...], peers: int, data: Path, allow_network: tuple[str, ...], summary: Path | None, **options: Any
+    urls: tuple[str, ...],
+    peers: int,
+    data: Path,
+    allow_network: tuple[str, ...],
+    respawn: bool,
+    summary: Path | None,
+    **options: Any,
 ) -> int:
     """Crawl URL... with a swarm on this machine, to the end.
 
     Each peer writes WARC files and pages.jsonl below DATA/peer-N. Ctrl-C finishes what is under way and exits;
     the same command on the same --data goes on where it stopped, after a crash as well.
+
+    If peers die, the others go on with what they had, as long as two of three holders of each URL do not die at one
+    moment; with --respawn the dead are started again. If all die, all are started again, three times within an hour.
+    When the disk is full, the crawl waits for room.
+
+    \b
+    Exit codes: 0  the crawl is whole
+                1  it ended with nothing fetched
+                2  it could not be done as asked
+                3  it ended, but URLs known only to peers that died are left; the same command goes on with them
+               11  interrupted
     """
     seeds, job = make_job(urls, options, data / f"peer-{min(peers_of(data), default=1)}")
-    plan = Plan(seeds=seeds, job=job, peers=peers, data=data, allow_networks=allow_network)
+    plan = Plan(seeds=seeds, job=job, peers=peers, data=data, allow_networks=allow_network, respawn=respawn)
     _check_writable(summary)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
@@ -127,6 +148,12 @@ def crawl(
     )
     if swarm.interrupted:
         return INTERRUPTED
+    if result.left_behind:
+        click.echo(
+            f"kadcrawl: {result.left_behind} URLs are left that only dead peers knew; the same command goes on",
+            err=True,
+        )
+        return LEFT_BEHIND
     return DONE if result.pages else NOTHING_FETCHED
 
 
@@ -151,19 +178,25 @@ def start(
     exit_when_done: bool,
     **options: Any,
 ) -> int:
-    """Start the first peer of a swarm; its options are the job that everyone who joins will share."""
+    """Start the first peer of a swarm; its options are the job that everyone who joins will share.
+
+    Started again on its --data while others are still crawling, it joins them, and the job stays theirs. The first
+    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
+    the disk is full, it waits for room and goes on.
+    """
     from kadcrawl.cli.live import live
     from kadcrawl.peer import Peer
+    from kadcrawl.peer.known_peers import come_back
 
     seeds, job = make_job(urls, options, data)
     config = _config(data, listen, allow_network, exit_when_done)
 
     async def enter(peer: Peer) -> None:
-        await peer.begin()
+        await come_back(peer)
         if seeds:
             await peer.crawl(seeds)
 
-    interrupted = run(live(Peer(config, job), enter, "start"))
+    interrupted = run(live(lambda: Peer(config, job), enter, "start"))
     return INTERRUPTED if interrupted else DONE
 
 
@@ -183,14 +216,15 @@ def join(
 ) -> int:
     """Join a swarm and crawl with it; the job comes from the swarm.
 
-    The first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at
-    once.
+    Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. The first
+    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
+    the disk is full, it waits for room and goes on.
     """
     from kadcrawl.cli.live import live
     from kadcrawl.peer import Peer
 
     config = _config(data, listen, allow_network, exit_when_done)
-    interrupted = run(live(Peer(config), lambda peer: peer.join(bootstrap), "join"))
+    interrupted = run(live(lambda: Peer(config), lambda peer: peer.join(bootstrap), "join"))
     return INTERRUPTED if interrupted else DONE
 
 
@@ -205,7 +239,10 @@ def status(peer: tuple[str, int], as_json: bool) -> int:
 
     answer = ask(peer, GetStatus(), Status)
     summary = add_up(answer.answer.rows, 0.0)
+    waiting = {row.state for row in answer.answer.rows if row.state.startswith("paused: ")}
     state = "paused" if answer.paused else "done" if answer.ended else "crawling"
+    if state == "crawling" and len(waiting) == 1 and waiting == {row.state for row in answer.answer.rows}:
+        (state,) = waiting  # Nobody crawls, and all for the same reason.
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
         rows = [

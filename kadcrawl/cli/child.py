@@ -1,9 +1,11 @@
 """One peer of `kadcrawl crawl`, as a process of its own: told what to do on stdin, answering in lines on stdout.
 
-See `pipe` for what is said. When stdin ends, the parent is gone or wants an end, and the peer finishes and exits.
+See `pipe` for what is said. When stdin ends, the parent is gone or wants an end, and the peer finishes and exits. A
+peer whose disk is full ends, but its process waits for room and enters it again.
 """
 
 import asyncio
+import logging
 import os
 import select
 import sys
@@ -16,11 +18,16 @@ import msgspec
 from kadcrawl.cli.pipe import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Going, Ready, Report, Unable, line
 from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
 from kadcrawl.config import Config
-from kadcrawl.errors import KadcrawlError
-from kadcrawl.link.messages import BATCH_MAX, Order
+from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
+from kadcrawl.link.messages import BATCH_MAX, Order, PeerRow
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
+from kadcrawl.peer.disk_guard import Pauses
+from kadcrawl.peer.known_peers import come_back
+from kadcrawl.peer.portrait import DISK_FULL
 from kadcrawl.peer.world import World
+
+log = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.5
 LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_evict=4)
@@ -36,24 +43,76 @@ def main() -> None:
         sys.exit(2)
 
 
+class Orders:
+    """What the parent says after the assignment. An order stays the next one until it has been carried out."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._next: Go | None = None
+        self.obeyed = False
+        """An order has been carried out."""
+
+    @property
+    def ended(self) -> bool:
+        """The parent will say no more."""
+        return self._reader.at_eof()
+
+    async def next(self) -> Go | None:
+        """Return the next order; None once there will be no more."""
+        if self._next is None and (said := await self._reader.readline()):
+            self._next = msgspec.json.decode(said, type=Go)
+        return self._next
+
+    def carried_out(self) -> None:
+        """The next order is done with."""
+        self._next = None
+        self.obeyed = True
+
+
 async def _live() -> None:
     interrupts = Interrupts()
-    async with _stdin() as orders:
-        if not (order := await orders.readline()):
+    async with _stdin() as reader:
+        if not (order := await reader.readline()):
             return  # The parent is gone.
         assignment = msgspec.json.decode(order, type=Assignment)
         networks = assignment.allow_networks
         config = Config(data=Path(assignment.data), port=0, allow_networks=networks, exit_when_done=True)
-        async with Peer(config, assignment.job, World(overlay=LOCAL)) as peer:
-            log_to(config.data)
-            if assignment.bootstrap:
-                await peer.join(assignment.bootstrap)
-            else:
-                await peer.begin(paused=True)
-            _report(Ready(peer.contact.address))
-            await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer))
-            await peer.finish()
-            _report(Final(peer.row()))
+        orders = Orders(reader)
+        world = World(overlay=LOCAL)
+        pauses = Pauses(config, world.free_bytes)
+        while True:
+            peer = Peer(config, assignment.job, world)
+            try:
+                await _one_life(peer, assignment, bool(pauses.count), orders, interrupts)
+                return
+            except DiskFullError as error:
+                log.error("peer.ended why=%s", error)
+            except StartError:
+                if not pauses.count or pauses.has_room:
+                    raise
+            waiting = _tell_waiting(peer.row() if peer.begun else None, orders)
+            await first_of(pauses.wait(), interrupts.first.wait(), waiting)
+            if interrupts.first.is_set() or orders.ended:
+                return  # All that was promised is on the disk.
+
+
+async def _one_life(
+    peer: Peer, assignment: Assignment, returning: bool, orders: Orders, interrupts: Interrupts
+) -> None:
+    """Run the peer until it has ended as asked."""
+    async with peer:
+        if not returning:
+            log_to(peer.config.data)
+        if returning and (assignment.bootstrap or orders.obeyed):
+            await come_back(peer, briefly_away=True)
+        elif assignment.bootstrap:
+            await peer.join(assignment.bootstrap)
+        else:
+            await peer.begin(paused=True)
+        _report(Ready(peer.contact.address))
+        await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer))
+        await peer.finish()
+        _report(Final(peer.row()))
 
 
 @asynccontextmanager
@@ -67,24 +126,34 @@ async def _stdin() -> AsyncIterator[asyncio.StreamReader]:
         transport.close()
 
 
-async def _obey(peer: Peer, orders: asyncio.StreamReader) -> None:
+async def _obey(peer: Peer, orders: Orders) -> None:
     """Do what the parent says, until it says no more."""
-    while order := await orders.readline():
-        seeds = msgspec.json.decode(order, type=Go).seeds
+    while (order := await orders.next()) is not None:
         try:
-            for start in range(0, len(seeds), BATCH_MAX):
-                await peer.crawl(seeds[start : start + BATCH_MAX])
+            for start in range(0, len(order.seeds), BATCH_MAX):
+                await peer.crawl(order.seeds[start : start + BATCH_MAX])
             await peer.waves.tell_all(Order("resume"))
+        except DiskFullError:
+            raise
         except KadcrawlError as error:
             _report(Unable(str(error)))
         else:
             _report(Going())
+        orders.carried_out()
 
 
 async def _tell(peer: Peer) -> None:
     """Say what the peer has done, every now and then."""
     while True:
         _report_if_room(Doing(peer.row()))
+        await asyncio.sleep(REPORT_INTERVAL_S)
+
+
+async def _tell_waiting(row: PeerRow | None, orders: Orders) -> None:
+    """Say that the peer waits for room on the disk, until the parent wants an end."""
+    while not orders.ended:
+        if row is not None:
+            _report_if_room(Doing(msgspec.structs.replace(row, state=DISK_FULL, in_flight=0)))
         await asyncio.sleep(REPORT_INTERVAL_S)
 
 

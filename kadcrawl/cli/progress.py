@@ -12,6 +12,8 @@ from kadcrawl.link.messages import PeerRow
 if TYPE_CHECKING:
     from kadcrawl.cli.table import LiveTable
 
+DIED = "died"
+"""State of a peer that is shown for what it did."""
 LINE_INTERVAL_S = 2.0
 RATE_OVER_S = 5.0
 
@@ -64,7 +66,8 @@ class Progress:
     def _line(self, rows: Sequence[PeerRow], pages: int, rate: float, seconds: float) -> str:
         pending = sum(row.pending for row in rows)
         failed = sum(sum(row.counters.failed.values()) for row in rows)
-        peers = f"{len(rows)} peer" + ("s" if len(rows) != 1 else "")
+        living = sum(row.state != DIED for row in rows)
+        peers = f"{living} peer" + ("s" if living != 1 else "")
         return (
             f"{self._title}: {pages} pages ({rate:.1f}/s), {pending} pending, {failed} failed, "
             f"{peers}, {int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -4,9 +4,11 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import signal
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +31,7 @@ Result = TypeVar("Result")
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` on a uvloop; under a profiler if KADCRAWL_PROFILE names a file (one per process: FILE.PID)."""
+    _open_as_many_files_as_allowed()
     gc.freeze()  # What is loaded by now stays.
     gc.set_threshold(GARBAGE_THRESHOLD)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -42,6 +45,13 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
             return profile.runcall(runner.run, main)
         finally:
             profile.dump_stats(f"{path}.{os.getpid()}")
+
+
+def _open_as_many_files_as_allowed() -> None:
+    """Raise the soft limit on open files, often 1024 for the sake of select(), to the hard one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # Some systems call a limit unlimited that is not.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def log_to(directory: Path) -> None:

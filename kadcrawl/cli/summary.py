@@ -14,6 +14,9 @@ LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
 
 
+PAGE_LOG = "pages.jsonl"
+
+
 class _Logged(msgspec.Struct):
     """A line of pages.jsonl, as far as it matters here."""
 
@@ -30,6 +33,8 @@ class Summary:
     urls_done: int
     urls_failed: dict[str, int]
     duplicates: int
+    left_behind: int
+    """URLs known only to peers that died for good, and not crawled."""
     links_seen: int
     peer_messages: int
     seconds: float
@@ -53,6 +58,7 @@ def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
         urls_done=sum(row.counters.done for row in rows),
         urls_failed=dict(sorted(failed.items())),
         duplicates=sum(row.counters.duplicates for row in rows),
+        left_behind=0,
         links_seen=sum(row.counters.links_seen for row in rows),
         peer_messages=sum(row.counters.peer_messages for row in rows),
         seconds=round(seconds, 3),
@@ -60,14 +66,27 @@ def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
     )
 
 
-def repeats(directories: Iterable[Path]) -> int:
-    """Return how many lines of these peers' page logs are about a URL that had a line before."""
-    lines = 0
-    seen: set[int] = set()
-    for directory in directories:
-        with (directory / "pages.jsonl").open("rb") as log:
-            for line in log:
-                lines += 1
-                # 64 bits each: among a million URLs, two agree by chance in one of ten million crawls.
-                seen.add(hash(msgspec.json.decode(line, type=_Logged).url))
-    return lines - len(seen)
+class PageLogs:
+    """Which URLs the page logs of some peers tell of."""
+
+    def __init__(self, directories: Iterable[Path]) -> None:
+        """Read the page logs in these directories, as far as they are there."""
+        self._lines = 0
+        # 64 bits each: among a million URLs, two agree by chance in one of ten million crawls.
+        self._seen: set[int] = set()
+        for directory in directories:
+            if (directory / PAGE_LOG).exists():
+                with (directory / PAGE_LOG).open("rb") as log:
+                    for line in log:
+                        if line.endswith(b"\n"):  # Else its writer was killed in the middle of it.
+                            self._lines += 1
+                            self._seen.add(hash(msgspec.json.decode(line, type=_Logged).url))
+
+    @property
+    def repeats(self) -> int:
+        """How many lines are about a URL that had a line before."""
+        return self._lines - len(self._seen)
+
+    def lacking(self, urls: Iterable[str]) -> int:
+        """Return how many different URLs among these have no line."""
+        return len({hash(url) for url in urls} - self._seen)

@@ -9,26 +9,25 @@ that keeps silent delays nobody but its own hosts, and neither a commit nor the 
 """
 
 import asyncio
-import logging
-import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar, Final
 from weakref import WeakSet
 
 import aiohttp
-from aiodns.error import ARES_EBADNAME, DNSError
 from aiohttp.abc import AbstractResolver
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from kadcrawl.config import Limits
 from kadcrawl.crawl.body import ACCEPT_ENCODING, BadEncodingError, IncompleteError, TooLargeError, decoded
+from kadcrawl.crawl.fault import Broken, classified
 from kadcrawl.crawl.fetched import Failure, Fetched, retry_after_s
-from kadcrawl.crawl.guard import AddressRefused, Guard
+from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.patience import Patience
 
 ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
@@ -40,11 +39,16 @@ DNS_TTL_S: Final = 60
 DNS_TRY_S: Final = 3.0
 """Patience with one query; the next name server or try gets as long again, within ``connect_timeout_s``."""
 DNS_TRIES: Final = 2
-DETAIL_CHARS_MAX: Final = 200
 MIME_CHARS_MAX: Final = 255
 """RFC 6838 4.2: type and subtype have at most 127 characters each."""
 
-_log = logging.getLogger(__name__)
+
+def always() -> bool:
+    return True
+
+
+_may_send: ContextVar[Callable[[], bool]] = ContextVar("may_send", default=always)
+"""Of the fetch this task is making: aiohttp carries nothing of ours from a call to its request."""
 
 
 def user_agent(version: str, contact: str = "") -> str:
@@ -65,10 +69,10 @@ class Fetcher:
         limits: Limits,
         guard: Guard,
         user_agent: str,
+        now: Callable[[], float],
         resolver: Callable[[], AbstractResolver] = system_resolver,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        """`resolver` makes what finds addresses of names; `now` is the world's clock, in seconds since 1970."""
+        """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names."""
         self._make_resolver = resolver
         self._now = now
         self._limits = limits
@@ -90,6 +94,7 @@ class Fetcher:
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
+            request_class=_Request,
             response_class=_Response,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
@@ -108,9 +113,15 @@ class Fetcher:
         if self._resolver is not None:
             await self._resolver.close()
 
-    async def fetch(self, url: str, extra_headers: Sequence[tuple[str, str]] = ()) -> Fetched:
-        """Return what came of one GET of a canonical URL. Raises nothing but CancelledError."""
+    async def fetch(
+        self, url: str, extra_headers: Sequence[tuple[str, str]] = (), may_send: Callable[[], bool] = always
+    ) -> Fetched:
+        """Return what came of one GET of a canonical URL. Raises nothing but CancelledError.
+
+        `may_send` is asked once more when the connection is there, which may take long: if not, nothing is sent.
+        """
         assert self._session is not None, "start() comes before fetch()"
+        _may_send.set(may_send)
         loop = asyncio.get_running_loop()
         started_at = datetime.fromtimestamp(self._now(), UTC)
         started = loop.time()
@@ -124,7 +135,7 @@ class Fetcher:
                 await self._converse(self._session, URL(url, encoded=True), extra_headers, answer, patience)
         except Exception as error:
             if watch.verdict is None:
-                failure, detail = _classified(error, url)
+                failure, detail = classified(error, url)
             else:
                 failure = Failure.PROTOCOL if answer.malformed else watch.verdict
         finally:
@@ -155,10 +166,10 @@ class Fetcher:
                 answer.chunks.append(chunk)
                 if patience.body_bytes > body_bytes_max:
                     answer.chunks[-1] = chunk[: body_bytes_max - patience.body_bytes]
-                    raise _Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
+                    raise Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
                 # A body without a length ends where the connection does: a reset is no end.
-                raise _Broken(Failure.TRUNCATED, "connection reset")
+                raise Broken(Failure.TRUNCATED, "connection reset")
         except asyncio.CancelledError:
             # aiohttp lets the reader wait on for a body whose framing broke.
             answer.malformed = isinstance(response.protocol.exception(), HttpProcessingError)
@@ -261,15 +272,16 @@ class _Response(aiohttp.ClientResponse):
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if kept:
                 raise
-            raise _Broken(Failure.DISCONNECTED, "closed before the answer") from error
+            raise Broken(Failure.DISCONNECTED, "closed before the answer") from error
 
 
-class _Broken(Exception):
-    """The answer is over for a reason found by us."""
+class _Request(aiohttp.ClientRequest):
+    """Goes out only if it still may."""
 
-    def __init__(self, failure: Failure, detail: str) -> None:
-        super().__init__(detail)
-        self.failure = failure
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        if not _may_send.get()():
+            raise Broken(Failure.NOT_SENT, "called off")
+        return await super().send(conn)
 
 
 @dataclass(slots=True)
@@ -295,9 +307,9 @@ class _Answer:
         for name, value in headers:
             header_bytes += len(name) + len(value) + 4
         if header_bytes > header_bytes_max:
-            raise _Broken(Failure.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
+            raise Broken(Failure.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
         if response.status == 101:
-            raise _Broken(Failure.PROTOCOL, "switched to a protocol nobody asked for")
+            raise Broken(Failure.PROTOCOL, "switched to a protocol nobody asked for")
         assert response.version is not None, "a parsed head has a version"
         self.http_version = f"{response.version.major}.{response.version.minor}"
         self.status = response.status
@@ -311,46 +323,6 @@ class _Answer:
         self.retry_after = fields.get("Retry-After", "")
 
 
-def _classified(error: Exception, url: str) -> tuple[Failure, str]:
-    """Return the failure an exception stands for, and a few words on it."""
-    detail = str(error)
-    match error:
-        case _Broken():
-            failure = error.failure
-        case aiohttp.ClientConnectorError() if isinstance(error.os_error, AddressRefused):
-            failure, detail = Failure.ADDRESS_REFUSED, f"{error.os_error.address} is not a public address"
-        case aiohttp.ClientConnectorDNSError():
-            cause = error.os_error.__cause__
-            misformed = isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
-            failure = Failure.BAD_URL if misformed else Failure.DNS
-        case aiohttp.ClientSSLError():
-            failure = Failure.TLS
-        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            failure = Failure.CONNECT
-        case aiohttp.ClientResponseError():
-            failure, detail = _malformed(error), error.message
-        case aiohttp.ClientPayloadError():
-            failure = Failure.TRUNCATED
-        case aiohttp.ClientConnectionError():
-            failure = Failure.DISCONNECTED
-        case ValueError() | aiohttp.NonHttpUrlClientError():
-            failure = Failure.BAD_URL
-        case _:
-            _log.warning("fetch.unforeseen url=%s error=%r", url, error)
-            failure = Failure.PROTOCOL
-    return failure, " ".join(detail[:DETAIL_CHARS_MAX].split())
-
-
 def _clean(text: str) -> str:
     """Return the text without surrogates: aiohttp keeps bytes that are not UTF-8 as such, and no JSON takes them."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _malformed(error: BaseException) -> Failure:
-    """Tell a head that is too large from a broken one; aiohttp keeps the parser's own words as the cause."""
-    cause = error.__cause__
-    while cause is not None:
-        if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):
-            return Failure.HEADERS_TOO_LARGE
-        cause = cause.__cause__
-    return Failure.PROTOCOL

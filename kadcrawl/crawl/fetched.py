@@ -42,6 +42,10 @@ class Failure(StrEnum):
     """A Content-Encoding we did not offer, or bytes that are not in the one they claim."""
     INFLATED_TOO_LARGE = "inflated_too_large"
     """More than ``inflated_bytes_max`` after decompression."""
+    NO_SOCKET = "no_socket"
+    """This machine is out of file descriptors, socket buffers or memory. Never in ``urls_failed``."""
+    NOT_SENT = "not_sent"
+    """Called off by this peer before the request went out. Never in ``urls_failed``."""
 
 
 PASSING = frozenset(
@@ -56,6 +60,8 @@ PASSING = frozenset(
     }
 )
 """Failures that may be gone at the next try."""
+UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT})
+"""Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 

@@ -1,14 +1,16 @@
 """Steps 1 and 2 of a URL's life: links found on a page travel to their owners and are acknowledged there.
 
-A link met lately costs a dict look-up; one owned here goes straight to the intake; the others wait a moment for
-company and go in batches, one message per owner. A page is finished only when its `Receipt` is complete, that is, when
-every one of its links is journaled at its owner. Delivery is tried until it succeeds, at whoever owns the cell by then;
-what is on its way is bounded by the crawler, which starts nothing while too many pages are unfinished.
+A link met lately costs a dict look-up; one in the cell of its page, while that is open here, goes straight to the
+intake, as whatever is told of the cell to its backups keeps the order: they have the link before they hear that the
+page is DONE. All others wait a moment for company and go in batches, one per owner, which may be this peer. A page is
+finished only when its `Receipt` is complete, that is, when every one of its links is safe: journaled at its owner and
+the owner's backups. Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
+bounded by the crawler, which starts nothing while too many pages are unfinished.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,11 +26,13 @@ OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
 
+AcceptHere = Callable[[list[tuple[Link, Place]]], Awaitable[list[int]]]
+"""Takes links this peer owns and returns when they are safe: the indices of those that must be tried again."""
+
 
 class Owners(Protocol):
     """What forwarding asks of the overlay."""
 
-    def owns(self, cell: Cell) -> bool: ...
     async def owner(self, cell: Cell) -> Contact: ...
     def learned(self, cell: Cell, owner: Contact) -> None: ...
     def suspect(self, contact: Contact) -> None: ...
@@ -81,8 +85,14 @@ class Forwarder:
         limits: Limits,
         by_depth: bool,
         now: Callable[[], float],
+        *,
+        is_open: Callable[[Cell], bool],
+        accept_here: AcceptHere,
     ) -> None:
-        """`by_depth`: the job limits depth, so a link met again nearer to a seed is news to its owner."""
+        """`by_depth`: the job limits depth, so a link met again nearer to a seed is news to its owner.
+
+        `is_open` says whether a cell may be crawled here just now.
+        """
         self._owners = owners
         self._client = client
         self._intake = intake
@@ -90,6 +100,8 @@ class Forwarder:
         self._limits = limits
         self._by_depth = by_depth
         self._now = now
+        self._is_open = is_open
+        self._accept_here = accept_here
         self._recent: dict[str, int] = {}
         self._travelling: dict[str, Trip] = {}
         self._queue: list[tuple[Link, Place]] = []
@@ -97,7 +109,7 @@ class Forwarder:
 
     @property
     def unacknowledged(self) -> int:
-        """Links on their way to other peers."""
+        """Links on their way to their owners, this peer included."""
         return len(self._travelling)
 
     def fresh(self, urls: Iterable[str], depth: int) -> list[str]:
@@ -107,12 +119,14 @@ class Forwarder:
             return [url for url in urls if recent.get(url, depth + 1) > depth]
         return [url for url in urls if url not in recent]
 
-    def forward(self, links: Iterable[Link]) -> Receipt:
-        """Send canonical, in-scope links on their way; the receipt is complete when their owners have journaled them.
+    def forward(self, links: Iterable[Link], cell: Cell | None) -> Receipt:
+        """Send canonical, in-scope links on their way; the receipt is complete when they are safe.
 
-        Those owned here are in the store's open transaction on return.
+        `cell` is that of their page, None for seeds. Links in it are in the store's open transaction on return, if it
+        is open.
         """
         receipt = Receipt()
+        open_cell = cell if cell is not None and self._is_open(cell) else None
         for link in links:
             known_depth = self._recent.get(link.url)
             if known_depth is not None and (known_depth <= link.depth or not self._by_depth):
@@ -125,7 +139,7 @@ class Forwarder:
                     trip.link = link  # Offered once the longer path has arrived.
                 continue
             place = self._placer.place(link.url)
-            if self._owners.owns(place.cell):
+            if place.cell == open_cell:
                 self._intake.take(link, place, self._now())
                 self._remember(link)
             else:
@@ -166,26 +180,24 @@ class Forwarder:
     async def _offer(self, owner: Contact, batch: list[tuple[Link, Place]]) -> list[tuple[Link, Place]]:
         """Offer one batch; return the links that are not acknowledged."""
         if owner.id == self._owners.me.id:
-            for link, place in batch:
-                self._intake.take(link, place, self._now())
-                self._settle(link, place)
-            return []
-        try:
-            accepted = await self._client.ask(
-                owner.address, Offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
-            )
-        except RemoteError:
-            self._owners.suspect(owner)
-            return batch
-        elsewhere = {one.index: one.owner for one in accepted.elsewhere if one.index < len(batch)}
-        left = []
+            left = set(await self._accept_here(batch))
+        else:
+            try:
+                accepted = await self._client.ask(
+                    owner.address, Offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
+                )
+            except RemoteError:
+                self._owners.suspect(owner)
+                return batch
+            left = set()
+            for one in accepted.elsewhere:
+                if one.index < len(batch):
+                    self._owners.learned(batch[one.index][1].cell, one.owner)
+                    left.add(one.index)
         for index, (link, place) in enumerate(batch):
-            if index in elsewhere:
-                self._owners.learned(place.cell, elsewhere[index])
-                left.append((link, place))
-            else:
+            if index not in left:
                 self._settle(link, place)
-        return left
+        return [one for index, one in enumerate(batch) if index in left]
 
     def _send(self, link: Link, place: Place) -> None:
         self._queue.append((link, place))

@@ -1,91 +1,109 @@
-"""Which URL is next: the PENDING ones of this peer, by site, breadth first, each site at its own pace.
+"""Which URL is next: the PENDING ones of the open cells, by site, breadth first, each site at its own pace.
 
 Owns the *work area*, the part of the frontier held in memory: for each active site a bounded window of entries, its
-politeness clock and its requests in flight. The rest waits in the store and is read window by window. Invariant: two
-requests to one site are at least its delay apart, counted from the moment the first was surely received, and with a
-delay there is never more than one in flight. All times are wall-clock seconds given by the caller; no await here.
+politeness clock and its requests in flight. The rest waits in the store and is read window by window. A cell is *open*
+while this peer alone may crawl it; nothing starts at the sites of any other, whatever the store holds of them.
+Invariants: two requests to one site are at least its delay apart, counted from the moment the first was surely
+received, and with a delay there is never more than one in flight; every PENDING entry of an open cell is in memory, or
+its site is active and has `more`, or its cell is `_unread` from before its site on. All times are wall-clock seconds
+given by the caller, who wakes the crawler after a change; no await here.
 """
 
 import heapq
-from dataclasses import dataclass, field
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.active_sites import ActiveSites
+from kadcrawl.crawl.site import Site
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import Store
+from kadcrawl.keys import SITE_BYTES, Cell, Key
 
-HOLD_JOURNALED_S = 10.0
-"""A wait longer than this is journaled, so that it also holds after a restart."""
-CLOCKS_MAX = 10_000
-"""Clocks of sites with nothing to do kept before the expired ones are swept."""
-
-
-@dataclass(slots=True)
-class Site:
-    """One active site: its window, its clock, its requests."""
-
-    name: str
-    next_at: float
-    """Second before which it must not be asked."""
-    delay_s: float
-    received_at: float = 0.0
-    """Second by which it had received its last request."""
-    ready: list[Entry] = field(default_factory=list)
-    """Heap: entries that may be fetched now."""
-    waiting: list[tuple[float, Entry]] = field(default_factory=list)
-    """Heap by due time: entries postponed after a passing fault."""
-    loaded: set[int] = field(default_factory=set)
-    """Sequence numbers of all entries taken from the store, neither finished nor removed."""
-    in_flight: int = 0
-    """Requests under way."""
-    out: int = 0
-    """Entries taken by `next` and neither finished nor given back."""
-    more: bool = False
-    """The store has entries of this site that are not loaded."""
-    blocked: bool = False
-    """Its robots.txt is being fetched; nothing else may be."""
-    queued_at: float | None = None
-    """Its time in the frontier's order, if it has a place there."""
+SITES_READ_MAX = 64
+"""Sites looked up in the store at once."""
 
 
-class Frontier:
+class Frontier(ActiveSites):
     """The work area over a `Store`."""
 
-    def __init__(self, store: Store, limits: Limits, delay_s: float, now: float) -> None:
-        """Take up what the store has pending; a resumed site first waits out a full delay, as its clock is unknown."""
-        self._store = store
-        self._limits = limits
-        self._delay_s = delay_s
-        self._sites: dict[str, Site] = {}
+    def __init__(self, store: Store, limits: Limits, delay_s: float) -> None:
+        """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site."""
+        super().__init__(store, limits, delay_s)
+        self._open: dict[Cell, int] = {}
+        """Open cells -> the number of the opening."""
+        self._openings = 0
         self._order: list[tuple[float, str]] = []
-        self._clocks: dict[str, float] = {}
-        self._cursor = ""
-        self._frozen: set[str] = set()
-        self._inactive = store.pending > 0
-        """The store may have sites that are not active."""
-        self._resumed_at = now if store.pending else None
-        self._activate_more(now)
+        self._unread: dict[Cell, bytes] = {}
+        """Open cells whose sites may wait in the store, in turn -> the site hash after which they do."""
 
     @property
     def pending(self) -> int:
-        """URLs accepted and not finished, those in flight included."""
-        return self._store.pending
+        """URLs of open cells accepted and not finished, those in flight included."""
+        cells = self._store.cells
+        return sum(cells[cell].pending for cell in cells.keys() & self._open.keys())
+
+    # --- cells ---------------------------------------------------------------------------------------------------
+
+    def open(self, cell: Cell, now: float, *, hold: bool) -> None:
+        """Let the URLs of this cell be crawled from now on; `hold`: each site is first left alone for a full delay.
+
+        Hold when nobody who knew them told the clocks of its sites.
+        """
+        if hold or cell not in self._open:
+            self._openings += 1
+            self._open[cell] = self._openings
+        if hold:
+            self._held[cell] = now
+        for site in self._by_cell.get(cell, {}).values():
+            site.reopen()
+            if hold:
+                site.received_at = max(site.received_at, now)
+                self._hold(site, now + site.delay_s, now)
+            self._queue(site)
+        tally = self._store.cells.get(cell)
+        if tally is not None and tally.pending:
+            self._unread[cell] = b""
+
+    def close(self, cell: Cell) -> None:
+        """Start nothing more of this cell and forget its entries, but for those out, which do not come back."""
+        self._open.pop(cell, None)
+        self._unread.pop(cell, None)
+        for site in list(self._by_cell.get(cell, {}).values()):
+            site.close()
+            if site.idle:
+                self._deactivate(site)
+
+    def is_open(self, cell: Cell) -> bool:
+        return cell in self._open
+
+    def opening(self, cell: Cell) -> int | None:
+        """Return a number that is another one after the cell was closed, if only for a moment; None while it is."""
+        return self._open.get(cell)
+
+    # --- entries -------------------------------------------------------------------------------------------------
 
     def add(self, entry: Entry, now: float) -> None:
-        """Take up an entry just accepted by the store."""
+        """Take up an entry just accepted by the store, if its cell is open."""
         site = self._sites.get(entry.site)
         if site is None:
-            if len(self._sites) >= self._limits.active_sites_max:
-                self._inactive = True
+            cell = self._store.cell_of(entry.key)
+            if cell not in self._open:
                 return
-            site = self._activate(entry.site, now)
+            if len(self._sites) >= self._limits.active_sites_max:
+                self._leave_unread(cell, entry.key)
+                return
+            site = self._activate(entry.site, cell, now)
+        elif site.closed:
+            return
         if site.more or len(site.loaded) >= self._limits.site_window:
             site.more = True
         else:
-            self._load(site, entry, now)
-        self._queue(site, now)
+            site.load(entry, now, self._limits.retry_after_max_s)
+        self._queue(site)
 
     def next(self, now: float) -> Entry | None:
         """Return an entry that may be fetched now, and count it as in flight; None if there is none."""
+        if self._unread:
+            self._read_sites(now)
         while self._order and self._order[0][0] <= now:
             at, name = heapq.heappop(self._order)
             site = self._sites.get(name)
@@ -93,13 +111,15 @@ class Frontier:
                 continue  # A place given up for an earlier one.
             site.queued_at = None
             entry = self._take(site, now)
-            self._queue(site, now)
+            self._queue(site)
             if entry is not None:
                 return entry
         return None
 
     def next_due(self) -> float | None:
         """Return the second at which `next` may have something; None if only a release can change that."""
+        if self._unread and len(self._sites) < self._limits.active_sites_max:
+            return 0.0
         return self._order[0][0] if self._order else None
 
     def release(self, entry: Entry, received_at: float, now: float, hold_s: float = 0.0) -> None:
@@ -108,32 +128,30 @@ class Frontier:
         site.in_flight -= 1
         site.received_at = max(site.received_at, received_at)
         self._hold(site, max(received_at + site.delay_s, now + hold_s), now)
-        self._queue(site, now)
+        self._queue(site)
 
-    def give_up_slot(self, entry: Entry, now: float) -> None:
+    def give_up_slot(self, entry: Entry) -> None:
         """No request was made for `entry` after all."""
         site = self._sites[entry.site]
         site.in_flight -= 1
-        self._queue(site, now)
+        self._queue(site)
 
     def put_back(self, entry: Entry, now: float) -> None:
-        """The entry was not fetched after all; it is ready again, unless it was removed meanwhile."""
+        """The entry was not fetched after all; it is ready again, unless it was removed or closed meanwhile."""
         site = self._sites[entry.site]
-        site.out -= 1
-        if entry.seq in site.loaded:
+        if site.came_back(entry):
             heapq.heappush(site.ready, entry)
         self._settle(site, now)
 
     def postpone(self, entry: Entry, due: float, now: float) -> Entry:
-        """The entry's fetch failed in a passing way: try it again at `due`, unless it was removed meanwhile.
+        """The entry's fetch failed in a passing way: try it again at `due`, unless it was removed or closed meanwhile.
 
         Return it as it now is.
         """
         entry = entry._replace(tries=entry.tries + 1, due=due)
         self._store.postpone(entry)
         site = self._sites[entry.site]
-        site.out -= 1
-        if entry.seq in site.loaded:
+        if site.came_back(entry):
             heapq.heappush(site.waiting, (due, entry))
         self._settle(site, now)
         return entry
@@ -141,40 +159,20 @@ class Frontier:
     def finish(self, entry: Entry, now: float) -> None:
         """The entry, taken by `next`, is done."""
         site = self._sites[entry.site]
-        site.out -= 1
-        site.loaded.discard(entry.seq)
+        site.finished(entry)
         self._settle(site, now)
 
     def remove(self, entry: Entry, now: float) -> None:
-        """The entry is somebody else's now, or done elsewhere: it will not come (again)."""
+        """The entry is done elsewhere: it will not come (again)."""
         site = self._sites.get(entry.site)
-        if site is None:
-            return
-        inside = len(site.ready) + len(site.waiting)
-        site.ready = [one for one in site.ready if one.seq != entry.seq]
-        site.waiting = [one for one in site.waiting if one[1].seq != entry.seq]
-        if len(site.ready) + len(site.waiting) < inside:
-            heapq.heapify(site.ready)
-            heapq.heapify(site.waiting)
-        site.loaded.discard(entry.seq)
-        self._settle(site, now)
+        if site is not None:
+            site.remove(entry.seq)
+            self._settle(site, now)
 
-    def freeze(self, name: str) -> None:
-        """Start nothing at this site, active or not, until `thaw`: its URLs are moving to another peer."""
-        self._frozen.add(name)
-
-    def thaw(self, name: str, now: float) -> None:
-        self._frozen.discard(name)
-        if name in self._sites:
-            self._queue(self._sites[name], now)
-
-    def out(self, name: str) -> int:
-        """Return how many of the site's entries are with the crawler."""
-        site = self._sites.get(name)
-        return site.out if site else 0
+    # --- robots.txt under way ------------------------------------------------------------------------------------
 
     def block(self, name: str) -> None:
-        """Start nothing at this site until `unblock`: its robots.txt is being fetched."""
+        """Start nothing at this active site until `unblock`: its robots.txt is being fetched."""
         self._sites[name].blocked = True
 
     def unblock(self, name: str, now: float) -> None:
@@ -183,135 +181,63 @@ class Frontier:
         self._settle(site, now)
 
     def is_blocked(self, name: str) -> bool:
+        """Say so of an active site."""
         return self._sites[name].blocked
 
-    def set_delay(self, name: str, delay_s: float, now: float) -> None:
-        """Set a site's delay (the larger of the job's and what its robots.txt asks), from its last request on."""
-        site = self._sites.get(name)
-        if site is None:
-            self.hold(name, now + delay_s, now)  # Let go meanwhile; who comes back to it will set the delay again.
-        elif site.delay_s != delay_s:
-            site.delay_s = delay_s
-            self._hold(site, site.received_at + delay_s, now)
-            self._store.set_site(name, site.next_at, delay_s)
-
-    def hold(self, name: str, until: float, now: float) -> None:
-        """Leave the site alone until `until`, if that is later than what holds already."""
-        site = self._sites.get(name)
-        if site is not None:
-            self._hold(site, until, now)
-        else:
-            self._clocks[name] = max(self._clocks.get(name, 0.0), until)
-
-    def wait_s(self, name: str, now: float) -> float:
-        """Return for how many seconds the site must still be left alone."""
-        site = self._sites.get(name)
-        at = site.next_at if site else self._clocks.get(name, 0.0)
-        return max(0.0, at - now)
-
-    def waits(self, now: float) -> dict[str, float]:
-        """Return for how many seconds each site that must still be left alone must be, with work or without."""
-        at = self._clocks | {name: site.next_at for name, site in self._sites.items()}
-        return {name: next_at - now for name, next_at in sorted(at.items()) if next_at > now}
-
-    def learn_wait(self, name: str, wait_s: float, now: float) -> None:
-        """A former owner says how long the site must still be left alone; the later instant wins."""
-        self.hold(name, now + wait_s, now)
-
-    def _hold(self, site: Site, until: float, now: float) -> None:
-        if until > site.next_at:
-            site.next_at = until
-            if until - now > HOLD_JOURNALED_S:
-                self._store.set_site(site.name, until, site.delay_s)
+    # --- inside --------------------------------------------------------------------------------------------------
 
     def _take(self, site: Site, now: float) -> Entry | None:
-        while site.waiting and site.waiting[0][0] <= now:
-            heapq.heappush(site.ready, heapq.heappop(site.waiting)[1])
+        site.ripen(now)
         if not site.ready and site.more:
             self._refill(site, now)
             self._settle(site, now)
-        if not site.ready or not self._may_start(site) or site.next_at > now:
+        if not site.ready or site.next_at > now or not site.may_start(self._limits.site_connections_max):
             return None
-        site.in_flight += 1
-        site.out += 1
-        return heapq.heappop(site.ready)
-
-    def _may_start(self, site: Site) -> bool:
-        most = 1 if site.delay_s > 0 else self._limits.site_connections_max
-        return not site.blocked and site.in_flight < most and site.name not in self._frozen
+        return site.take()
 
     def _settle(self, site: Site, now: float) -> None:
         """Let a site go that has nothing left; else see that it has its place in the order."""
-        if not site.loaded and not site.out and not site.blocked and not site.more:
+        if not site.idle:
+            self._queue(site)
+        elif site.name in self._sites:
             self._deactivate(site, now)
-        else:
-            self._queue(site, now)
+            self._sweep(now)
 
-    def _queue(self, site: Site, now: float) -> None:
+    def _queue(self, site: Site) -> None:
         """Give the site its place in the order, if it can use one and has no earlier one."""
-        if not self._may_start(site):
+        if not site.may_start(self._limits.site_connections_max):
             return
-        if site.ready or (site.more and len(site.waiting) < self._limits.site_window):
-            at = site.next_at
-        elif site.waiting:
-            at = max(site.next_at, site.waiting[0][0])
-        else:
-            return
-        if site.queued_at is None or at < site.queued_at:
+        at = site.due(self._limits.site_window)
+        if at is not None and (site.queued_at is None or at < site.queued_at):
             site.queued_at = at
             heapq.heappush(self._order, (at, site.name))
 
-    def _load(self, site: Site, entry: Entry, now: float) -> None:
-        site.loaded.add(entry.seq)
-        if entry.due > now:
-            # The clock of an earlier run may have been ahead of this one's.
-            due = min(entry.due, now + self._limits.retry_after_max_s)
-            heapq.heappush(site.waiting, (due, entry))
-        else:
-            heapq.heappush(site.ready, entry)
-
     def _refill(self, site: Site, now: float) -> None:
         # Entries in flight or waiting stand first in the store's order, so look beyond them.
-        count = self._limits.site_window + len(site.loaded)
+        count = self._limits.site_window + len(site.loaded) + len(site.out)
         entries = self._store.window(site.name, count)
         for entry in entries:
-            if entry.seq not in site.loaded:
-                self._load(site, entry, now)
+            if entry.seq not in site.loaded and entry.key not in site.out:
+                site.load(entry, now, self._limits.retry_after_max_s)
         site.more = len(entries) == count
 
-    def _activate(self, name: str, now: float) -> Site:
-        not_before, delay_s = self._store.site(name) or (0.0, 0.0)
-        delay_s = max(delay_s, self._delay_s)
-        not_before = min(not_before, now + max(delay_s, self._limits.retry_after_max_s))
-        if self._resumed_at is not None:
-            not_before = max(not_before, self._resumed_at + delay_s)
-        next_at = max(not_before, self._clocks.pop(name, 0.0))
-        site = self._sites[name] = Site(name=name, next_at=next_at, delay_s=delay_s)
-        return site
+    def _leave_unread(self, cell: Cell, key: Key) -> None:
+        """A URL of this key waits in the store for a free place."""
+        number = int.from_bytes(key[:SITE_BYTES], "big")
+        before = (number - 1).to_bytes(SITE_BYTES, "big") if number else b""
+        self._unread[cell] = min(self._unread.get(cell, before), before)
 
-    def _activate_more(self, now: float) -> None:
-        """Fill free places with sites that wait in the store, in turn."""
-        misses = 0
-        while self._inactive and len(self._sites) < self._limits.active_sites_max:
-            name = self._store.next_site(self._cursor)
-            if name is None:
-                self._cursor = ""
-                misses += 1
-                # Two full rounds without a free site: all that have URLs are active.
-                if misses == 2:
-                    self._inactive = False
-                continue
-            self._cursor = name
-            if name not in self._sites:
-                site = self._activate(name, now)
-                self._refill(site, now)
-                self._queue(site, now)
-
-    def _deactivate(self, site: Site, now: float) -> None:
-        if self._sites.pop(site.name, None) is None:
-            return
-        if site.next_at > now:
-            if len(self._clocks) >= CLOCKS_MAX:
-                self._clocks = {name: at for name, at in self._clocks.items() if at > now}
-            self._clocks[site.name] = site.next_at
-        self._activate_more(now)
+    def _read_sites(self, now: float) -> None:
+        """Fill free places with sites that wait in the store, cell by cell."""
+        while self._unread and (free := self._limits.active_sites_max - len(self._sites)) > 0:
+            cell = next(iter(self._unread))
+            count = min(free, SITES_READ_MAX)
+            found = self._store.sites(cell, self._unread[cell], count)
+            for _, name in found:
+                site = self._sites.get(name) or self._activate(name, cell, now)
+                site.more = True
+                self._queue(site)
+            if len(found) < count:
+                del self._unread[cell]
+            else:
+                self._unread[cell] = found[-1][0]

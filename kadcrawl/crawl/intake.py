@@ -1,9 +1,10 @@
 """Steps 3 and 4 of a URL's life: the owner looks a link up in its history and takes it, once.
 
-Called with links found here, offered by other peers, or given as seeds. Whatever comes from another peer is checked
-as if nobody had: canonical, within the limits, in scope. A seed (depth 0) widens the scope, and is taken even if it is
-refused by ``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched. No await here;
-the caller acknowledges after `Store.durable`.
+Called with links found here, offered by other peers, or given as seeds; and with the records of other holders of a
+cell, which are merged (PENDING < DONE) whether the cell may be crawled here or not. Whatever comes from another peer
+is checked as if nobody had: canonical, within the limits, in scope. A seed (depth 0) widens the scope, and is taken
+even if it is refused by ``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched.
+No await here; the caller acknowledges after `Store.durable`.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.store import Store
+from kadcrawl.keys import Key
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.urls import canonical
@@ -37,27 +39,56 @@ class Intake:
         self._scope = scope
         self._totals = totals
         self._activity = activity
-        self.on_accepted: Callable[[], None] = lambda: None
-        """Called when a URL was taken that was never met before."""
+        self.wake: Callable[[], None] = lambda: None
+        """Called when there is something new to crawl, or less than before."""
         self.rejected = 0
         """Links other peers should not have sent."""
 
-    def take(self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0) -> None:
-        """Take a link found here, which is canonical and in scope; `tries` and `due` are its retry state."""
-        entry = self._store.accept(place.key, place.site, link.url, link.depth, link.hops, tries, due)
-        if entry is not None:
+    def take(self, link: Link, place: Place, now: float) -> None:
+        """Take a link found here, which is canonical and in scope."""
+        if self._accept(link, place, now):
             self._totals.urls += 1
-            self._activity.move()
-            self._frontier.add(entry, now)
-            self.on_accepted()
         elif self._by_depth:
             self._store.shorten(place.key, link.depth)
 
-    def take_offered(self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0) -> None:
+    def take_offered(self, link: Link, place: Place, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""
         if link.depth == 0:
             self._scope.add_seeds([link.url])
         if canonical(link.url) != link.url or (link.depth and not self._scope.allows(link.url, link.depth)):
             self.rejected += 1
             return
-        self.take(link, place, now, tries, due)
+        self.take(link, place, now)
+
+    def merge_pending(self, link: Link, place: Place, now: float, tries: int, due: float) -> None:
+        """Another holder of the cell knows this URL as PENDING, with this retry state (`due` in wall-clock seconds).
+
+        It is not asked whether the URL is in scope: the scope of its owner has let it in, and may know seeds that are
+        still on their way here.
+        """
+        if canonical(link.url) != link.url:
+            self.rejected += 1
+        elif not self._accept(link, place, now, tries, due):
+            if self._by_depth:
+                self._store.shorten(place.key, link.depth)
+            if tries:
+                self._store.merge_tries(place.key, tries, due)
+
+    def merge_done(self, key: Key, now: float) -> None:
+        """Another holder of the cell knows this URL as DONE."""
+        entry = self._store.entry(key)
+        if self._store.learn_done(key):
+            if entry is not None:
+                self._frontier.remove(entry, now)
+            self._activity.move()
+            self.wake()
+
+    def _accept(self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0) -> bool:
+        """Journal a URL never met before and let it be crawled if its cell is open; False if it was met."""
+        entry = self._store.accept(place.key, place.site, link.url, link.depth, link.hops, tries, due)
+        if entry is None:
+            return False
+        self._activity.move()
+        self._frontier.add(entry, now)
+        self.wake()
+        return True

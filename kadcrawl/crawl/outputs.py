@@ -13,8 +13,9 @@ import msgspec
 from kadcrawl.config import Limits
 from kadcrawl.crawl.fetched import Fetched
 from kadcrawl.crawl.warc import WarcPlace, WarcWriter
-from kadcrawl.errors import StorageError
+from kadcrawl.errors import DiskFullError, StorageError
 from kadcrawl.history.entry import Entry
+from kadcrawl.history.journal import is_disk_full
 from kadcrawl.history.store import Store
 
 WARC_DIRECTORY = "warc"
@@ -87,7 +88,8 @@ class Outputs:
         try:
             return self._warc.write(fetched)
         except OSError as error:
-            raise StorageError(f"cannot write to the WARC: {error}; make room and start again") from error
+            kind = DiskFullError if is_disk_full(error) else StorageError
+            raise kind(f"cannot write to the WARC: {error}; make room and start again") from error
 
     def line(self, entry: Entry, fetched: Fetched, links: int, place: WarcPlace | None, failed: str | None) -> bytes:
         """Return the page line of a URL that was asked for."""

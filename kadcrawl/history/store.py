@@ -1,62 +1,34 @@
-"""The journal: one SQLite file per peer, and the group commit that makes promises true.
+"""What a peer knows of the cells it holds, its own and those it backs up for others.
 
-Owns identity, job, history (every key ever accepted), frontier (the PENDING ones, with their text), site clocks,
-robots.txt rules and the outbox of page lines. Writes join the open transaction at once and become durable together,
-at most `commit_interval_s` later (`durable`). A crash forgets what was written since the last commit, which nobody
-was promised, and nothing else; so does a disk that fails, after which every write is refused. Called by the crawl and
-peer rooms on the loop's thread; reads only single rows and bounded windows, whatever is stored.
+Owns history (every key ever accepted or learned of), frontier (the PENDING ones, with their text), site clocks,
+robots.txt rules and what else a peer keeps by name. Whether a cell may be crawled here is not for the store to know.
+It keeps a tally of every cell in memory, always equal to what a scan of the tables would give, so that cells are
+compared, and a peer starts, without reading what is in them. Called by the crawl and peer rooms on the loop's thread;
+reads only single rows and bounded windows, whatever is stored. How writes become durable: journal.py.
 
-Files and database agree after a crash because the database leads: WARC bytes beyond the journaled length are cut off
-(crawl/outputs.py), page lines whose commit is on disk are written again (page_log.py).
+A record only moves up: unknown, PENDING, DONE (schema.py), whoever brings the news; only `forget_cell` takes it away.
 """
 
-import asyncio
-import contextlib
-import os
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from kadcrawl.errors import StartError, StorageError
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.page_log import PageLog
-from kadcrawl.keys import ID_BYTES, Key
+from kadcrawl.history.journal import Journal, sync_files
+from kadcrawl.history.placement import check_cell
+from kadcrawl.history.schema import DONE, PENDING
+from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally, tally_of
+from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, id_bytes
 
-PENDING, DONE = 1, 2
-
-SCHEMA_VERSION = 1
-CHECKPOINT_BYTES = 16 * 1024 * 1024
-"""WAL size at which its pages are moved into the database, off the loop's thread."""
-
-SCHEMA = f"""
-CREATE TABLE meta(name TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID;
-CREATE TABLE history(key BLOB PRIMARY KEY, state INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE frontier(
-    seq INTEGER PRIMARY KEY, key BLOB NOT NULL, site TEXT NOT NULL, url TEXT NOT NULL,
-    depth INTEGER NOT NULL, hops INTEGER NOT NULL, tries INTEGER NOT NULL, due REAL NOT NULL);
-CREATE INDEX frontier_by_site ON frontier(site, depth, seq);
-CREATE UNIQUE INDEX frontier_by_key ON frontier(key);
-CREATE TABLE site(site TEXT PRIMARY KEY, not_before REAL NOT NULL, delay_s REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE robots(origin TEXT PRIMARY KEY, rules BLOB NOT NULL, fetched_at REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE outbox(place INTEGER PRIMARY KEY, line BLOB NOT NULL);
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
+__all__ = ["DONE", "PENDING", "Store"]
 
 ENTRY_COLUMNS = "depth, seq, key, site, url, hops, tries, due"
 
-
-def nothing_to_flush() -> Iterable[int]:
-    return ()
-
-
-def sync_files(fds: Iterable[int]) -> None:
-    """Make the contents of these files durable. Raises OSError."""
-    for fd in fds:
-        os.fdatasync(fd)
+_BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
+"""What follows a site's hash in the least bytes greater than all its keys."""
 
 
-class Store:
-    """One peer's SQLite file, its page log, and the commit that ties them together."""
+class Store(Journal):
+    """One peer's records. Every method that writes raises StorageError; after that the store can only be closed."""
 
     def __init__(
         self, directory: Path, commit_interval_s: float, sync: Callable[[Iterable[int]], None] = sync_files
@@ -65,100 +37,43 @@ class Store:
 
         `sync` makes the files of these descriptors durable; it is called in the loop's executor.
         """
-        self._sync = sync
-        self.path = directory / "peer.sqlite"
-        self.flush: Callable[[], Iterable[int]] = nothing_to_flush
-        """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
-        self._commit_interval_s = commit_interval_s
-        try:
-            self._db = self._open()
-            self._page_log = PageLog(
-                directory / "pages.jsonl", self._db.execute("SELECT place, line FROM outbox ORDER BY place")
-            )
-            self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
-        except (sqlite3.Error, OSError) as error:
-            raise StartError(f"cannot open the journal {self.path}: {error}") from None
-        self.pending: int = self._db.execute("SELECT count(*) FROM frontier").fetchone()[0]
+        super().__init__(directory, commit_interval_s, sync)
+        self.cells: dict[Cell, CellTally] = {}
+        """The tally of every cell that holds anything; to be read only."""
+        self.pending = 0
+        """PENDING records of all cells."""
+        self.on_changed: Callable[[Cell, Key], None] = lambda cell, key: None
+        """Called after each change of a record: of its state, its retry state or its depth."""
+        self.on_site: Callable[[str], None] = lambda site: None
+        """Called after each `set_site`."""
+        self._cell_bits = 0
         self._seq: int = self._db.execute("SELECT coalesce(max(seq), 0) FROM frontier").fetchone()[0]
-        self._synced_place = self._page_log.length
-        self._waiting: list[asyncio.Future[None]] = []
-        self._dirty = asyncio.Event()
-        self._committing = asyncio.Lock()
-        self._checkpointed = False
-        self._failed: str | None = None
-        """Why nothing can be written any more."""
+        self._uncommitted: set[Cell] = set()
+        """Cells whose row in the table is older than their tally."""
 
-    # --- history and frontier ------------------------------------------------------------------------------------
+    def begin(self, cell_bits: int) -> None:
+        """Take up the cells journaled by earlier runs, before the first record: the job, and so its cells, is known."""
+        assert not self._cell_bits, "a store begins once"
+        self._cell_bits = cell_bits
+        for cell, keys, pending, digest in self._db.execute("SELECT cell, keys, pending, digest FROM cell"):
+            self.cells[Cell(cell)] = CellTally(keys, pending, int.from_bytes(digest, "big"))
+            self.pending += pending
+
+    def check(self, cell: int) -> None:
+        """Raise NoSuchCellError unless the job has such a cell."""
+        check_cell(cell, self._cell_bits)
+
+    def cell_of(self, key: Key) -> Cell:
+        """Return the cell a key lies in."""
+        assert self._cell_bits, "a store begins before its first record"
+        return cell_of(key, self._cell_bits)
+
+    # --- one record ----------------------------------------------------------------------------------------------
 
     def state(self, key: Key) -> int | None:
         """Return PENDING, DONE, or None for a key never met."""
         row = self._db.execute("SELECT state FROM history WHERE key=?", (key,)).fetchone()
         return row[0] if row else None
-
-    def accept(
-        self, key: Key, site: str, url: str, depth: int, hops: int, tries: int = 0, due: float = 0
-    ) -> Entry | None:
-        """Journal a URL as PENDING and return its entry; None if the key was met before."""
-        added = self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)).rowcount
-        if not added:
-            return None
-        self._seq += 1
-        entry = Entry(depth, self._seq, key, site, url, hops, tries, due)
-        self._write(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
-        self.pending += 1
-        return entry
-
-    def shorten(self, key: Key, depth: int) -> None:
-        """A PENDING URL was met again: keep the smaller depth."""
-        self._write("UPDATE frontier SET depth=? WHERE key=? AND depth>?", (depth, key, depth))
-
-    def postpone(self, entry: Entry) -> None:
-        """Journal the entry's new `tries` and `due`."""
-        self._write("UPDATE frontier SET tries=?, due=? WHERE seq=?", (entry.tries, entry.due, entry.seq))
-
-    def finish(self, entry: Entry, line: bytes) -> bool:
-        """Journal the URL as DONE together with its page line; False if it was DONE before."""
-        first = self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, entry.key, PENDING)).rowcount
-        self.pending -= self._write("DELETE FROM frontier WHERE seq=?", (entry.seq,)).rowcount
-        self._write("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
-        return first == 1
-
-    def window(self, site: str, count: int) -> list[Entry]:
-        """Return the first `count` PENDING entries of a site, breadth first."""
-        rows = self._db.execute(
-            f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE site=? ORDER BY depth, seq LIMIT ?", (site, count)
-        )
-        return [Entry._make(row) for row in rows]
-
-    def next_site(self, after: str) -> str | None:
-        """Return the first site in alphabetical order beyond `after` that has PENDING URLs."""
-        row = self._db.execute("SELECT site FROM frontier WHERE site>? ORDER BY site LIMIT 1", (after,)).fetchone()
-        return row[0] if row else None
-
-    # --- ranges that move ----------------------------------------------------------------------------------------
-
-    def keys_from(self, first: bytes, before: bytes | None, count: int) -> list[tuple[Key, int]]:
-        """Return up to `count` (key, state) with first <= key < before, in key order; `before` None for no end."""
-        rows = self._db.execute(
-            "SELECT key, state FROM history WHERE key>=?1 AND (?2 IS NULL OR key<?2) ORDER BY key LIMIT ?3",
-            (first, before, count),
-        )
-        return rows.fetchall()
-
-    def count_between(self, first: bytes, before: bytes | None) -> int:
-        """Return how many keys are stored with first <= key < before."""
-        row = self._db.execute(
-            "SELECT count(*) FROM history WHERE key>=?1 AND (?2 IS NULL OR key<?2)", (first, before)
-        ).fetchone()
-        return int(row[0])
-
-    def sites_between(self, first: bytes, before: bytes | None) -> list[str]:
-        """Return the sites with PENDING URLs whose key is in the range, in alphabetical order."""
-        rows = self._db.execute(
-            "SELECT DISTINCT site FROM frontier WHERE key>=?1 AND (?2 IS NULL OR key<?2) ORDER BY site",
-            (first, before),
-        )
-        return [row[0] for row in rows]
 
     def entry(self, key: Key) -> Entry | None:
         """Return the frontier entry of a PENDING key."""
@@ -169,16 +84,118 @@ class Store:
         """Return the entry as it stands now: its depth may have been shortened."""
         return self.entry(entry.key) or entry
 
-    def learn_done(self, key: Key) -> None:
-        """Journal that this key was finished by somebody else."""
+    def accept(
+        self, key: Key, site: str, url: str, depth: int, hops: int, tries: int = 0, due: float = 0
+    ) -> Entry | None:
+        """Journal a URL as PENDING and return its entry; None if the key was met before."""
         assert len(key) == ID_BYTES, "a key has 20 bytes"
-        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, DONE))
-        self.pending -= self._write("DELETE FROM frontier WHERE key=?", (key,)).rowcount
+        if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)):
+            return None
+        self._seq += 1
+        entry = Entry(depth, self._seq, key, site, url, hops, tries, due)
+        self._write(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        self._changed(key, None, PENDING)
+        return entry
 
-    def forget(self, entry: Entry) -> None:
-        """Drop a PENDING entry that its new owner has acknowledged."""
-        self._write("DELETE FROM history WHERE key=? AND state=?", (entry.key, PENDING))
-        self.pending -= self._write("DELETE FROM frontier WHERE seq=?", (entry.seq,)).rowcount
+    def finish(self, entry: Entry, line: bytes) -> bool:
+        """Journal the URL as DONE together with its page line; False if it was DONE before.
+
+        A key forgotten meanwhile is DONE as well: the page was fetched, and somebody may still have to learn it.
+        """
+        self._write("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
+        return self.learn_done(entry.key)
+
+    def learn_done(self, key: Key) -> bool:
+        """Journal that this key is DONE, by whomever; False if that was known."""
+        assert len(key) == ID_BYTES, "a key has 20 bytes"
+        if self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, key, PENDING)):
+            self._write("DELETE FROM frontier WHERE key=?", (key,))
+            self._changed(key, PENDING, DONE)
+            return True
+        if self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, DONE)):
+            self._changed(key, None, DONE)
+            return True
+        return False
+
+    def shorten(self, key: Key, depth: int) -> bool:
+        """A PENDING URL was met again: keep the smaller depth. Return whether that changed anything."""
+        return self._update(key, "UPDATE frontier SET depth=?2 WHERE key=?1 AND depth>?2", depth)
+
+    def postpone(self, entry: Entry) -> None:
+        """Journal the entry's new `tries` and `due`, unless it is no longer PENDING."""
+        self._update(entry.key, "UPDATE frontier SET tries=?2, due=?3 WHERE key=?1", entry.tries, entry.due)
+
+    def merge_tries(self, key: Key, tries: int, due: float) -> bool:
+        """Another holder knows this retry state of a PENDING URL: the one with more tries wins.
+
+        Return whether that changed anything.
+        """
+        return self._update(key, "UPDATE frontier SET tries=?2, due=?3 WHERE key=?1 AND tries<?2", tries, due)
+
+    # --- cells ---------------------------------------------------------------------------------------------------
+
+    def records(self, cell: Cell, first: bytes, count: int) -> list[tuple[Key, int]]:
+        """Return up to `count` (key, state) of a cell with key >= `first`, in key order; b"" begins with the cell.
+
+        What follows a `key` begins with `key + b"\\0"`.
+        """
+        begin, end = self._bounds(cell)
+        rows = self._db.execute(
+            "SELECT key, state FROM history WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?",
+            (max(begin, first), end, count),
+        )
+        return rows.fetchall()
+
+    def tally_between(self, cell: Cell, first: bytes, before: bytes | None) -> CellTally:
+        """Return the tally of a cell's records with `first` <= key < `before`; b"" and None mean the cell's ends.
+
+        Reads them one by one, some half a million in a second.
+        """
+        begin, end = self._bounds(cell)
+        return tally_of(
+            self._db.execute(
+                "SELECT key, state FROM history WHERE key>=? AND key<?",
+                (max(begin, first), end + b"\0" if before is None else min(end + b"\0", before)),
+            )
+        )
+
+    def sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]:
+        """Return up to `count` sites of a cell with PENDING URLs, in order of their hash.
+
+        Each is a (hash, site) whose 12-byte hash is above `after`: b"" begins with the cell, the last hash returned
+        goes on from there.
+        """
+        begin, end = self._bounds(cell)
+        if after:
+            begin = max(begin, after + _BEYOND_SITE)
+        found: list[tuple[bytes, str]] = []
+        while len(found) < count:
+            row = self._db.execute(
+                "SELECT key, site FROM frontier WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1", (begin, end)
+            ).fetchone()
+            if row is None:
+                break
+            site_hash = row[0][:SITE_BYTES]
+            found.append((site_hash, row[1]))
+            begin = site_hash + _BEYOND_SITE
+        return found
+
+    def window(self, site: str, count: int) -> list[Entry]:
+        """Return the first `count` PENDING entries of a site, breadth first."""
+        rows = self._db.execute(
+            f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE site=? ORDER BY depth, seq LIMIT ?", (site, count)
+        )
+        return [Entry._make(row) for row in rows]
+
+    def forget_cell(self, cell: Cell, count: int) -> int:
+        """Delete up to `count` records of a cell, which others hold now; return how many are left."""
+        self._refuse_if_failed()
+        gone = self.records(cell, b"", count)
+        if gone:
+            for table in ("frontier", "history"):
+                self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (gone[0][0], gone[-1][0]))
+            self._keep(cell, self.cells[cell].minus(tally_of(gone)))
+        return self.cells.get(cell, EMPTY).keys
 
     # --- sites, robots, meta -------------------------------------------------------------------------------------
 
@@ -189,6 +206,7 @@ class Store:
 
     def set_site(self, site: str, not_before: float, delay_s: float) -> None:
         self._write("INSERT OR REPLACE INTO site VALUES (?, ?, ?)", (site, not_before, delay_s))
+        self.on_site(site)
 
     def robots(self, origin: str) -> tuple[bytes, float] | None:
         """Return the journaled (rules, wall-clock second of the fetch) of an origin."""
@@ -198,6 +216,18 @@ class Store:
     def set_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
         self._write("INSERT OR REPLACE INTO robots VALUES (?, ?, ?)", (origin, rules, fetched_at))
 
+    def keep_time(self, now: float) -> None:
+        """Journal the second of the world's clock, so that a clock that is put back while nobody runs is noticed."""
+        self.set_meta("clock", repr(now).encode())
+
+    def take_up_time(self, now: float) -> None:
+        """If the clock was put back since the last run, put back with it every instant somebody waits for."""
+        ahead_s = float(self.meta("clock") or b"0") - now
+        if ahead_s > 0:
+            self._write("UPDATE frontier SET due=max(0, due-?) WHERE due>0", (ahead_s,))
+            self._write("UPDATE site SET not_before=not_before-?", (ahead_s,))
+            self._write("UPDATE robots SET fetched_at=fetched_at-?", (ahead_s,))
+
     def meta(self, name: str) -> bytes | None:
         row = self._db.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
         return row[0] if row else None
@@ -205,112 +235,50 @@ class Store:
     def set_meta(self, name: str, value: bytes) -> None:
         self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
-    # --- commits -------------------------------------------------------------------------------------------------
+    # --- changes -------------------------------------------------------------------------------------------------
 
-    def durable(self) -> asyncio.Future[None]:
-        """Return a future that is done when all written so far is on disk. Raises StorageError."""
-        self._refuse_if_failed()
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        self._dirty.set()
-        return future
+    def _changed(self, key: Key, before: int | None, after: int) -> None:
+        """A record's state changed: let the tally follow, and tell."""
+        cell = self.cell_of(key)
+        self._keep(cell, self.cells.get(cell, EMPTY).changed(key, before, after))
+        self.on_changed(cell, key)
 
-    async def run(self) -> None:
-        """Commit, as long as there is something to commit, every `commit_interval_s`; until cancelled."""
-        while True:
-            await self._dirty.wait()
-            await asyncio.sleep(self._commit_interval_s)
-            await self.commit()
+    def _update(self, key: Key, statement: str, *values: float) -> bool:
+        """Change a PENDING record in anything but its state, and tell if it did change."""
+        changed = self._write(statement, (key, *values)) > 0
+        if changed:
+            self.on_changed(self.cell_of(key), key)
+        return changed
 
-    async def commit(self) -> None:
-        """Make everything written so far durable, then release those who wait for it. Raises StorageError."""
-        async with self._committing:
-            waiting, self._waiting = self._waiting, []
-            try:
-                self._refuse_if_failed()
-                await self._commit()
-            except (OSError, sqlite3.Error, StorageError) as error:
-                failure = self._fail(error)
-                for future in waiting:
-                    if not future.done():
-                        future.set_exception(failure)
-                        future.exception()  # Retrieved here: the one who waits may be gone already.
-                raise failure from error
-            for future in waiting:
-                if not future.done():
-                    future.set_result(None)
+    def _keep(self, cell: Cell, tally: CellTally) -> None:
+        self.pending += tally.pending - self.cells.get(cell, EMPTY).pending
+        if tally.keys:
+            self.cells[cell] = tally
+        else:
+            del self.cells[cell]
+        self._uncommitted.add(cell)
 
-    async def _commit(self) -> None:
-        fds = [*self.flush(), self._page_log.fd, self._wal_fd]
-        self._dirty.clear()
-        self._db.execute("DELETE FROM outbox WHERE place<?", (self._synced_place,))
-        lines, appended = self._page_log.staged(), self._page_log.length
-        self._db.execute("COMMIT")
-        if self._checkpointed:
-            # Only the few frames since the bulk was moved are left, so this is short, and the WAL starts anew.
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._checkpointed = False
-        self._db.execute("BEGIN")
-        loop = asyncio.get_running_loop()
-        await loop.run_in_executor(None, self._sync, fds)
-        self._synced_place = appended
-        self._page_log.append(lines)
-        if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
-            await loop.run_in_executor(None, _checkpoint, self.path)
-            self._checkpointed = True
+    def _before_commit(self) -> None:
+        """Journal the tallies that changed, in the transaction that holds the records they speak of."""
+        rows = [
+            (cell, tally.keys, tally.pending, tally.digest.to_bytes(DIGEST_BYTES, "big"))
+            for cell, tally in ((cell, self.cells.get(cell, EMPTY)) for cell in sorted(self._uncommitted))
+        ]
+        self._db.executemany("INSERT OR REPLACE INTO cell VALUES (?, ?, ?, ?)", rows)
+        self._db.executemany("DELETE FROM cell WHERE cell=?", [(cell,) for cell, keys, *_ in rows if not keys])
+        self._uncommitted.clear()
 
-    def _write(self, statement: str, values: Sequence[object]) -> sqlite3.Cursor:
-        """Write within the open transaction. Raises StorageError."""
-        self._refuse_if_failed()
-        try:
-            cursor = self._db.execute(statement, values)
-        except sqlite3.Error as error:
-            raise self._fail(error) from error
-        if cursor.rowcount:
-            self._dirty.set()
-        return cursor
+    def _bounds(self, cell: Cell) -> tuple[bytes, bytes]:
+        """Return the first and the last key of a cell."""
+        bits = self._cell_bits
+        return id_bytes(anchor(cell, bits)), id_bytes(anchor(Cell(cell + 1), bits) - 1)
 
-    def _fail(self, error: Exception) -> StorageError:
-        """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""
-        if self._failed is None:
-            self._failed = f"cannot write to {self.path.parent}: {error}; make room and start again"
-            with contextlib.suppress(sqlite3.Error):
-                self._db.rollback()
-        return StorageError(self._failed)
+    # --- ranges that move ----------------------------------------------------------------------------------------
 
-    def _refuse_if_failed(self) -> None:
-        if self._failed is not None:
-            raise StorageError(self._failed)
-
-    def close(self) -> None:
-        """Close the files; whatever was not committed before is forgotten, as in a crash."""
-        self._db.close()
-        self._page_log.close()
-        os.close(self._wal_fd)
-
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=64)
-        try:
-            self._prepare(db)
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
-            raise StartError(f"{self.path} was written by another version of kadcrawl (journal {version})")
-        db.execute("PRAGMA journal_mode=WAL")
-        # Commits are synced by `sync_files`, off the loop's thread; SQLite itself then only syncs around checkpoints.
-        db.execute("PRAGMA synchronous=NORMAL")
-        db.execute("PRAGMA wal_autocheckpoint=0")
-        db.execute("PRAGMA cache_size=-32768")
-        if version == 0:
-            db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-        db.execute("BEGIN")
-
-
-def _checkpoint(path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(path, timeout=1.0)) as db:
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    def keys_from(self, first: bytes, before: bytes | None, count: int) -> list[tuple[Key, int]]:
+        """Return up to `count` (key, state) with first <= key < before, in key order; `before` None for no end."""
+        rows = self._db.execute(
+            "SELECT key, state FROM history WHERE key>=?1 AND (?2 IS NULL OR key<?2) ORDER BY key LIMIT ?3",
+            (first, before, count),
+        )
+        return rows.fetchall()

@@ -11,7 +11,8 @@ import aiohttp
 from yarl import URL
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.messages import MalformedError, Message, Refused, Reply, pack, unpack
+from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.messages import Message, Offer, Refused, Reply
 from kadcrawl.link.server import CONTENT_TYPE, HEADERS, PATH, read_body
 
 CONNECTIONS_PER_PEER_MAX = 8
@@ -27,10 +28,15 @@ class LinkClient:
         self.message_bytes_max = message_bytes_max
         self.asked = 0
         self._session: aiohttp.ClientSession | None = None
+        self._offers: aiohttp.ClientSession | None = None
+        """Offers wait at the other end for what other messages do, so they must not take all connections."""
 
     async def open(self) -> None:
-        """Make the connection pool; it belongs to the running loop."""
-        self._session = aiohttp.ClientSession(
+        """Make the connection pools; they belong to the running loop."""
+        self._session, self._offers = self._pool(), self._pool()
+
+    def _pool(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
                 limit_per_host=CONNECTIONS_PER_PEER_MAX,
@@ -43,9 +49,10 @@ class LinkClient:
         )
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        for session in (self._session, self._offers):
+            if session is not None:
+                await session.close()
+        self._session = self._offers = None
 
     async def ask(
         self, address: tuple[str, int], message: Message, expected: type[Expected], deadline_s: float
@@ -54,7 +61,8 @@ class LinkClient:
 
         Raises RemoteError when there is no such answer within `deadline_s` seconds, or when it is Refused.
         """
-        assert self._session is not None, "open() before ask()"
+        session = self._offers if isinstance(message, Offer) else self._session
+        assert session is not None, "open() before ask()"
         self.asked += 1
         host, port = address
         shown = f"{host}:{port}"
@@ -62,7 +70,7 @@ class LinkClient:
         try:
             url = URL.build(scheme="http", host=host, port=port, path=PATH)
             async with asyncio.timeout(deadline_s):
-                async with self._session.post(url, data=question, headers=HEADERS) as response:
+                async with session.post(url, data=question, headers=HEADERS) as response:
                     if response.status == 400:
                         raise RemoteError(shown, f"calls this {type(message).__name__} malformed (HTTP 400)")
                     if response.status != 200 or response.content_type != CONTENT_TYPE:

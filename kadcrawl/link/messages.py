@@ -1,68 +1,61 @@
 """The wire: every message peers exchange, its meaning, its limits, and what a repeat of it means.
 
-A message is ``[tag, field, ...]`` in msgpack. Bytes from the network are unpacked with bounded sizes (`unpack`)
-and then checked against these types and limits before anyone reads a field; whatever does not fit raises
-MalformedError, which blames the sender. Nothing here does I/O.
+A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
+limits before anyone reads a field. Limits and common types stand in `basics`, the messages about cells in
+`cell_messages`; both are found here as well.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave and their replies; the rest goes by TCP.
 """
 
-from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal
 
-import msgpack
-from msgspec import Meta, Struct, ValidationError, convert, to_builtins
+from msgspec import Meta, Struct
 
 from kadcrawl.config import Job
-from kadcrawl.keys import ID_BYTES
-
-VERSION = 1
-"""Of the wire. A peer that hears another version answers nothing and logs it."""
-DATAGRAM_BYTES_MAX = 1200
-"""Fits an IPv6 path without fragments."""
-CONTACTS_MAX = 20
-"""Contacts in one reply: k of Kademlia."""
-BATCH_MAX = 500
-"""Entries in one Offer or Records batch."""
-ROWS_MAX = 10_000
-"""Peers listed one by one in a wave or the answer to it; no array or map of any message is longer."""
-URL_CHARS_MAX = 8192
-
-IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
-Host = Annotated[str, Meta(min_length=1, max_length=64)]
-Port = Annotated[int, Meta(ge=1, le=65_535)]
-Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
-Count = Annotated[int, Meta(ge=0, le=2**53)]
-Small = Annotated[int, Meta(ge=0, le=1_000_000)]
-
-
-class MalformedError(Exception):
-    """Bytes that are no message of this wire. The text says what was wrong, for the log."""
-
-
-class Message(Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
-    """Base of all messages."""
-
-
-class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=False):
-    """Where a peer is: its ID and the IP address and port that serve both UDP and TCP."""
-
-    id: IdBytes
-    host: Host
-    port: Port
-
-    @property
-    def number(self) -> int:
-        """The ID as a 160-bit number, for XOR."""
-        return int.from_bytes(self.id, "big")
-
-    @property
-    def address(self) -> tuple[str, int]:
-        return (self.host, self.port)
-
-    def __str__(self) -> str:
-        return f"{self.id.hex()[:8]}@{self.host}:{self.port}"
-
+from kadcrawl.link.basics import (
+    BATCH_MAX as BATCH_MAX,
+    CLAIMED_MAX as CLAIMED_MAX,
+    CONTACTS_MAX as CONTACTS_MAX,
+    DATAGRAM_BYTES_MAX as DATAGRAM_BYTES_MAX,
+    ROBOTS_BYTES_MAX as ROBOTS_BYTES_MAX,
+    ROWS_MAX as ROWS_MAX,
+    URL_CHARS_MAX as URL_CHARS_MAX,
+    VERSION as VERSION,
+    CellNumber as CellNumber,
+    Contact as Contact,
+    Count as Count,
+    Host as Host,
+    IdBytes as IdBytes,
+    Keys as Keys,
+    Message as Message,
+    Port as Port,
+    Seconds as Seconds,
+    Small as Small,
+    Url as Url,
+)
+from kadcrawl.link.cell_messages import (
+    Batch as Batch,
+    CellAnswer as CellAnswer,
+    CellDigest as CellDigest,
+    Claim as Claim,
+    Claimed as Claimed,
+    Compare as Compare,
+    Compared as Compared,
+    Exchange as Exchange,
+    Exchanged as Exchanged,
+    Have as Have,
+    PendingRecord as PendingRecord,
+    Recorded as Recorded,
+    Records as Records,
+    RobotsRecord as RobotsRecord,
+    Settle as Settle,
+    Settled as Settled,
+    SiteRecord as SiteRecord,
+    Sync as Sync,
+    Synced as Synced,
+    Taken as Taken,
+    Window as Window,
+)
 
 # --- datagrams: small, idempotent, may be lost or repeated -----------------------------------------------------
 
@@ -200,7 +193,7 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One peer as it describes itself."""
 
     contact: Contact
-    state: Annotated[str, Meta(max_length=20)]
+    state: Annotated[str, Meta(max_length=40)]
     pending: Count
     in_flight: Count
     uptime_s: Count
@@ -263,51 +256,6 @@ class Answer(Message, frozen=True):
     rows: Annotated[list[PeerRow], Meta(max_length=ROWS_MAX)]
 
 
-# --- moving a range to a peer that came, or from a peer that goes -------------------------------------------------
-
-
-class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A URL accepted and not finished, with its retry state."""
-
-    url: Url
-    depth: Small
-    hops: Small
-    tries: Small
-    wait_s: Annotated[float, Meta(ge=0, le=86_400)]
-    """Seconds until it may be tried again."""
-
-
-class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A site's politeness: how long its next request must still wait."""
-
-    site: Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
-    wait_s: Annotated[float, Meta(ge=0, le=86_400)]
-
-
-class Records(Message, frozen=True):
-    """A batch of history for its new owner. A repeat changes nothing: PENDING < DONE, the later instant wins."""
-
-    done: Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
-    pending: Annotated[list[PendingRecord], Meta(max_length=BATCH_MAX)]
-    sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
-
-
-class Recorded(Message, frozen=True):
-    """The batch is journaled here."""
-
-
-class Sync(Message, frozen=True):
-    """I have come: stop fetching what is mine now, send it to me, and answer when it is all there. May be repeated."""
-
-    newcomer: Contact
-
-
-class Synced(Message, frozen=True):
-    """All of it has been acknowledged by you."""
-
-    records: Count
-
-
 # --- control: from a person's command to any one peer -------------------------------------------------------------
 
 
@@ -340,44 +288,19 @@ class Ok(Message, frozen=True):
     """Done."""
 
 
-Request = Offer | Hello | Wave | Records | Sync | GetStatus | Add | Command
-Reply = Accepted | Refused | Welcome | Answer | Recorded | Synced | Status | Ok
-
-
-def pack(message: Message) -> bytes:
-    """Return the message as bytes of this wire."""
-    packed: bytes = msgpack.packb(to_builtins(message, builtin_types=(bytes,)))
-    return packed
-
-
-@cache
-def _by_tag(kind: Any) -> dict[object, type[Message]]:
-    """Return the message classes of a union, or the one class, by their tags."""
-    return {one.__struct_config__.tag: one for one in get_args(kind) or (kind,)}
-
-
-def _named_in(plain: Any, kind: Any) -> Any:
-    """Return the one class of `kind` whose tag `plain` has; msgspec is slow to convert to a union.
-
-    Without such a tag it is `kind` itself, whose conversion will say what is wrong.
-    """
-    tag = plain[0] if isinstance(plain, list) and plain else None
-    return _by_tag(kind).get(tag, kind) if isinstance(tag, str) else kind
-
-
-def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
-    """Return the message in `data`, which must be of type `kind` (a message class or a union of them).
-
-    Raises MalformedError for anything else: too large, not msgpack, nested too deep, wrong types or counts.
-    """
-    if len(data) > bytes_max:
-        raise MalformedError(f"{len(data)} bytes, above {bytes_max}")
-    try:
-        plain = msgpack.unpackb(
-            data, max_array_len=ROWS_MAX, max_map_len=ROWS_MAX, max_ext_len=0, strict_map_key=True, use_list=True
-        )
-        return convert(plain, _named_in(plain, kind))
-    except ValidationError as error:
-        raise MalformedError(str(error)) from None
-    except (ValueError, RecursionError, msgpack.UnpackException) as error:
-        raise MalformedError(f"not msgpack: {error}") from None
+Request = Offer | Hello | Wave | Records | Claim | Have | Sync | Compare | Exchange | Settle | GetStatus | Add | Command
+Reply = (
+    Accepted
+    | Refused
+    | Welcome
+    | Answer
+    | Recorded
+    | Claimed
+    | Taken
+    | Synced
+    | Compared
+    | Exchanged
+    | Settled
+    | Status
+    | Ok
+)

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from aiohttp import StreamReader, web
 
 from kadcrawl.errors import KadcrawlError
-from kadcrawl.link.messages import MalformedError, Message, Refused, Request, pack, unpack
+from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.messages import Message, Refused, Request
 
 PATH = "/kadcrawl/1"
 CONTENT_TYPE = "application/vnd.kadcrawl+msgpack"

@@ -9,7 +9,7 @@ Decides only: where a peer should be pinged, it is returned to the caller. Insta
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 
 from kademlia.node import Node
@@ -52,7 +52,8 @@ class Membership:
             self.gone(neighbor.contact, now)
             neighbor = None  # It has moved: the old address is silent, and the new one answers.
         self.liveness.heard(contact.id, now)
-        self.evicted.pop(contact.id, None)
+        if self.evicted.pop(contact.id, None) is not None:
+            self.owners.clear()  # We were cut off, it seems: from others we do not know as well, and what they own.
         if neighbor is None:
             neighbor = Neighbor(contact)
             if not self.table.add_contact(neighbor, sibling=self.siblings.admits(neighbor.long_id)):
@@ -87,6 +88,12 @@ class Membership:
         neighbor = self.table.members.get(contact.id)
         if neighbor is not None and neighbor.live and neighbor.contact.address == contact.address:
             self.liveness.heard(contact.id, now)
+
+    def remember(self, contacts: Iterable[Contact]) -> None:
+        """Take these for evicted, but for those in the table."""
+        for contact in contacts:
+            if contact.id not in self.table.members and contact.number != self.me:
+                self.evicted[contact.id] = contact
 
     def missed(self, contact: Contact, now: float) -> list[Contact]:
         """Note that `contact` did not answer. Return who might take its place, to be pinged."""

@@ -25,6 +25,8 @@ from kadcrawl.overlay.settings import OverlaySettings
 
 TICK_S = 0.5
 """How often the overlay looks whether something is due: the grain of all its longer intervals."""
+ROUND_EVICTED = 8
+"""Evicted contacts tried in one sibling round: after a short cut all are back within a few rounds."""
 ROUND_ASKS = 3
 """Siblings asked in one sibling round."""
 
@@ -152,6 +154,20 @@ class Overlay:
         known = [self.me, *self._membership.nearest(target, count)]
         return sorted(known, key=lambda contact: contact.number ^ target)[:count]
 
+    async def nearest(self, target: int, count: int) -> list[Contact]:
+        """Return the `count` live peers nearest to the key `target`, ourselves included, nearest first."""
+        if len(self._membership.siblings.nearest) < self._settings.siblings:
+            return self.nearest_known(target, count)  # We know everybody.
+        found = await self.lookup(target, count)
+        # One that is live and kept silent just now stays, until it is lost: of that alone we shall be told.
+        both = {contact.id: contact for contact in [*found, *self.nearest_known(target, count)]}
+        return sorted(both.values(), key=lambda contact: contact.number ^ target)[:count]
+
+    def is_live(self, peer: bytes) -> bool:
+        """Return whether the peer with this ID is among our live contacts."""
+        neighbor = self._membership.table.members.get(peer)
+        return neighbor is not None and neighbor.live
+
     @property
     def load(self) -> int:
         """Our own load level (heavy blocks times 100), sent with every heartbeat."""
@@ -198,6 +214,10 @@ class Overlay:
         target = anchor(cell, self._cell_bits)
         if owner.number ^ target < best.number ^ target and self._is_sendable(owner) and cell not in self._resolving:
             self._resolve(cell, owner)
+
+    def remember(self, contacts: Sequence[Contact]) -> None:
+        """Try these now and then, as if they had been evicted: it is unknown whether they are there."""
+        self._membership.remember(contacts)
 
     def suspect(self, contact: Contact) -> None:
         """Probe `contact` now: a call to it has failed."""
@@ -267,9 +287,10 @@ class Overlay:
                 self._spawn(self._refresh(), "refresh")
 
     async def _sibling_round(self) -> None:
-        """Ask some siblings whom they know near us, and try one of the evicted."""
-        if self._membership.evicted:
-            self._verify(self._random.choice(list(self._membership.evicted.values())))
+        """Ask some siblings whom they know near us, and try some of the evicted."""
+        evicted = list(self._membership.evicted.values())
+        for contact in self._random.sample(evicted, min(ROUND_EVICTED, len(evicted))):
+            self._verify(contact)
         siblings = list(self._membership.siblings.nearest)
         async with asyncio.TaskGroup() as group:
             for sibling in self._random.sample(siblings, min(ROUND_ASKS, len(siblings))):

@@ -57,6 +57,10 @@ class OwnerCache:
         """Forget one cell's owner."""
         self._entries.pop(cell, None)
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._entries.clear()
+
     def drop_peer(self, peer: bytes) -> None:
         """Forget every cell of a peer that is suspected, dead or gone."""
         self._drop_where(lambda cell, owner: owner.id == peer)

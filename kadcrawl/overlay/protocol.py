@@ -21,6 +21,7 @@ from typing import Any, cast
 from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
+from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
@@ -28,13 +29,10 @@ from kadcrawl.link.messages import (
     FindNode,
     Leave,
     Left,
-    MalformedError,
     Message,
     Nodes,
     Ping,
     Pong,
-    pack,
-    unpack,
 )
 from kadcrawl.overlay.addresses import sendable
 from kadcrawl.overlay.membership import Membership

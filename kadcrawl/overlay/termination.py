@@ -62,6 +62,8 @@ class Termination:
         self._random = random
         self._activity = activity
         self._members = 1
+        self._others_busy = False
+        """Somebody had something to do when last asked, and will ask when it has not."""
 
     async def run(self) -> None:
         """Ask, and announce the end each time it comes; until cancelled."""
@@ -74,7 +76,7 @@ class Termination:
                 continue
             if (self._waves.surveys == heard or wait_s >= LATE_S) and await self._over():
                 await self._waves.ask_all(Order("ended"))
-            wait_s = min(2 * wait_s, LATE_S)
+            wait_s = LATE_S if self._others_busy else min(2 * wait_s, LATE_S)
 
     async def _busy_within(self, seconds: float) -> bool:
         try:
@@ -89,6 +91,7 @@ class Termination:
         for _ in range(WAVES_IN_A_ROW_MAX):
             tally = (await self._waves.ask_all(Survey())).tally
             self._members = max(1, tally.members)
+            self._others_busy = bool(tally.pending or tally.unacknowledged)
             if quiescence.observe(tally):
                 return True
             if not quiescence.hopeful or not self._activity.idle.is_set():

@@ -14,7 +14,7 @@ from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, user_agent
-from kadcrawl.crawl.forward import Forwarder
+from kadcrawl.crawl.forward import AcceptHere, Forwarder
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.intake import Intake
@@ -60,20 +60,36 @@ def build(
     clock: Clock,
     random: Random,
     resolver: Callable[[], AbstractResolver],
+    may_start: Callable[[], bool],
+    accept_here: AcceptHere,
 ) -> Parts:
-    """Put the crawl rooms together. Raises OSError if the outputs cannot be opened."""
+    """Put the crawl rooms together. Raises OSError if the outputs cannot be opened.
+
+    `may_start` is asked before each request; `accept_here` takes links of cells owned here.
+    """
+    store.begin(job.cell_bits)
     limits = config.limits
     by_depth = job.max_depth is not None
     scope = Scope(job, limits)
     placer = Placer(job.partition, job.cell_bits)
-    frontier = Frontier(store, limits, job.delay_s, clock.now())
+    frontier = Frontier(store, limits, job.delay_s)
     intake = Intake(store, frontier, scope, totals, activity, by_depth)
-    forwarder = Forwarder(overlay, client, intake, placer, limits, by_depth, clock.now)
+    forwarder = Forwarder(
+        overlay,
+        client,
+        intake,
+        placer,
+        limits,
+        by_depth,
+        clock.now,
+        is_open=frontier.is_open,
+        accept_here=accept_here,
+    )
     granted = int(store.meta("granted") or b"0")
     known = msgpack.unpackb(store.meta("grants") or b"\x80", strict_map_key=False)
     budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
     agent = user_agent(VERSION, job.contact)
-    fetcher = Fetcher(limits, Guard(config.allow_networks), agent, resolver, clock.now)
+    fetcher = Fetcher(limits, Guard(config.allow_networks), agent, clock.now, resolver)
     peer = overlay.me.id.hex()
     outputs = Outputs(
         directory,
@@ -91,7 +107,7 @@ def build(
     )
     crawler = Crawler(
         by_depth=by_depth,
-        owned=lambda entry: overlay.owns(placer.cell(entry.site)),
+        may_start=may_start,
         limits=limits,
         delay_s=job.delay_s,
         retries=job.retries,
@@ -109,5 +125,5 @@ def build(
         totals=totals,
         activity=activity,
     )
-    intake.on_accepted = crawler.wake
+    intake.wake = crawler.wake
     return Parts(job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler)

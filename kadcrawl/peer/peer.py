@@ -22,18 +22,17 @@ from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.page_stream import PageStream
+from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.totals import Totals
-from kadcrawl.errors import StartError, StorageError
+from kadcrawl.errors import StartError
 from kadcrawl.history.store import Store
 from kadcrawl.keys import NodeId
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
-    BATCH_MAX,
     Answer,
     Census,
     Contact,
     Link,
-    NewSeeds,
     Order,
     PeerRow,
 )
@@ -42,20 +41,21 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity, Termination
 from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.budget_sharing import share_budget
+from kadcrawl.peer.cells import Cells
 from kadcrawl.peer.directory import Directory, identity
+from kadcrawl.peer.disk_guard import guard
+from kadcrawl.peer.ending import disk_failure, drain, leave
 from kadcrawl.peer.ends import hello, listen, reachable_host
-from kadcrawl.peer.handover import Handover
 from kadcrawl.peer.job_record import JobRecord
+from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.parts import Parts, build
+from kadcrawl.peer.portrait import row_of, state_of
+from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
 from kadcrawl.urls import canonical, seed
 
 log = logging.getLogger(__name__)
-
-DRAIN_LINKS_S = 5.0
-"""How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
-LINGER_S = 0.5
 
 
 class Peer:
@@ -72,18 +72,18 @@ class Peer:
         `world` is for simulations; by default it is the machine.
         """
         self.config = config
-        self._world = world or World()
-        self.random = self._world.random or Random(os.urandom(32))
+        self.world = world or World()
+        self.random = self.world.random or Random(os.urandom(32))
         self.activity = Activity()
         self.paused = False
         self._given_job = job
         self._stack = AsyncExitStack()
         self._service = Service(self)
-        self.handover = Handover(self)
         self._tasks: list[asyncio.Task[Any]] = []
         self._parts: Parts | None = None
+        self._cells: Cells | None = None
         self._stopping = asyncio.Event()
-        self._adding = 0
+        self._seeding = Seeding(self)
         self._left = False
         self.joining = False
         """The swarm's waves do not come here for certain yet, so this peer may not know the whole job."""
@@ -98,11 +98,12 @@ class Peer:
         async with AsyncExitStack() as stack:
             self._directory = Directory(self.config.data)
             stack.callback(self._directory.close)
-            self.store = Store(self.config.data, self.config.limits.commit_interval_s, self._world.sync)
+            self.store = Store(self.config.data, self.config.limits.commit_interval_s, self.world.sync)
             self._jobs = JobRecord(self.store)
             stack.callback(self.store.close)
-            self.clock = Clock(asyncio.get_running_loop(), self._world.wall)
+            self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
             self.started_at = self.clock.now()
+            self.store.take_up_time(self.started_at)
             self.totals = Totals.from_bytes(self.store.meta("totals"))
             self._messages_before = self.totals.peer_messages
             self.paused = self.store.meta("paused") == b"1"
@@ -111,6 +112,7 @@ class Peer:
             await self.client.open()
             stack.push_async_callback(self.client.close)
             await self._listen(stack)
+            self.known = KnownPeers(self.store, self.overlay, self.client)
             self.waves = Waves(self.overlay, self.client, self._service.respond)
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._shut)
@@ -129,11 +131,8 @@ class Peer:
         try:
             return await self._stack.__aexit__(kind, error, traceback)
         except BaseExceptionGroup as group:
-            disk: BaseException | None = group.subgroup(StorageError)
-            while isinstance(disk, BaseExceptionGroup):
-                disk = disk.exceptions[0]
-            if disk is not None:
-                raise disk from None
+            if (failure := disk_failure(group)) is not None:
+                raise failure from None
             raise
 
     async def begin(self, *, paused: bool = False) -> None:
@@ -150,10 +149,16 @@ class Peer:
     async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
         """Enter the swarm of these peers (host, port), take its job, and take over what is nearest to this peer.
 
-        Raises StartError when none of them answers or the swarm does not fit this directory.
+        If none of them answers, those are asked whom this peer knew when it last ran. Raises StartError when none of
+        these does either, or the swarm does not fit this directory.
         """
         assert not self.begun, "a peer joins before it begins"
-        welcome = await hello(self.client, bootstrap)
+        try:
+            welcome = await hello(self.client, bootstrap)
+        except StartError:
+            if not (bootstrap := await self.known.answering(self.journaled_job)):
+                raise
+            welcome = await hello(self.client, bootstrap)
         if welcome.job.cell_bits != self._cell_bits:
             raise StartError(
                 f"the swarm has cells of {welcome.job.cell_bits} bits, this peer of {self._cell_bits}: "
@@ -171,8 +176,6 @@ class Peer:
         self.add_seeds(welcome.job.seeds)
         self.set_paused(welcome.paused)
         self.joining = False
-        await self.handover.take()
-        await self.handover.give_foreign()
         self.parts.crawler.holds.discard("joining")
         self.parts.crawler.wake()
 
@@ -181,22 +184,9 @@ class Peer:
 
         Raises ConfigError for what is no http(s) URL, RemoteError when part of the swarm cannot be told.
         """
-        seeds = [seed(url) for url in urls]
+        seeds = [seed(url) for url in urls]  # Before anything begins.
         await self.begin()
-        self._adding += 1
-        if not self.job.seeds:
-            # Fetch nothing before the caller had a chance to ask for `pages`.
-            self.parts.crawler.holds.add("seeding")
-        try:
-            replace(self.job, seeds=tuple(dict.fromkeys([*self.job.seeds, *seeds])))  # Too many? Say so before telling.
-            for start in range(0, len(seeds), BATCH_MAX):
-                await self.waves.tell_all(NewSeeds(seeds[start : start + BATCH_MAX]))
-            await self.parts.forwarder.forward([Link(url, 0, 0) for url in seeds]).acknowledged
-            await self.store.durable()
-        finally:
-            self._adding -= 1
-            self.parts.crawler.holds.discard("seeding")
-            self.parts.crawler.wake()
+        await self._seeding.add(seeds)
 
     async def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.
@@ -228,20 +218,12 @@ class Peer:
 
     async def drain(self) -> None:
         """Start nothing more and wait until what is under way is finished and on disk."""
-        if self._parts is not None:
-            self._parts.crawler.holds.add("stopping")
-            await self._parts.crawler.drained(DRAIN_LINKS_S)
-            if not self.ended:
-                # Others are finishing too, and their last links may be for this peer.
-                await asyncio.sleep(LINGER_S)
-        await self.store.commit()
+        await drain(self)
 
     async def leave(self) -> None:
         """Finish what is under way, hand the range over to those nearest to it, and say goodbye."""
         self._left = True
-        await self.drain()
-        await self.handover.give_all()
-        await self.overlay.leave()
+        await leave(self)
 
     # --- what it is ----------------------------------------------------------------------------------------------
 
@@ -255,12 +237,22 @@ class Peer:
         return self._parts
 
     @property
+    def cells(self) -> Cells:
+        assert self._cells is not None, "the peer has not begun: call begin, join or crawl"
+        return self._cells
+
+    @property
     def begun(self) -> bool:
         return self._parts is not None
 
     @property
     def job(self) -> Job:
         return self.parts.job
+
+    @property
+    def journaled_job(self) -> Job | None:
+        """What an earlier run in this directory crawled."""
+        return self._jobs.journaled()
 
     @property
     def leaving(self) -> bool:
@@ -273,18 +265,8 @@ class Peer:
 
     @property
     def state(self) -> str:
-        """One word for the status."""
-        if self._parts is None:
-            return "starting"
-        if self._left or "stopping" in self._parts.crawler.holds:
-            return "leaving" if self._left else "stopping"
-        if "joining" in self._parts.crawler.holds:
-            return "joining"
-        if self.paused:
-            return "paused"
-        if self.ended:
-            return "done"
-        return "crawling" if self.activity.busy.is_set() else "idle"
+        """A word or a few for the status."""
+        return state_of(self)
 
     @property
     def pending(self) -> int:
@@ -292,22 +274,12 @@ class Peer:
 
     @property
     def unacknowledged(self) -> int:
-        """What is on its way to other peers: links, seeds, records of a range."""
-        return self.parts.forwarder.unacknowledged + self._adding + self.handover.moving
+        """What is on its way to other peers: links, seeds, copies."""
+        return self.parts.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
 
     def row(self) -> PeerRow:
         """Describe this peer."""
-        budget = self.parts.budget
-        return PeerRow(
-            contact=self.contact,
-            state=self.state,
-            pending=self.parts.frontier.pending,
-            in_flight=self.parts.crawler.in_flight,
-            uptime_s=int(self.clock.now() - self.started_at),
-            counters=self.totals.counters(),
-            allowance=budget.allowance,
-            granted=budget.granted,
-        )
+        return row_of(self)
 
     async def census(self) -> Answer:
         """Ask every peer of the swarm to describe itself."""
@@ -369,7 +341,7 @@ class Peer:
             return server
 
         def make_overlay() -> Overlay:
-            return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self._world.overlay)
+            return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self.world.overlay)
 
         self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
         stack.push_async_callback(self.overlay.close)
@@ -396,10 +368,21 @@ class Peer:
                 totals=self.totals,
                 clock=self.clock,
                 random=self.random,
-                resolver=self._world.resolver,
+                resolver=self.world.resolver,
+                may_start=lambda: not self.cells.is_stalled(),
+                accept_here=self._accept_here,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None
+        self._cells = Cells(
+            self._parts,
+            self.overlay,
+            self.client,
+            self.store,
+            self.activity,
+            self.clock,
+            self.config.limits.batch_linger_s,
+        )
         self.activity.armed = bool(job.seeds)
         if self.paused:
             self._parts.crawler.holds.add("paused")
@@ -408,10 +391,12 @@ class Peer:
         parts = self.parts
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
+        reserve = self.config.limits.disk_reserve_bytes
+        self._run(guard(parts.crawler, self.config.data, reserve, self.world.free_bytes), "disk")
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
-        self._run(self.handover.repair(), "repair")
+        self._run(self.cells.run(), "cells")
         if parts.job.max_pages is not None:
             self._run(share_budget(self, parts.job.max_pages), "budget")
         parts.crawler.wake()
@@ -437,10 +422,15 @@ class Peer:
         """Before each commit: journal the counters and hand the outputs to the system."""
         self.totals.peer_messages = self._messages_before + self.client.asked + self.overlay.counters.sent
         self.store.set_meta("totals", self.totals.to_bytes())
+        self.store.keep_time(self.clock.now())
+        self.known.keep()
         if self._parts is None:
             return []
         self.store.set_meta("granted", str(self._parts.budget.granted).encode())
         return self._parts.outputs.flush()
+
+    async def _accept_here(self, links: Sequence[tuple[Link, Place]]) -> list[int]:
+        return await self.cells.take(links, self.parts.intake.take)
 
     async def _end_with_crawl(self, stream: PageStream) -> None:
         await self.wait_done()

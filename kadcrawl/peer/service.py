@@ -16,11 +16,18 @@ from kadcrawl.link.messages import (
     Add,
     Answer,
     Census,
+    Claim,
+    Claimed,
     Command,
+    Compare,
+    Compared,
     Contact,
     Elsewhere,
+    Exchange,
+    Exchanged,
     GetStatus,
     Grant,
+    Have,
     Hello,
     Message,
     NewSeeds,
@@ -32,9 +39,12 @@ from kadcrawl.link.messages import (
     Recorded,
     Records,
     Refused,
+    Settle,
+    Settled,
     Status,
     Sync,
     Synced,
+    Taken,
     Tally,
     Wave,
     Welcome,
@@ -62,7 +72,12 @@ class Service:
         server.handle(Hello, self.hello)
         server.handle(Wave, self.wave)
         server.handle(Records, self.records)
+        server.handle(Claim, self.claim)
+        server.handle(Have, self.have)
         server.handle(Sync, self.sync)
+        server.handle(Compare, self.compare)
+        server.handle(Exchange, self.exchange)
+        server.handle(Settle, self.settle)
         server.handle(GetStatus, self.status)
         server.handle(Add, self.add)
         server.handle(Command, self.command)
@@ -72,16 +87,20 @@ class Service:
     async def offer(self, offer: Offer) -> Accepted:
         """Take the links this peer owns, and name the owners of the others."""
         peer = self._settled()
-        now = peer.clock.now()
+        mine = []
+        indices = []
         elsewhere = []
         for index, link in enumerate(offer.links):
             place = peer.parts.placer.place(link.url)
             if peer.overlay.owns(place.cell) and not peer.leaving:
-                peer.parts.intake.take_offered(link, place, now)
+                mine.append((link, place))
+                indices.append(index)
             else:
                 elsewhere.append(Elsewhere(index, self._nearest_other(anchor(place.cell, peer.job.cell_bits))))
-        if len(elsewhere) < len(offer.links):
-            await peer.store.durable()
+        elsewhere += [
+            Elsewhere(indices[again], peer.contact)
+            for again in await peer.cells.take(mine, peer.parts.intake.take_offered)
+        ]
         return Accepted(elsewhere)
 
     def _nearest_other(self, target: int) -> Contact:
@@ -102,18 +121,26 @@ class Service:
         return Welcome(peer.job, peer.paused)
 
     async def records(self, records: Records) -> Recorded:
-        peer = self._ready()
-        if peer.leaving:
-            raise NotReadyError("this peer is leaving itself")
-        peer.handover.receive(records)
-        await peer.store.durable()
+        await self._ready().cells.receive(records)
         return Recorded()
 
+    async def have(self, have: Have) -> Taken:
+        return self._settled().cells.sync.have(have)
+
+    async def claim(self, claim: Claim) -> Claimed:
+        return self._ready().cells.sync.claim(claim)
+
     async def sync(self, sync: Sync) -> Synced:
-        peer = self._ready()
-        if peer.leaving:
-            raise NotReadyError("this peer is leaving, and gives its range to all")
-        return Synced(await peer.handover.give_to(sync.newcomer))
+        return self._ready().cells.telling.answer(sync)
+
+    async def compare(self, compare: Compare) -> Compared:
+        return self._ready().cells.exchanger.compare(compare)
+
+    async def exchange(self, exchange: Exchange) -> Exchanged:
+        return await self._ready().cells.exchanger.exchange(exchange)
+
+    async def settle(self, settle: Settle) -> Settled:
+        return self._ready().cells.telling.settle(settle)
 
     # --- waves ---------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.crawl.fetch import system_resolver
-from kadcrawl.history.store import sync_files
+from kadcrawl.history.journal import sync_files
 from kadcrawl.overlay import OverlaySettings
+from kadcrawl.peer.disk_guard import free_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,5 +25,7 @@ class World:
     """How patient the overlay is."""
     sync: Callable[[Iterable[int]], None] = sync_files
     """Makes the files of these descriptors durable; called in the loop's executor. Raises OSError."""
+    free_bytes: Callable[[Path], int] = free_bytes
+    """How much may still be written to the file system of a directory. Raises OSError."""
     resolver: Callable[[], AbstractResolver] = system_resolver
     """Makes what finds the addresses of the sites' names."""

@@ -141,6 +141,28 @@ async def test_a_started_peer_keeps_the_options_it_is_not_given_again(tmp_path: 
 
 
 async def test_ctrl_c_while_joining_leaves_at_once(tmp_path: Path) -> None:
+    """The peer it joins by way of takes the connection and says nothing."""
+    asked, never = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await never.wait()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        taker = await start("join", "--bootstrap", address, "--listen", "127.0.0.1:0", "--data", str(tmp_path))
+        async with asyncio.timeout(60):
+            await asked.wait()
+        run = await interrupted(taker)
+        never.set()
+    assert run.code == 11, run
+    assert "leaving" in run.err
+    assert "Traceback" not in run.err
+
+
+async def test_ctrl_c_leaves_a_swarm_that_is_stuck_in_its_requests(tmp_path: Path) -> None:
     never = asyncio.Event()
     async with Web(12) as site:
 
@@ -155,10 +177,9 @@ async def test_ctrl_c_while_joining_leaves_at_once(tmp_path: Path) -> None:
         await until(lambda: len(site.fetched) == 12, giver)
         join = ["join", "--bootstrap", address, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"), *LOOPBACK]
         taker = await start(*join)
-        joining = False
-        while not joining:
-            status = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)
-            joining = "joining" in [peer["state"] for peer in status["peers"]]
+        assert taker.stderr is not None
+        async with asyncio.timeout(60):
+            await taker.stderr.readuntil(b"others join with")
         run = await interrupted(taker)
         assert run.code == 11, run
         assert "leaving" in run.err

@@ -1,8 +1,10 @@
 """`kadcrawl crawl` when processes die, are killed, or come back in other numbers: nothing is lost or done twice."""
 
 import asyncio
+import json
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -11,6 +13,13 @@ import pytest
 from kadcrawl.peer.job_record import journaled_job
 from tests.cli.command import LOOPBACK, SITES, children, crawl, ended, finished, kadcrawl, slow_web, start, until
 from tests.web import Web, tree
+
+
+def locked_by(lock: Path, pid: int) -> bool:
+    """Whether the process holds the lock."""
+    return f"{pid} " in "".join(
+        line for line in Path("/proc/locks").read_text().splitlines(True) if f":{lock.stat().st_ino} " in line
+    )
 
 
 @pytest.mark.parametrize("round_", range(2))
@@ -33,15 +42,52 @@ async def test_a_crawl_killed_altogether_goes_on_and_fetches_no_finished_page_ag
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(500)} == dict(finished(tmp_path))
 
 
-async def test_a_peer_that_dies_is_started_again_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_the_others_finish_what_a_peer_that_dies_had(tmp_path: Path) -> None:
     async with slow_web(500) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=4))
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=4), "--summary", str(tmp_path / "summary.json"))
         await until(lambda: sum(finished(tmp_path).values()) >= 60, process)
         os.kill(children(process)[2], signal.SIGKILL)
         run = await ended(process)
         assert run.code == 0, run
-        assert re.search(r"peer-\d died \(exit status -9, .*starting it again", run.err), run
+        assert re.search(r"^peer-\d died \(exit status -9, .*; the others go on", run.err, re.M), run
         assert {site.url(f"/{n}", site=n % SITES) for n in range(500)} == set(finished(tmp_path))
+        summary = json.loads((tmp_path / "summary.json").read_text())
+        assert summary["pages"] >= 500
+        assert (4, 0) == (len(summary["peers"]), summary["left_behind"])
+
+
+async def test_a_peer_that_dies_is_started_again_if_asked_for(tmp_path: Path) -> None:
+    async with slow_web(500) as site:
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=4), "--respawn")
+        await until(lambda: sum(finished(tmp_path).values()) >= 60, process)
+        os.kill(children(process)[2], signal.SIGKILL)
+        await until(lambda: len(children(process)) == 4, process)
+        run = await ended(process)
+        assert run.code == 0, run
+        assert re.search(r"^peer-\d died \(exit status -9, .*; starting it again on its directory", run.err, re.M), run
+        assert {site.url(f"/{n}", site=n % SITES) for n in range(500)} == set(finished(tmp_path))
+
+
+@pytest.mark.parametrize("damage", ["gone", "broken"])
+async def test_a_peer_without_its_directory_is_started_on_an_empty_one(damage: str, tmp_path: Path) -> None:
+    async with slow_web(500) as site:
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=4), "--respawn")
+        await until(lambda: sum(finished(tmp_path).values()) >= 60, process)
+        victim = children(process)[2]
+        directory = next(path for path in tmp_path.glob("peer-*") if locked_by(path / "lock", victim))
+        process.send_signal(signal.SIGSTOP)  # So that it does not start the peer again before the disk is gone.
+        os.kill(victim, signal.SIGKILL)
+        if damage == "gone":
+            shutil.rmtree(directory)
+        else:
+            (directory / "peer.sqlite-wal").unlink()
+            (directory / "peer.sqlite").write_bytes(b"no database" * 1000)
+        process.send_signal(signal.SIGCONT)
+        run = await ended(process)
+        assert run.code == 0, run
+        assert ("is damaged; it is kept as" in run.err) == (damage == "broken")
+        assert (directory.with_name(f"{directory.name}.broken-1")).exists() == (damage == "broken")
+        assert {site.url(f"/{n}", site=n % SITES) for n in range(500)} == set(site.fetched)
 
 
 @pytest.mark.parametrize("gap_s", [0, 0.15, 0.4])

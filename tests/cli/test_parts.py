@@ -15,7 +15,7 @@ from kadcrawl.cli.local import peers_of
 from kadcrawl.cli.options import Address, shown
 from kadcrawl.cli.pipe import Assignment, Final, Ready, Report, line
 from kadcrawl.cli.run import first_of
-from kadcrawl.cli.summary import repeats
+from kadcrawl.cli.summary import PageLogs
 from kadcrawl.config import Job
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import GetStatus, Status
@@ -129,4 +129,4 @@ def test_what_two_peers_finished_is_counted_as_repeated(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         lines = "".join(f'{{"url": "http://127.0.0.2/{url}", "status": 200}}\n' for url in urls)
         (tmp_path / name / "pages.jsonl").write_text(lines)
-    assert repeats(tmp_path / name for name in logs) == 2
+    assert PageLogs(tmp_path / name for name in logs).repeats == 2

@@ -1,8 +1,7 @@
 """How the bytes of a page become text."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kadcrawl.crawl.charset import GUESS_BYTES, PRESCAN_BYTES, decode, encoding_of
 

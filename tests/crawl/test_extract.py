@@ -1,8 +1,7 @@
 """Which links a page has, and what it asks of crawlers."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.config import Limits

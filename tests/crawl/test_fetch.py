@@ -5,6 +5,7 @@ import gzip
 import logging
 import socket
 import struct
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -127,7 +128,7 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
 async def fetching(
     guard: Guard = LOOPBACK, limits: Limits = LIMITS, resolver: Callable[[], AbstractResolver] = system_resolver
 ) -> AsyncIterator[Fetcher]:
-    fetcher = Fetcher(limits, guard, user_agent("0.1", "https://example.com/bot"), resolver)
+    fetcher = Fetcher(limits, guard, user_agent("0.1", "https://example.com/bot"), time.time, resolver)
     await fetcher.start()
     try:
         yield fetcher

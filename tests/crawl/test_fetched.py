@@ -78,6 +78,8 @@ def test_which_failures_are_worth_another_try(failure: Failure) -> None:
         "body_too_large",
         "bad_encoding",
         "inflated_too_large",
+        "no_socket",
+        "not_sent",
     }
     assert replace(ANSWER, status=None, failure=failure).passing is (failure not in lasting)
     assert (failure in PASSING) is (failure not in lasting)

@@ -23,6 +23,13 @@ class World:
 
     owners: dict[str, Contact] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
+    """Put straight into the store."""
+    kept: list[list[str]] = field(default_factory=list)
+    """Batches taken here until they are safe."""
+    postponed: set[str] = field(default_factory=set)
+    """URLs that cannot be taken here the first time."""
+    closed: set[str] = field(default_factory=set)
+    """Sites whose cell is not open here."""
     offers: list[tuple[Contact, list[str]]] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
     faults: int = 0
@@ -42,8 +49,16 @@ class World:
         self.owners[host] = owner
         self.cells[self.placer.place(f"http://{host}/").cell] = host
 
-    def owns(self, cell: Cell) -> bool:
-        return self.owners[self.cells[cell]] == ME
+    def is_open(self, cell: Cell) -> bool:
+        return self.owners[self.cells[cell]] == ME and self.cells[cell] not in self.closed
+
+    async def accept_here(self, links: list[tuple[Link, Place]]) -> list[int]:
+        self.asked.set()
+        await self.answer.wait()
+        self.kept.append([link.url for link, _ in links])
+        left = [index for index, (link, _) in enumerate(links) if link.url in self.postponed]
+        self.postponed.clear()
+        return left
 
     async def owner(self, cell: Cell) -> Contact:
         return self.owners[self.cells[cell]]
@@ -85,6 +100,8 @@ async def forwarder(world: World, *, by_depth: bool = False, **limits: float) ->
         Limits(batch_linger_s=0, **limits),
         by_depth,
         lambda: 0.0,  # type: ignore[arg-type]
+        is_open=world.is_open,
+        accept_here=world.accept_here,
     )
     task = asyncio.create_task(made.run())
     yield made
@@ -99,7 +116,7 @@ def links(host: str, *numbers: int, depth: int = 1) -> list[Link]:
 @pytest.fixture
 def world() -> World:
     world = World()
-    for host, owner in (("mine", ME), ("other", OTHER), ("another", OTHER), ("third", THIRD)):
+    for host, owner in (("mine", ME), ("too", ME), ("other", OTHER), ("another", OTHER), ("third", THIRD)):
         world.own(host, owner)
     return world
 
@@ -109,17 +126,46 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kadcrawl.crawl.forward.RETRY_FIRST_S", 0.0)
 
 
-async def test_links_of_this_peer_are_taken_at_once_without_a_message(world: World) -> None:
+def cell(host: str) -> Cell:
+    return Placer("host", 16).place(f"http://{host}/").cell
+
+
+async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(world: World) -> None:
     async with forwarder(world) as forward:
-        receipt = forward.forward(links("mine", 1, 2))
+        receipt = forward.forward(links("mine", 1, 2), cell("mine"))
         assert receipt.acknowledged.done()
         assert world.taken == ["http://mine/1", "http://mine/2"]
-        assert not world.offers
+        assert (world.offers, world.kept) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("page", "closed"), [("too", set()), ("other", set()), (None, set()), ("mine", {"mine"})], ids=str
+)
+async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
+    page: str | None, closed: set[str], world: World
+) -> None:
+    world.answer.clear()
+    world.closed = closed
+    async with forwarder(world) as forward:
+        receipt = forward.forward(links("mine", 1, 2), page and cell(page))
+        await world.asked.wait()
+        assert (False, 2) == (receipt.acknowledged.done(), forward.unacknowledged)
+        world.answer.set()
+        await receipt.acknowledged
+        assert (world.taken, world.offers) == ([], [])
+        assert world.kept == [["http://mine/1", "http://mine/2"]]
+
+
+async def test_links_of_this_peer_that_cannot_be_taken_now_are_tried_again(world: World) -> None:
+    world.postponed = {"http://mine/2"}
+    async with forwarder(world) as forward:
+        await forward.forward([*links("mine", 1, 2), *links("too", 3)], None).acknowledged
+        assert world.kept == [["http://mine/1", "http://mine/2", "http://too/3"], ["http://mine/2"]]
 
 
 async def test_links_of_others_travel_in_one_batch_per_owner(world: World) -> None:
     async with forwarder(world) as forward:
-        receipt = forward.forward([*links("other", 1), *links("third", 2), *links("another", 3)])
+        receipt = forward.forward([*links("other", 1), *links("third", 2), *links("another", 3)], None)
         assert (False, 3) == (receipt.acknowledged.done(), forward.unacknowledged)
         await receipt.acknowledged
         assert forward.unacknowledged == 0
@@ -128,21 +174,21 @@ async def test_links_of_others_travel_in_one_batch_per_owner(world: World) -> No
 
 async def test_a_batch_is_no_larger_than_its_limit(world: World) -> None:
     async with forwarder(world, batch_links_max=2) as forward:
-        await forward.forward(links("other", 1, 2, 3, 4, 5)).acknowledged
+        await forward.forward(links("other", 1, 2, 3, 4, 5), None).acknowledged
         assert [len(urls) for _, urls in world.offers] == [2, 2, 1]
 
 
 async def test_a_link_met_before_costs_no_message(world: World) -> None:
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1)).acknowledged
-        assert forward.forward(links("other", 1)).acknowledged.done()
+        await forward.forward(links("other", 1), None).acknowledged
+        assert forward.forward(links("other", 1), None).acknowledged.done()
         assert len(world.offers) == 1
 
 
 async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: World) -> None:
     world.answer.clear()
     async with forwarder(world) as forward:
-        first, second = forward.forward(links("other", 1)), forward.forward(links("other", 1))
+        first, second = forward.forward(links("other", 1), None), forward.forward(links("other", 1), None)
         await asyncio.sleep(0)
         assert not first.acknowledged.done()
         assert not second.acknowledged.done()
@@ -154,7 +200,7 @@ async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world
 async def test_a_broken_delivery_is_tried_until_it_succeeds(world: World) -> None:
     world.faults = 3
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1)).acknowledged
+        await forward.forward(links("other", 1), None).acknowledged
         assert world.suspected == [OTHER] * 3
         assert world.offers == [(OTHER, ["http://other/1"])]
 
@@ -162,20 +208,20 @@ async def test_a_broken_delivery_is_tried_until_it_succeeds(world: World) -> Non
 async def test_a_link_sent_to_the_wrong_peer_goes_where_that_one_says(world: World) -> None:
     world.elsewhere = THIRD
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1)).acknowledged
+        await forward.forward(links("other", 1), None).acknowledged
         assert [OTHER, THIRD] == [contact for contact, _ in world.offers]
 
 
 async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: World) -> None:
     world.elsewhere = ME
     async with forwarder(world) as forward:
-        await forward.forward(links("other", 1)).acknowledged
-        assert world.taken == ["http://other/1"]
+        await forward.forward(links("other", 1), None).acknowledged
+        assert world.kept == [["http://other/1"]]
 
 
 async def test_memory_of_recent_links_is_bounded(world: World) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
-        forward.forward(links("mine", *range(10)))
+        forward.forward(links("mine", *range(10)), cell("mine"))
         assert len(forward._recent) == 3
 
 
@@ -183,7 +229,7 @@ async def test_memory_of_recent_links_is_bounded(world: World) -> None:
 async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_depth: bool, messages: int) -> None:
     async with forwarder(world, by_depth=by_depth) as forward:
         for depth in (5, 6, 2):
-            await forward.forward(links("other", 1, depth=depth)).acknowledged
+            await forward.forward(links("other", 1, depth=depth), None).acknowledged
         assert len(world.offers) == messages
 
 
@@ -194,11 +240,11 @@ async def test_a_shorter_path_met_while_the_link_travels_reaches_its_owner_befor
 ) -> None:
     world.answer.clear()
     async with forwarder(world, by_depth=by_depth) as forward:
-        far = forward.forward(links("other", 1, depth=5))
+        far = forward.forward(links("other", 1, depth=5), None)
         if when == "offered":
             await world.asked.wait()
-        near = forward.forward(links("other", 1, depth=2))
-        farther = forward.forward(links("other", 1, depth=7))
+        near = forward.forward(links("other", 1, depth=2), None)
+        farther = forward.forward(links("other", 1, depth=7), None)
         world.answer.set()
         await asyncio.gather(far.acknowledged, near.acknowledged, farther.acknowledged)
         assert world.depths == depths
@@ -217,7 +263,7 @@ async def test_a_url_is_fresh_until_its_owner_has_it_and_again_when_met_nearer_t
     async with forwarder(world, by_depth=by_depth) as forward:
         urls = ["http://mine/a", "http://mine/b"]
         assert forward.fresh(urls, depth) == urls
-        await forward.forward([Link("http://mine/a", 2, 0)]).acknowledged
+        await forward.forward([Link("http://mine/a", 2, 0)], None).acknowledged
         assert forward.fresh(urls, depth) == [*fresh, "http://mine/b"]
 
 
@@ -227,7 +273,7 @@ async def test_a_url_on_its_way_is_still_fresh() -> None:
     world.own("theirs", OTHER)
     world.answer.clear()
     async with forwarder(world) as forward:
-        receipt = forward.forward([Link("http://theirs/a", 1, 0)])
+        receipt = forward.forward([Link("http://theirs/a", 1, 0)], None)
         assert forward.fresh(["http://theirs/a"], 1) == ["http://theirs/a"]
         world.answer.set()
         await receipt.acknowledged

@@ -1,4 +1,4 @@
-"""The frontier: breadth first, each site at its own pace, in bounded memory, and the same after a restart."""
+"""The frontier: breadth first, each site at its own pace, in bounded memory, and only what lies in open cells."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,23 +10,35 @@ from kadcrawl.config import Limits
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import Store
-from kadcrawl.keys import Key
+from kadcrawl.keys import Cell, cell_of, site_hash, url_key
 
 START = 1_000_000.0
+CELL_BITS = 4
+"""So few cells that some hold several of the tests' sites."""
+CELLS = [Cell(number) for number in range(1 << CELL_BITS)]
 Make = Callable[..., Frontier]
+
+
+def cell(site: str) -> Cell:
+    return cell_of(url_key(site_hash(site), ""), CELL_BITS)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path, 0.0)
+    store.begin(CELL_BITS)
     yield store
     store.close()
 
 
 @pytest.fixture
 def make(store: Store) -> Make:
-    def make(delay_s: float = 1.0, now: float = START, **limits: int) -> Frontier:
-        return Frontier(store, Limits(**limits), delay_s, now)
+    def make(delay_s: float = 1.0, now: float = START, hold: bool = False, **limits: int) -> Frontier:
+        """Return a frontier whose cells are all open."""
+        frontier = Frontier(store, Limits(**limits), delay_s)
+        for one in CELLS:
+            frontier.open(one, now, hold=hold)
+        return frontier
 
     return make
 
@@ -39,8 +51,8 @@ class Feed:
 
     def __call__(self, site: str, depth: int = 0, now: float = START) -> Entry:
         self.count += 1
-        key = Key(self.count.to_bytes(20, "big"))
-        entry = self.store.accept(key, site, f"http://{site}/{self.count}", depth, 0)
+        url = f"http://{site}/{self.count}"
+        entry = self.store.accept(url_key(site_hash(site), url), site, url, depth, 0)
         assert entry is not None
         self.frontier.add(entry, now)
         return entry
@@ -171,11 +183,11 @@ def test_a_window_is_refilled_beyond_what_is_out(make: Make, store: Store) -> No
     assert frontier.next(START) is None
 
 
-def test_a_restart_takes_up_all_that_is_pending_after_a_full_delay(make: Make, store: Store) -> None:
+def test_cells_whose_clocks_nobody_told_are_taken_up_whole_after_a_full_delay(make: Make, store: Store) -> None:
     frontier = make(active_sites_max=2)
     feed = Feed(store, frontier)
     entries = {feed(site) for site in "abcde"}
-    again = make(delay_s=3.0, now=START + 50, active_sites_max=2)
+    again = make(delay_s=3.0, now=START + 50, hold=True, active_sites_max=2)
     assert again.next(START + 52.9) is None
     seen = set()
     for now in (START + 53 + n for n in range(20)):
@@ -202,7 +214,7 @@ def test_a_learned_crawl_delay_holds_after_a_restart(make: Make, store: Store) -
     feed = Feed(store, frontier)
     first = feed("a")
     frontier.set_delay("a", 9.0, START)
-    again = make(delay_s=1.0, now=START + 100)
+    again = make(delay_s=1.0, now=START + 100, hold=True)
     assert again.next(START + 108.9) is None
     assert again.next(START + 109) == first
 
@@ -211,7 +223,7 @@ def test_the_job_s_larger_delay_counts_from_the_restart_on(make: Make, store: St
     feed = Feed(store, make(delay_s=0.0))
     first, second = feed("a"), feed("a")
     store.set_site("a", START - 5, 0.0)
-    again = make(delay_s=2.0, now=START)
+    again = make(delay_s=2.0, now=START, hold=True)
     assert again.next(START + 1.9) is None
     assert again.next(START + 2) == first
     finish(again, store, first, START + 2)
@@ -230,7 +242,7 @@ def test_a_clock_that_was_ahead_costs_no_more_than_the_longest_wait(make: Make, 
     frontier.release(postponed, ahead, ahead)
     postponed = frontier.postpone(postponed, ahead + 5, ahead)
     again = make(delay_s=0.0, now=START, retry_after_max_s=60)
-    assert again.next(START + 59) is None
+    assert [None, None] == [again.next(START), again.next(START + 59)]
     assert {held, postponed} == {again.next(START + 60), again.next(START + 60)}
 
 
@@ -243,16 +255,12 @@ def test_a_long_delay_is_no_clock_that_was_ahead(make: Make, store: Store) -> No
 
 
 @pytest.mark.parametrize("how", ["put back", "postponed"])
-@pytest.mark.parametrize("why", ["done elsewhere", "given away"])
-def test_an_entry_removed_while_it_is_out_does_not_come_again(how: str, why: str, make: Make, store: Store) -> None:
+def test_an_entry_done_elsewhere_while_it_is_out_does_not_come_again(how: str, make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0)
     feed = Feed(store, frontier)
     entry = feed("a")
     assert frontier.next(START) == entry
-    if why == "done elsewhere":
-        store.learn_done(entry.key)
-    else:
-        store.forget(entry)
+    store.learn_done(entry.key)
     frontier.remove(entry, START)
     frontier.release(entry, START, START)
     if how == "put back":
@@ -276,22 +284,11 @@ def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make: Make, s
     assert frontier.next(START + 30) == second
 
 
-def test_a_frozen_site_starts_nothing_until_thawed(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0)
-    feed = Feed(store, frontier)
-    first = feed("a")
-    frontier.freeze("a")
-    second = feed("a")
-    assert frontier.next(START) is None
-    frontier.thaw("a", START)
-    assert [first, second] == [frontier.next(START), frontier.next(START)]
-
-
 def test_a_removed_entry_does_not_come_and_its_site_is_let_go(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0)
     feed = Feed(store, frontier)
     entry = feed("a")
-    store.forget(entry)
+    store.learn_done(entry.key)
     frontier.remove(entry, START)
     assert frontier.next(START) is None
     assert not frontier._sites
@@ -304,22 +301,252 @@ def test_an_entry_that_is_out_can_be_removed_and_still_finish(make: Make, store:
     assert frontier.next(START) == entry
     store.learn_done(entry.key)
     frontier.remove(entry, START)
-    assert frontier.out("a") == 1
+    assert frontier.out(cell("a")) == 1
     finish(frontier, store, entry, START)
     assert not frontier._sites
 
 
-def test_waits_pass_to_the_next_owner_and_the_later_instant_wins(make: Make, store: Store) -> None:
-    frontier = make()
+# --- cells ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_closed_cell_is_given_out_and_nothing_is_forgotten(make: Make, store: Store) -> None:
+    frontier = Frontier(store, Limits(), 0.0)
     feed = Feed(store, frontier)
-    frontier.learn_wait("a", 30.0, START)
-    frontier.learn_wait("a", 20.0, START)
-    assert frontier.wait_s("a", START) == 30.0
-    entry = feed("a")
-    assert frontier.next(START + 29) is None
-    assert frontier.next(START + 30) == entry
-    frontier.learn_wait("a", 60.0, START)
-    assert frontier.wait_s("a", START) == 60.0
+    first, other = feed("a"), feed("b")
+    assert cell("a") != cell("b")
+    assert (None, None, 0) == (frontier.next(START), frontier.next_due(), frontier.pending)
+    frontier.open(cell("b"), START, hold=False)
+    second = feed("a")
+    assert [other, None] == [frontier.next(START), frontier.next(START)]
+    frontier.open(cell("a"), START, hold=False)
+    assert (3, 0.0) == (frontier.pending, frontier.next_due())
+    assert [first, second, None] == [frontier.next(START) for _ in range(3)]
+    frontier.close(cell("a"))
+    assert (False, True, 1) == (frontier.is_open(cell("a")), frontier.is_open(cell("b")), frontier.pending)
+
+
+def test_closing_a_cell_stops_its_sites_at_once_and_keeps_what_is_out(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(5)]
+    out = [frontier.next(START) for _ in range(2)]
+    assert entries[:2] == out
+    frontier.release(entries[0], START, START)
+    frontier.close(cell("a"))
+    assert frontier.next(START) is None
+    assert (2, 1) == (frontier.out(cell("a")), frontier.in_flight(cell("a")))
+    frontier.release(entries[1], START, START)
+    assert (2, 0) == (frontier.out(cell("a")), frontier.in_flight(cell("a")))
+
+
+@pytest.mark.parametrize("how", ["finished", "put back", "postponed"])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_out_when_its_cell_closed_comes_back_only_if_it_is_opened_again(
+    again: bool, how: str, make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    frontier.release(first, START, START)
+    if how == "finished":
+        store.finish(first, b"{}\n")
+        frontier.finish(first, START)
+        left = [second]
+    elif how == "put back":
+        frontier.put_back(first, START)
+        left = [first, second]
+    else:
+        left = [second, frontier.postpone(first, START + 9, START)]
+    assert frontier.next(START) is None
+    assert not frontier._sites
+    if again:
+        frontier.open(cell("a"), START, hold=False)
+    assert (left if again else [None, None])[: len(left)] == [frontier.next(START + 10 * n) for n in range(len(left))]
+
+
+def test_what_is_out_while_its_cell_closes_and_opens_again_is_not_given_out_twice(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    frontier.open(cell("a"), START, hold=False)
+    assert [second, None] == [frontier.next(START), frontier.next(START)]
+    frontier.release(first, START, START)
+    frontier.put_back(first, START)
+    assert [first, None] == [frontier.next(START), frontier.next(START)]
+
+
+def test_a_cell_dropped_and_taken_again_while_an_entry_is_out_does_not_give_it_out_twice(
+    make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    assert store.forget_cell(cell("a"), 100) == 0
+    anew = store.accept(first.key, first.site, first.url, 0, 0)
+    assert anew is not None
+    assert anew.seq != first.seq
+    frontier.open(cell("a"), START, hold=False)
+    assert frontier.next(START) is None
+    frontier.release(first, START, START)
+    frontier.put_back(first, START)
+    assert [anew, None] == [frontier.next(START), frontier.next(START)]
+
+
+def test_a_blocked_site_of_a_closed_cell_starts_nothing_when_it_is_unblocked(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    frontier.block("a")
+    frontier.close(cell("a"))
+    feed("a")
+    frontier.release(first, START, START)
+    frontier.unblock("a", START)
+    frontier.put_back(first, START)
+    assert frontier.next(START) is None
+    assert not frontier._sites
+
+
+def test_a_cell_has_another_opening_after_it_was_closed_for_a_moment(make: Make) -> None:
+    frontier = make()
+    before = frontier.opening(CELLS[0])
+    frontier.open(CELLS[0], START, hold=False)
+    assert before == frontier.opening(CELLS[0])
+    frontier.close(CELLS[0])
+    assert frontier.opening(CELLS[0]) is None
+    frontier.open(CELLS[0], START, hold=False)
+    assert frontier.opening(CELLS[0]) not in (before, None)
+
+
+# --- clocks that move with their cell ------------------------------------------------------------------------------
+
+
+def test_a_site_still_active_when_its_cell_opens_again_with_a_hold_waits_a_full_delay(make: Make, store: Store) -> None:
+    frontier = make(delay_s=2.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    frontier.open(cell("a"), START + 10, hold=True)
+    frontier.release(first, START + 1, START + 10)
+    assert frontier.next(START + 11.9) is None
+    assert frontier.next(START + 12) == second
+
+
+def test_a_cell_closed_and_opened_again_keeps_its_clocks(make: Make, store: Store) -> None:
+    frontier = make(delay_s=2.0)
+    first = Feed(store, frontier)("a")
+    assert frontier.next(START) == first
+    frontier.release(first, START + 1, START + 1)
+    frontier.put_back(first, START + 1)
+    frontier.close(cell("a"))
+    assert not frontier._sites
+    assert [("a", 2.0, 2.0)] == frontier.clocks(cell("a"), START + 1)
+    frontier.open(cell("a"), START + 1, hold=False)
+    assert frontier.next(START + 2.9) is None
+    assert frontier.next(START + 3) == first
+
+
+def test_a_hold_counts_with_a_delay_learned_only_later(make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0, hold=True)
+    first = Feed(store, frontier)("a")
+    frontier.set_delay("a", 9.0, START)
+    assert frontier.next(START + 8.9) is None
+    assert frontier.next(START + 9) == first
+
+
+def test_a_cell_opened_with_a_hold_must_be_held_by_its_next_owner_for_as_long_as_a_delay_may_be(
+    make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=1.0, hold=True, crawl_delay_max_s=60)
+    frontier.close(CELLS[0])
+    assert frontier.is_held(CELLS[0], START + 59.9)
+    assert not frontier.is_held(CELLS[0], START + 60)
+    assert not make(delay_s=1.0).is_held(CELLS[0], START)
+
+
+def test_clocks_tell_who_must_be_left_alone_and_whose_delay_is_longer_than_the_job_s(make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0, active_sites_max=3)
+    feed = Feed(store, frontier)
+    here = [site for site in map(str, range(100)) if cell(site) == CELLS[0]]
+    asked, slow, idle, untouched, waiting = here[:5]
+    store.set_site(waiting, START + 30, 20.0)
+    first = feed(idle)
+    assert frontier.next(START) == first
+    finish(frontier, store, first, START + 1)
+    asked_first, _, _ = feed(asked), feed(slow), feed(untouched)
+    feed(waiting)
+    frontier.set_delay(slow, 5.0, START)
+    assert frontier.next(START) == asked_first
+    frontier.release(asked_first, START + 1, START + 1)
+    expected = {(asked, 1.0, 1.0), (slow, 0.0, 5.0), (idle, 1.0, 1.0), (waiting, 29.0, 20.0)}
+    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1)
+    frontier.close(CELLS[0])
+    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1)
+    assert [] == frontier.clocks(CELLS[1], START + 1)
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_the_later_instant_and_the_larger_delay_win(active: bool, make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0)
+    feed = Feed(store, frontier)
+    entries = [feed("a")] if active else []
+    frontier.learn_clock("a", 30.0, 5.0, START)
+    frontier.learn_clock("a", 20.0, 1.0, START)
+    assert (30.0, 5.0) == frontier.clock("a", START)
+    entries += [feed("a")] if active else [feed("a"), feed("a")]
+    assert frontier.next(START + 29.9) is None
+    assert frontier.next(START + 30) == entries[0]
+    frontier.release(entries[0], START + 30, START + 30)
+    assert frontier.next(START + 34.9) is None
+    assert frontier.next(START + 35) == entries[1]
+
+
+@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize(
+    ("wait_s", "delay_s", "told"), [(9.0, 1.0, 0), (11.0, 1.0, 1), (0.0, 5.0, 1), (0.0, 0.5, 0), (0.0, 0.0, 0)]
+)
+def test_a_learned_clock_is_journaled_if_it_is_long_or_of_the_site_s_own(
+    wait_s: float, delay_s: float, told: int, active: bool, make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=1.0)
+    if active:
+        Feed(store, frontier)("a")
+    journaled: list[str] = []
+    store.on_site = journaled.append
+    frontier.learn_clock("a", wait_s, delay_s, START)
+    frontier.learn_clock("a", wait_s, delay_s, START)
+    assert told == len(journaled)
+    if told:
+        assert (START + wait_s, max(delay_s, 1.0)) == store.site("a")
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_what_another_holder_claims_costs_no_more_than_the_longest_wait_and_delay(
+    active: bool, make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=1.0, retry_after_max_s=600, crawl_delay_max_s=60)
+    if active:
+        Feed(store, frontier)("a")
+    frontier.learn_clock("a", 86_400.0, 86_400.0, START)
+    assert (600.0, 60.0) == frontier.clock("a", START)
+
+
+def test_clocks_of_sites_without_work_are_bounded_and_those_that_do_not_fit_are_journaled(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.active_sites.IDLE_CLOCKS_MAX", 10)
+    frontier = make(delay_s=1.0)
+    for number in range(100):
+        frontier.learn_clock(f"s{number}", 5.0, 1.0, START)
+        assert len(frontier._idle) <= 10
+    assert [5.0] * 100 == [frontier.clock(f"s{number}", START)[0] for number in range(100)]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -353,3 +580,71 @@ def test_no_site_is_ever_hurried_whatever_happens(seed: int, make: Make, store: 
             else:
                 store.finish(entry, b"{}\n")
                 frontier.finish(entry, now)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
+    seed: int, make: Make, store: Store
+) -> None:
+    """Random histories in small windows with few places, judged by the store: no URL is stuck, none is out twice."""
+    random = Random(seed)
+    frontier = Frontier(store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
+    feed = Feed(store, frontier)
+    sites = [f"s{number}" for number in range(12)]
+    out: dict[str, Entry] = {}
+    now = START
+
+    def take() -> Entry | None:
+        entry = frontier.next(now)
+        if entry is not None:
+            assert entry.url not in out
+            assert frontier.is_open(cell(entry.site))
+            assert store.entry(entry.key) is not None
+            out[entry.url] = entry
+        assert len(frontier._sites) <= 3 + len(out)
+        return entry
+
+    def come_back(entry: Entry) -> None:
+        del out[entry.url]
+        frontier.release(entry, now, now)
+        how = random.random()
+        if how < 0.6:
+            store.finish(entry, b"{}\n")
+            frontier.finish(entry, now)
+        elif how < 0.8:
+            frontier.put_back(entry, now)
+        else:
+            frontier.postpone(entry, now + random.random(), now)
+
+    for _ in range(500):
+        now += random.random() / 10
+        one = random.choice(CELLS)
+        match random.randrange(8):
+            case 0 | 1 | 2:
+                feed(random.choice(sites), random.randrange(3), now)
+            case 3 | 4:
+                take()
+            case 5 if out:
+                come_back(random.choice(list(out.values())))
+            case 6:
+                frontier.open(one, now, hold=False)
+            case 7:
+                frontier.close(one)
+                if random.random() < 0.2:
+                    store.forget_cell(one, 1000)
+                elif random.random() < 0.5 and (rows := store.records(one, b"", 1)):
+                    entry = store.entry(rows[0][0])
+                    store.learn_done(rows[0][0])
+                    if entry is not None:
+                        frontier.remove(entry, now)
+        assert frontier.pending == sum(store.cells[one].pending for one in store.cells if frontier.is_open(one))
+    for one in CELLS:
+        frontier.open(one, now, hold=False)
+    for _ in range(10_000):
+        now += 0.1
+        if take() is None:
+            if out:
+                come_back(next(iter(out.values())))
+            elif not store.pending:
+                break
+    assert (0, {}) == (store.pending, frontier._sites)

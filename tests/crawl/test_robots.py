@@ -7,8 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from kadcrawl.crawl.robots import (
     ALLOW_ALL,

@@ -5,6 +5,7 @@ import gzip
 import json
 import subprocess
 import sys
+import time
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,23 +57,23 @@ async def pieces(request: web.Request, body: bytes, encoding: str | None) -> web
 
 
 def site() -> web.Application:
-    def plain(body: bytes, status: int = 200, **headers: str) -> web.Response:
-        return web.Response(body=body, status=status, headers={"Content-Type": "text/html", **headers})
+    def plain(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+        return web.Response(body=body, status=status, headers={"Content-Type": "text/html", **(headers or {})})
 
     async def answer(request: web.Request) -> web.StreamResponse:
         match request.path:
             case "/plain":
                 return plain(PAGE)
             case "/gzip":
-                return plain(gzip.compress(PAGE), **{"Content-Encoding": "gzip"})
+                return plain(gzip.compress(PAGE), headers={"Content-Encoding": "gzip"})
             case "/br":
-                return plain(brotlicffi.compress(PAGE), **{"Content-Encoding": "br"})
+                return plain(brotlicffi.compress(PAGE), headers={"Content-Encoding": "br"})
             case "/chunked":
                 return await pieces(request, PAGE, None)
             case "/gzipchunked":
                 return await pieces(request, gzip.compress(PAGE), "gzip")
             case "/binary":
-                return plain(BINARY, **{"Content-Type": "application/octet-stream"})
+                return plain(BINARY, headers={"Content-Type": "application/octet-stream"})
             case "/empty":
                 return plain(b"")
             case _:
@@ -107,7 +108,7 @@ async def archived(directory: Path, paths: list[str]) -> dict[str, list[object]]
     runner = web.AppRunner(site())
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    fetcher = Fetcher(Limits(), Guard(["127.0.0.0/8"]), "kadcrawl/0.1")
+    fetcher = Fetcher(Limits(), Guard(["127.0.0.0/8"]), "kadcrawl/0.1", time.time)
     await fetcher.start()
     writer = WarcWriter.open(
         directory, warc_name("replay", "01234567"), None, info={}, bytes_max=10**9, random=Random(1)

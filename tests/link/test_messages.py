@@ -6,38 +6,62 @@ import pytest
 
 from kadcrawl.config import SEEDS_CHARS_MAX, SEEDS_MAX, Job, Limits
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.messages import (
     BATCH_MAX,
+    CLAIMED_MAX,
     CONTACTS_MAX,
     DATAGRAM_BYTES_MAX,
+    ROBOTS_BYTES_MAX,
     ROWS_MAX,
     Answer,
+    Batch,
+    CellAnswer,
+    CellDigest,
+    Claim,
+    Claimed,
+    Compare,
+    Compared,
     Contact,
     Counters,
     Datagram,
+    Exchange,
+    Exchanged,
     Grant,
+    Have,
     Link,
-    MalformedError,
     Message,
     Nodes,
     Offer,
     PeerRow,
+    PendingRecord,
     Ping,
     Records,
     Reply,
     Request,
+    RobotsRecord,
+    Settle,
+    Settled,
+    SiteRecord,
     Status,
     Survey,
+    Sync,
+    Synced,
+    Taken,
     Tally,
     Wave,
     Welcome,
-    pack,
-    unpack,
+    Window,
 )
+from kadcrawl.peer.records import ROBOTS_BATCH_BYTES_MAX
 
 ID = bytes(range(20))
 CONTACT = Contact(ID, "10.0.0.1", 4160)
 TALLY = Tally(1, bytes(16), 0, 0, 0)
+HELD = CellDigest(7, 3, 2, bytes(16))
+SITE = SiteRecord("a.example", 1.5, 0.5)
+PENDING = PendingRecord("http://a.example/", 1, 0, 2, 0.5)
+BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)])
 LARGE = 2 * 1024 * 1024
 
 
@@ -47,6 +71,20 @@ LARGE = 2 * 1024 * 1024
         (Ping(ID, 0), Datagram),
         (Nodes(ID, [CONTACT] * CONTACTS_MAX), Datagram),
         (Offer([Link("http://a.example/", 0, 0)]), Request),
+        (Records(CONTACT, BATCH), Request),
+        (Claim(CONTACT), Request),
+        (Claimed(bytes(4 * CLAIMED_MAX)), Reply),
+        (Have(CONTACT, [HELD]), Request),
+        (Taken([0, 2**24 - 1]), Reply),
+        (Sync(CONTACT, [0, 2**24 - 1]), Request),
+        (Synced([CellAnswer(HELD, None, [CONTACT], True, False, [SITE])]), Reply),
+        (Synced([CellAnswer(HELD, CONTACT, [], False, True, [])]), Reply),
+        (Compare(7, None, [Window(ID, 3, bytes(16)), Window(None, 0, bytes(16))]), Request),
+        (Compared([0, BATCH_MAX - 1]), Reply),
+        (Exchange(7, ID, None, [ID], []), Request),
+        (Exchanged(BATCH, [ID], ID), Reply),
+        (Settle(CONTACT, 2, [HELD]), Request),
+        (Settled([HELD]), Reply),
         (Wave(160, 10.0, Survey()), Request),
         (Wave(3, 0.5, Grant({ID: 7}, True)), Request),
         (Welcome(Job(seeds=("http://a.example/",), max_pages=3), paused=True), Reply),
@@ -86,6 +124,13 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["Wave", 160, 1e9, ["Survey"]]),
         msgpack.packb(["Wave", 160, 1.0, ["Order", "explode"]]),
         msgpack.packb(["Welcome", {"delay_s": -1}, False]),
+        msgpack.packb(["Sync", [ID, "h", 1], [2**24]]),
+        msgpack.packb(["Settle", [ID, "h", 1], 3, []]),
+        msgpack.packb(["Have", [ID, "h", 1], [[7, 3, 2, bytes(15)]]]),
+        msgpack.packb(["Compared", [BATCH_MAX]]),
+        msgpack.packb(["Claimed", bytes(4 * CLAIMED_MAX + 1)]),
+        msgpack.packb(["Records", [ID, "h", 1], [[], [["http://a/", 0, 0, 0, float("nan")]], [], []]]),
+        msgpack.packb(["Records", [ID, "h", 1], [[], [], [], [["http://a", bytes(ROBOTS_BYTES_MAX + 1), 0.0]]]]),
     ],
 )
 def test_anything_else_is_malformed(data: bytes) -> None:
@@ -99,8 +144,22 @@ def test_counts_hold_at_the_limit_and_not_beyond() -> None:
     assert unpack(pack(Offer([link] * BATCH_MAX)), Request, LARGE)
     with pytest.raises(MalformedError):
         unpack(pack(Offer([link] * (BATCH_MAX + 1))), Request, LARGE)
-    with pytest.raises(MalformedError):
-        unpack(pack(Records([ID] * (BATCH_MAX + 1), [], [])), Request, LARGE)
+    robots = [RobotsRecord("http://a", b"", 0.0)] * BATCH_MAX
+    batch = Batch([ID] * BATCH_MAX, [PENDING] * BATCH_MAX, [SITE] * BATCH_MAX, robots)
+    assert unpack(pack(Records(CONTACT, batch)), Request, LARGE)
+    for name in batch.__struct_fields__:
+        beyond = msgspec.structs.replace(batch, **{name: getattr(batch, name) + getattr(batch, name)[:1]})
+        with pytest.raises(MalformedError):
+            unpack(pack(Records(CONTACT, beyond)), Request, LARGE)
+
+
+def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
+    """Each with a site of its own, which is the URL itself if so partitioned, and as much robots.txt as goes along."""
+    limits = Limits()
+    url = "http://a/".ljust(limits.url_chars_max, "x")
+    robots = [RobotsRecord("http://a", bytes(ROBOTS_BYTES_MAX), 0.0)] * (ROBOTS_BATCH_BYTES_MAX // ROBOTS_BYTES_MAX)
+    batch = Batch([], [PendingRecord(url, 1, 0, 2, 0.5)] * BATCH_MAX, [SiteRecord(url, 1.5, 0.5)] * BATCH_MAX, robots)
+    assert len(pack(Exchanged(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
 
 
 def test_a_grant_for_every_peer_of_the_largest_swarm_passes_and_one_more_does_not() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from kadcrawl.keys import id_bytes
+from kadcrawl.link.codec import MalformedError
 from kadcrawl.link.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
@@ -17,7 +17,6 @@ from kadcrawl.link.messages import (
     FindNode,
     Leave,
     Left,
-    MalformedError,
     Message,
     Nodes,
     Ping,
@@ -33,7 +32,8 @@ ID = id_bytes(BERT)
 
 
 def datagram(kind: int, body: Any, version: int = VERSION) -> bytes:
-    return struct.pack("!BBQ", version, kind, 7) + msgpack.packb(body)
+    packed: bytes = msgpack.packb(body)
+    return struct.pack("!BBQ", version, kind, 7) + packed
 
 
 MALFORMED = [

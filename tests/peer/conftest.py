@@ -1,6 +1,7 @@
 """Peers for tests: on loopback, in a directory of their own, closed at the end."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,27 @@ QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_interval_s=0.01, b
 JOB = Job(delay_s=0.0, scope="any")
 
 MakePeer = Callable[..., Awaitable[Peer]]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Return when the condition holds; fail after a while."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
+    """Return a peer for each letter, the first of which began the swarm."""
+    first = await make_peer(names[0], **job)
+    return [first, *[await make_peer(name, join=first) for name in names[1:]]]
+
+
+async def finish(peers: Sequence[Peer]) -> None:
+    """Return when the crawl is over, as each of these peers knows, and everything is on disk."""
+    async with asyncio.timeout(30):
+        for peer in peers:
+            await peer.wait_done()
+    await asyncio.gather(*(peer.drain() for peer in peers))
 
 
 @pytest.fixture

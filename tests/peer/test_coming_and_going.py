@@ -1,22 +1,27 @@
 """Peers that come, return and go at awkward moments: nothing lost, no end said too early, no site hurried."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Peer, RemoteError
+from kadcrawl.crawl.fetched import Fetched
 from kadcrawl.history.store import DONE
-from kadcrawl.keys import Key, cell_of
+from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Add, Link, NewSeeds, Ok, Recorded, Records, Survey, Welcome
+from kadcrawl.link.messages import Accepted, Add, Link, NewSeeds, Offer, Ok, Order, Records, Survey, Welcome
 from kadcrawl.peer import peer as peer_module
+from kadcrawl.peer.ends import hello
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import JOB, QUICK, MakePeer
+from tests.peer.conftest import JOB, QUICK, MakePeer, finish, swarm, until
+from tests.peer.crash import crash
 from tests.web import Web, html, tree
 
 Lines = Callable[[], dict[str, PageLine]]
@@ -27,16 +32,9 @@ def config(directory: Path) -> Config:
     return Config(data=directory, port=0, allow_networks=("127.0.0.0/8",), limits=QUICK)
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
-
-
-def crash(peer: Peer) -> None:
-    """Stop answering, as a killed process does; the peer is left for its owner to close."""
-    peer._service._peer = None  # type: ignore[assignment]
-    peer.overlay._protocol.silent = True  # type: ignore[union-attr]
+def opened(peer: Peer, cell: Cell) -> bool:
+    """Return whether the peer may crawl the cell."""
+    return peer.parts.frontier.is_open(cell)
 
 
 async def test_a_peer_that_comes_back_is_where_it_was(tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ async def test_a_silent_peer_counts_as_missing_until_it_is_given_up(make_peer: M
     first = await make_peer("a")
     second = await make_peer("b", join=first)
     await until(lambda: first.overlay.contacts() == [second.contact])
-    crash(second)
+    await crash(second)
     await until(lambda: not first.overlay.contacts())
     assert (await first.waves.ask_all(Survey(), deadline_s=1.0)).tally.missing == 1
 
@@ -73,7 +71,7 @@ async def test_a_silent_peer_counts_as_missing_until_it_is_given_up(make_peer: M
 async def test_a_seed_added_while_a_peer_joins_loses_nothing(
     make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = peer_module.hello
+    ask = hello
     asked = 0
     async with Web(SITES) as site:
         site.fallback = lambda request: html(*(f"/{n}" for n in range(5))) if request.path == "/" else html()
@@ -100,7 +98,7 @@ async def test_a_seed_added_while_a_peer_joins_loses_nothing(
 async def test_a_pause_while_a_peer_joins_reaches_it(
     make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = peer_module.hello
+    ask = hello
     first = await make_peer("a")
 
     async def slow(client: LinkClient, bootstrap: list[tuple[str, int]]) -> Welcome:
@@ -121,27 +119,31 @@ async def test_a_joining_peer_takes_no_seeds_for_the_swarm_yet(make_peer: MakePe
         await peer.client.ask(peer.contact.address, Add(["http://127.0.0.2/"]), Ok, 5)
 
 
-async def test_a_returning_peer_gives_away_what_others_own_by_now(make_peer: MakePeer, tmp_path: Path) -> None:
+async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakePeer, tmp_path: Path) -> None:
     async with Web(SITES) as site:
-        site.fallback = tree(0)(site)
+        site.fallback = lambda request: html()
         urls = [site.url(f"/{n}", site=n % SITES) for n in range(64)]
         async with Peer(config(tmp_path / "old"), JOB) as alone:
             await alone.begin(paused=True)
             await alone.crawl(urls)
         first = await make_peer("a")
         first.set_paused(True)
-        await make_peer("b", join=first)
+        second = await make_peer("b", join=first)
         async with Peer(config(tmp_path / "old"), JOB) as back:
             await back.join([first.contact.address])
-            entries = [back.store.window(f"127.0.0.{n + 2}:{site.port}", 100) for n in range(SITES)]
-            assert all(back.overlay.owns(back.parts.placer.place(one.url).cell) for some in entries for one in some)
-            assert (await first.census()).tally.pending == 64
+            peers = [first, second, back]
+            cells = list(back.store.cells)
+            await until(lambda: all([opened(peer, cell) for peer in peers].count(True) == 1 for cell in cells))
+            assert [peer.overlay.owns(cell) for cell in cells for peer in peers] == [
+                opened(peer, cell) for cell in cells for peer in peers
+            ]
+            assert sum(row.pending for row in (await first.census()).rows) == 64
+            await first.waves.tell_all(Order("resume"))
+            await finish(peers)
+        assert dict.fromkeys(urls, 1) == dict(site.fetched)
 
 
-async def test_what_lies_with_the_wrong_peer_is_given_back_when_its_owner_is_there_again(
-    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kadcrawl.peer.handover.REPAIR_S", 0.05)
+async def test_what_lies_with_the_wrong_peer_reaches_its_owner(make_peer: MakePeer) -> None:
     first = await make_peer("a")
     first.set_paused(True)
     second = await make_peer("b", join=first)
@@ -150,11 +152,13 @@ async def test_what_lies_with_the_wrong_peer_is_given_back_when_its_owner_is_the
         for url in (f"http://127.0.0.{n}/" for n in range(2, 200))
         if second.overlay.owns(second.parts.placer.place(url).cell)
     )
-    first.parts.intake.take_offered(Link(owned, 0, 0), first.parts.placer.place(owned), first.clock.now())
-    assert first.store.pending == 1
-    for listener in first.overlay.on_joined:
-        listener(second.contact)
-    await until(lambda: (first.store.pending, second.store.pending) == (0, 1))
+    place = first.parts.placer.place(owned)
+    first.parts.intake.take_offered(Link(owned, 0, 0), place, first.clock.now())
+    assert (1, 0) == (first.store.pending, second.store.pending)
+    await until(lambda: opened(second, place.cell))
+    assert (1, 1) == (first.store.pending, second.store.pending)
+    assert (0, 1) == (first.row().pending, second.row().pending)
+    await until(lambda: place.cell in first.cells.holdings.backed)
 
 
 async def test_the_wait_of_a_site_without_work_moves_to_a_newcomer(make_peer: MakePeer) -> None:
@@ -178,19 +182,55 @@ async def test_two_that_leave_at_once_lose_nothing(make_peer: MakePeer) -> None:
     first.set_paused(True)
     others = [await make_peer(name, join=first) for name in "bcd"]
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 202)])
-    leavers = others[:2]
+    leavers, stayers = others[:2], [first, others[2]]
     for peer in leavers:
         peer.leave_soon()
     await asyncio.gather(*(peer.finish() for peer in leavers))
-    assert [peer.store.pending for peer in leavers] == [0, 0]
-    assert first.store.pending + others[2].store.pending == 200
+    assert [{}, {}] == [peer.store.cells for peer in leavers]
+    assert [200, 200] == [peer.store.pending for peer in stayers]
+    assert sum(peer.row().pending for peer in stayers) == 200
 
 
-async def test_a_leaving_peer_takes_nothing_more(make_peer: MakePeer) -> None:
-    peer = await make_peer()
-    peer.leave_soon()
+async def test_the_last_but_one_hands_over_what_only_it_knows(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its goodbye leaves the other alone, who is to ask it all the same."""
+    first = await make_peer("a")
+    first.set_paused(True)
+    second = await make_peer("b", join=first)
+    ask = second.client.ask
+
+    async def without_copies(address: tuple[str, int], message: Any, *rest: Any) -> Any:
+        if isinstance(message, Records):
+            raise RemoteError(address, "lost on the way")
+        return await ask(address, message, *rest)
+
+    monkeypatch.setattr(second.client, "ask", without_copies)
+    random = Random(7)
+    keys = [Key(random.randbytes(20)) for _ in range(20)]
+    for key in keys:
+        second.store.learn_done(key)
+    second.leave_soon()
+    await second.finish()
+    assert not second.store.cells
+    assert {DONE} == {first.store.state(key) for key in keys}
+
+
+async def test_a_leaving_peer_takes_no_links_and_names_who_does(make_peer: MakePeer) -> None:
+    links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 20)]
+    alone = await make_peer("a")
+    alone.set_paused(True)
+    alone.leave_soon()
     with pytest.raises(RemoteError, match="leaving"):
-        await peer.client.ask(peer.contact.address, Records([bytes(20)], [], []), Recorded, 5)
+        await alone.client.ask(alone.contact.address, Offer(links), Accepted, 5)
+    first = await make_peer("b")
+    second = await make_peer("c", join=first)
+    second.leave_soon()
+    accepted = await first.client.ask(second.contact.address, Offer(links), Accepted, 5)
+    assert [(index, first.contact) for index in range(len(links))] == [
+        (one.index, one.owner) for one in accepted.elsewhere
+    ]
+    assert not second.store.cells
 
 
 async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
@@ -201,24 +241,21 @@ async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
             assert peer.job.seeds == ("http://127.0.0.2/",)
 
 
-async def test_history_goes_to_the_owner_too_and_only_once(
-    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_history_goes_to_the_owner_too_and_only_once(make_peer: MakePeer) -> None:
     first = await make_peer("a")
     first.set_paused(True)
     second = await make_peer("b", join=first)
     random = Random(7)
-    keys = [random.randbytes(20) for _ in range(64)]
-    foreign = [Key(key) for key in keys if second.overlay.owns(cell_of(Key(key), 16))]
+    keys = [Key(random.randbytes(20)) for _ in range(64)]
+    foreign = [key for key in keys if second.overlay.owns(cell_of(key, 16))]
     for key in foreign:
         first.store.learn_done(key)
-    assert await first.handover.give_foreign() == len(foreign)
-    assert {second.store.state(key) for key in foreign} == {DONE}
-    assert await first.handover.give_foreign() == 0
+    await until(lambda: {DONE} == {second.store.state(key) for key in foreign})
+    assert second.cells.exchanger.moved == len(foreign)
     more = Key(foreign[0][:2] + b"\1" + bytes(17))
     first.store.learn_done(more)
-    assert await first.handover.give_foreign() == 2
-    assert second.store.state(more) == DONE
+    await until(lambda: second.store.state(more) == DONE)
+    assert second.cells.exchanger.moved == len(foreign) + 1
 
 
 async def test_a_peer_fetches_nothing_that_another_owns(make_peer: MakePeer) -> None:
@@ -240,3 +277,40 @@ async def test_a_peer_fetches_nothing_that_another_owns(make_peer: MakePeer) -> 
         assert second.totals.pages == sum(
             second.overlay.owns(second.parts.placer.place(site.url("/", site=n)).cell) for n in range(SITES)
         )
+
+
+async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[Peer, int]] = []
+
+    def watch(peer: Peer) -> None:
+        fetch, frontier = peer.parts.fetcher.fetch, peer.parts.frontier
+
+        async def watched(url: str, *rest: Any, may_send: Callable[[], bool]) -> Fetched:
+            def asked() -> bool:
+                may = may_send()
+                if may:
+                    opening = frontier.opening(peer.parts.placer.place(url).cell)
+                    assert opening is not None
+                    sent.append((peer, opening))
+                return may
+
+            return await fetch(url, *rest, may_send=asked)
+
+        monkeypatch.setattr(peer.parts.fetcher, "fetch", watched)
+
+    async with Web(SITES) as site:
+        site.fallback = tree(400, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        for peer in peers:
+            watch(peer)
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) >= 60)
+        before = {peer: peer.parts.frontier._openings for peer in peers}
+        sent.clear()
+        time.sleep(2.0)
+        await finish(peers)
+        assert len(sent) > 200
+        assert all(opening > before[peer] for peer, opening in sent)
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)

@@ -516,7 +516,7 @@ async def test_a_page_that_waits_for_its_links_does_not_hold_its_body(
         peer = await make_peer()
         receipts: list[Receipt] = []
 
-        def never_acknowledged(links: object) -> Receipt:
+        def never_acknowledged(links: object, cell: object) -> Receipt:
             receipts.append(Receipt())
             return receipts[-1]
 

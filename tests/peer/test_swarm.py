@@ -9,37 +9,40 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
-from kadcrawl.history.store import PENDING
-from kadcrawl.keys import anchor
+from kadcrawl.history.placement import placement_keys
+from kadcrawl.history.store import DONE
+from kadcrawl.history.tally import CellTally
+from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     Accepted,
     Add,
+    Answer,
     Command,
+    Contact,
     GetStatus,
     Hello,
     Link,
     Offer,
     Ok,
     Order,
+    Recorded,
+    Records,
+    Settle,
+    Settled,
     Status,
+    Survey,
     Sync,
     Synced,
     Welcome,
 )
+from kadcrawl.peer.service import Service
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import MakePeer
+from tests.peer.conftest import MakePeer, finish, swarm, until
 from tests.web import Web, html, tree
 
 Lines = Callable[[], dict[str, PageLine]]
 SITES = 8
-
-
-async def finish(peers: Sequence[Peer]) -> None:
-    async with asyncio.timeout(30):
-        for peer in peers:
-            await peer.wait_done()
-    await asyncio.gather(*(peer.drain() for peer in peers))
 
 
 async def ask(peer: Peer, message: object, expected: type) -> object:
@@ -49,11 +52,6 @@ async def ask(peer: Peer, message: object, expected: type) -> object:
         return await client.ask(peer.contact.address, message, expected, 10)  # type: ignore[arg-type]
     finally:
         await client.close()
-
-
-async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
-    first = await make_peer(names[0], **job)
-    return [first, *[await make_peer(name, join=first) for name in names[1:]]]
 
 
 async def test_four_peers_fetch_every_page_once_and_all_know_the_end(make_peer: MakePeer, lines: Lines) -> None:
@@ -184,7 +182,7 @@ async def test_a_paused_swarm_fetches_nothing_and_goes_on_when_told(make_peer: M
         await ask(peers[1], Command("pause"), Ok)
         assert ["paused", "paused"] == [peer.state for peer in peers]
         await ask(peers[0], Add([site.url("/0")]), Ok)
-        assert sum(peer.pending for peer in peers) == 1
+        assert sum(peer.row().pending for peer in peers) == 1
         newcomer = await make_peer("c", join=peers[0])
         assert newcomer.state == "paused"
         assert not site.fetched
@@ -236,13 +234,46 @@ async def test_what_a_newcomer_owns_moves_to_it_and_the_rest_stays(make_peer: Ma
     first = await make_peer("a")
     first.set_paused(True)
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 102)])
+    cells = list(first.store.cells)
     second = await make_peer("b", join=first)
+    await until(
+        lambda: all(
+            peer.parts.frontier.is_open(cell) for cell in cells for peer in (first, second) if peer.overlay.owns(cell)
+        )
+    )
     for peer in (first, second):
-        pending = [key for key, state in peer.store.keys_from(b"", None, 1000) if state == PENDING]
-        assert pending
-        assert all(peer.overlay.owns(key[0] << 8 | key[1]) for key in pending)  # type: ignore[arg-type]
-    assert first.pending + second.pending == 100
+        assert [peer.overlay.owns(cell) for cell in cells] == [peer.parts.frontier.is_open(cell) for cell in cells]
+        assert peer.row().pending > 0
+    assert first.row().pending + second.row().pending == 100
     assert first.totals.urls + second.totals.urls == 100
+
+
+async def test_each_url_lies_with_its_owner_and_two_backups_and_with_nobody_else(make_peer: MakePeer) -> None:
+    first = await make_peer("a")
+    first.set_paused(True)
+    await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 62)])
+    cells = dict(first.store.cells)
+    peers = [first, *[await make_peer(name, join=first) for name in "bcdef"]]
+
+    def nearest(place: int, count: int) -> list[Peer]:
+        return sorted(peers, key=lambda peer: peer.contact.number ^ place)[:count]
+
+    expected = {}
+    for cell in cells:
+        chosen: list[Peer] = []
+        for place in placement_keys(cell, 16):
+            chosen += [peer for peer in nearest(place, 3) if peer not in chosen][:1]
+        expected[cell] = chosen
+    await until(
+        lambda: all({peer.contact: cells[cell] for peer in expected[cell]} == held(peers, cell) for cell in cells)
+    )
+    for cell, (owner, *_) in expected.items():
+        assert [peer is owner for peer in peers] == [peer.parts.frontier.is_open(cell) for peer in peers]
+
+
+def held(peers: Sequence[Peer], cell: Cell) -> dict[Contact, CellTally]:
+    """Return who holds what of a cell."""
+    return {peer.contact: peer.store.cells[cell] for peer in peers if cell in peer.store.cells}
 
 
 async def test_a_peer_that_leaves_hands_everything_over(make_peer: MakePeer, lines: Lines) -> None:
@@ -256,7 +287,7 @@ async def test_a_peer_that_leaves_hands_everything_over(make_peer: MakePeer, lin
         await ask(peers[1], Command("leave"), Ok)
         await peers[1].wait_stopped()
         await peers[1].finish()
-        assert peers[1].store.pending == 0
+        assert not peers[1].store.cells
         await peers[1].__aexit__(None, None, None)
         await finish([peers[0], peers[2]])
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(400)} == dict(site.fetched)
@@ -315,14 +346,102 @@ async def test_an_offer_repeated_changes_nothing(make_peer: MakePeer) -> None:
     assert (1, 1) == (peer.store.pending, peer.totals.urls)
 
 
-async def test_a_sync_repeated_or_from_a_stranger_gives_nothing_away(make_peer: MakePeer) -> None:
+async def test_a_sync_by_who_is_not_the_owner_stops_nobody(make_peer: MakePeer) -> None:
     first, second = await swarm(make_peer, "ab")
     await ask(first, Command("pause"), Ok)
-    await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 20)])
-    before = (first.store.pending, second.store.pending)
+    await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 40)])
+    own = [cell for cell in first.store.cells if first.overlay.owns(cell)]
+    opened = [first.parts.frontier.opening(cell) for cell in own]
     for _ in range(2):
-        assert isinstance(await ask(first, Sync(second.contact), Synced), Synced)
-    assert before == (first.store.pending, second.store.pending)
+        synced = await ask(first, Sync(second.contact, [*own]), Synced)
+        assert isinstance(synced, Synced)
+        assert [(cell, first.contact, False) for cell in own] == [
+            (answer.held.cell, answer.rival, answer.released) for answer in synced.cells
+        ]
+    assert None not in opened
+    assert opened == [first.parts.frontier.opening(cell) for cell in own]
+
+
+async def test_done_drops_the_text_at_every_holder_and_keeps_the_key(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(60, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        await ask(peers[0], Command("pause"), Ok)
+        await peers[0].crawl([site.url("/0")])
+        place = peers[0].parts.placer.place(site.url("/0"))
+        entries = [peer.store.entry(place.key) for peer in peers]
+        assert [site.url("/0")] * 3 == [entry and entry.url for entry in entries]
+        await ask(peers[0], Command("resume"), Ok)
+        await finish(peers)
+        for url in site.fetched:
+            key = peers[0].parts.placer.place(url).key
+            assert [(DONE, None)] * 3 == [(peer.store.state(key), peer.store.entry(key)) for peer in peers]
+
+
+async def test_a_url_that_three_peers_hold_is_counted_once(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = lambda request: html()
+        peers = await swarm(make_peer, "abcd")
+        await ask(peers[0], Command("pause"), Ok)
+        await peers[0].crawl([site.url(f"/{n}", site=n % SITES) for n in range(40)])
+        assert sum(peer.store.pending for peer in peers) == 3 * 40
+        answer = await peers[1].census()
+        assert (40, 40, 0) == totals(answer)
+        assert answer.tally.pending == 3 * 40
+        await ask(peers[0], Command("resume"), Ok)
+        await finish(peers)
+        answer = await peers[1].census()
+        assert (0, 40, 40) == totals(answer)
+        assert answer.tally.pending == 0
+
+
+def totals(answer: Answer) -> tuple[int, int, int]:
+    """Return the sums of the rows of a census: URLs pending, found and done."""
+    rows = answer.rows
+    return (
+        sum(row.pending for row in rows),
+        sum(row.counters.urls for row in rows),
+        sum(row.counters.done for row in rows),
+    )
+
+
+async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Backups that never hear that a page is done: nothing is on its way, and yet it is not the end."""
+    deaf = True
+    journal, answer = Service.records, Service.settle
+
+    async def records(self: Service, message: Records) -> Recorded:
+        return Recorded() if deaf and message.batch.done else await journal(self, message)
+
+    async def settle(self: Service, message: Settle) -> Settled:
+        settled = await answer(self, message)
+        return Settled([]) if deaf else settled
+
+    monkeypatch.setattr(Service, "records", records)
+    monkeypatch.setattr(Service, "settle", settle)
+    async with Web(SITES) as site:
+        peers = await swarm(make_peer, "abc")
+
+        async def once_copied(request: web.BaseRequest) -> web.StreamResponse:
+            await until(lambda: all(peer.store.pending for peer in peers))
+            return html()
+
+        site.pages["/"] = once_copied
+        await peers[0].crawl([site.url("/")])
+        owner = next(peer for peer in peers if peer.overlay.owns(peer.parts.placer.place(site.url("/")).cell))
+        await until(lambda: owner.store.pending == 0 and not any(peer.unacknowledged for peer in peers))
+        asked = [peer.waves.surveys for peer in peers]
+        while any(peer.waves.surveys < before + 2 for peer, before in zip(peers, asked, strict=True)):
+            await owner.waves.ask_all(Survey())
+        assert [1, 1] == [peer.store.pending for peer in peers if peer is not owner]
+        assert not any(peer.ended for peer in peers)
+        deaf = False
+        owner.cells.sync.want(owner.parts.placer.place(site.url("/")).cell)
+        await finish(peers)
+        assert [0, 0, 0] == [peer.store.pending for peer in peers]
+        assert dict(site.fetched) == {site.url("/"): 1}
 
 
 async def test_many_seeds_reach_everybody_and_too_many_are_refused_before_anybody_hears(make_peer: MakePeer) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sim.loop import SimLoop
-from sim.network import Host, Network
+from sim.loop import SimLoop, world
+from sim.network import DATAGRAMS_HELD_MAX, Host, Network
 from sim.overlays import Swarm, simulate
 
 
@@ -55,6 +55,16 @@ def test_an_hour_takes_no_time_and_timers_fire_in_order() -> None:
         return fired
 
     assert run(story) == [("soon", 1.0), ("late", 3600.0)]
+
+
+def test_waiting_for_less_than_the_clock_can_tell_ends() -> None:
+    async def story(loop: SimLoop) -> None:
+        await asyncio.sleep(16.387562390486657)
+        end = loop.time() + 15.1
+        while loop.time() < end + 1e-14:
+            await asyncio.sleep(end + 1e-14 - loop.time() if loop.time() < end else 1e-16)
+
+    run(story)
 
 
 def test_waiting_for_what_cannot_happen_is_an_error() -> None:
@@ -172,3 +182,164 @@ def test_same_seed_same_trace_in_another_process_under_another_hash_seed() -> No
         command = [sys.executable, "-c", program]
         there = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
         assert here == there.stdout.strip()
+
+
+def test_a_frozen_host_does_what_was_due_when_it_thaws_and_in_order() -> None:
+    done: list[tuple[float, str]] = []
+
+    async def work(loop: SimLoop, name: str, every_s: float) -> None:
+        while True:
+            await asyncio.sleep(every_s)
+            done.append((loop.time(), name))
+
+    async def story(loop: SimLoop) -> None:
+        host = loop.network.host("10.0.0.1")
+        host.spawn(work(loop, "slow", 3))
+        host.spawn(work(loop, "quick", 2))
+        await asyncio.sleep(0.5)
+        loop.freeze(host)
+        await asyncio.sleep(10)
+        assert done == []
+        loop.thaw(host)
+        await asyncio.sleep(2.5)
+        assert [name for _, name in done] == ["quick", "slow", "quick"]
+        assert [at for at, _ in done] == pytest.approx([10.5, 10.5, 12.5], abs=0.01)
+
+    run(story)
+
+
+def test_a_frozen_host_keeps_so_many_datagrams_and_no_more() -> None:
+    async def story(loop: SimLoop) -> tuple[int, int]:
+        _, sender = await open_inbox(loop.network, "10.0.0.1")
+        host, receiver = await open_inbox(loop.network, "10.0.0.2")
+        loop.freeze(host)
+        for _ in range(DATAGRAMS_HELD_MAX + 1):
+            sender.transport.sendto(b"x", ("10.0.0.2", 1))
+        await asyncio.sleep(1)
+        before = len(receiver.received)
+        loop.thaw(host)
+        await asyncio.sleep(1)
+        return before, len(receiver.received)
+
+    assert run(story) == (0, DATAGRAMS_HELD_MAX)
+
+
+def test_who_is_killed_while_frozen_stays_dead() -> None:
+    done: list[str] = []
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        done.append("step")
+
+    async def story(loop: SimLoop) -> None:
+        host = loop.network.host("10.0.0.1")
+        host.spawn(work())
+        await asyncio.sleep(0.5)
+        loop.freeze(host)
+        await asyncio.sleep(10)
+        loop.kill(host)
+        loop.thaw(host)
+        await asyncio.sleep(10)
+        assert done == []
+
+    run(story)
+
+
+def test_a_one_way_cut_lets_the_other_way_through() -> None:
+    async def story(loop: SimLoop) -> tuple[int, int]:
+        _, a = await open_inbox(loop.network, "10.0.0.1")
+        _, b = await open_inbox(loop.network, "10.0.0.2")
+        loop.network.cut(["10.0.0.1"], ["10.0.0.2"], one_way=True)
+        a.transport.sendto(b"lost", ("10.0.0.2", 1))
+        b.transport.sendto(b"arrives", ("10.0.0.1", 1))
+        await asyncio.sleep(1)
+        return len(a.received), len(b.received)
+
+    assert run(story) == (1, 0)
+
+
+def test_the_executor_takes_time_keeps_order_and_dies_with_its_host() -> None:
+    called: list[tuple[str, float]] = []
+
+    async def work(loop: SimLoop) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in ("first", "second", "last"):
+                group.create_task(call(loop, name))
+
+    async def call(loop: SimLoop, name: str) -> None:
+        await loop.run_in_executor(None, lambda: called.append((name, loop.time())))
+
+    async def story(loop: SimLoop) -> None:
+        loop.network.conditions.disk_s = 1.0
+        host = loop.network.host("10.0.0.1")
+        host.spawn(work(loop))
+        while len(called) < 2:
+            await asyncio.sleep(0.01)
+        loop.kill(host)
+        await asyncio.sleep(10)
+
+    run(story)
+    (first, at), (second, later) = called
+    assert (first, second) == ("first", "second")
+    assert 1 <= at <= 2 < later <= 4
+
+
+def test_what_the_executor_raises_reaches_the_caller() -> None:
+    async def story(loop: SimLoop) -> None:
+        with pytest.raises(ZeroDivisionError):
+            await loop.run_in_executor(None, lambda: 1 / 0)
+
+    run(story)
+
+
+def test_an_error_in_a_protocol_is_reported_and_the_world_goes_on() -> None:
+    class Broken(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, addr: Any) -> None:
+            raise ZeroDivisionError
+
+    async def story(loop: SimLoop) -> list[Any]:
+        errors: list[Any] = []
+        loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
+        _, sender = await open_inbox(loop.network, "10.0.0.1")
+        host = loop.network.host("10.0.0.2")
+        await host.spawn(loop.create_datagram_endpoint(Broken, local_addr=("10.0.0.2", 1)))
+        sender.transport.sendto(b"x", ("10.0.0.2", 1))
+        await asyncio.sleep(1)
+        return errors
+
+    assert [type(error) for error in run(story)] == [ZeroDivisionError]
+
+
+def test_at_the_end_of_the_world_files_are_closed_though_cleaning_up_would_wait() -> None:
+    closed: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(asyncio.sleep(1000))
+            finally:
+                await asyncio.sleep(1)
+                closed.append("never")
+
+    async def outer(name: str) -> None:
+        try:
+            await work()
+        finally:
+            closed.append(name)
+
+    with world(1) as loop:
+
+        async def story() -> None:
+            killed = loop.network.host("10.0.0.1")
+            killed.spawn(outer("killed"))
+            loop.network.host("10.0.0.2").spawn(outer("unfinished"))
+            await asyncio.sleep(1)
+            loop.kill(killed)
+            await asyncio.sleep(1)
+            assert closed == []
+
+        loop.run_until_complete(story())
+    assert sorted(closed) == ["killed", "unfinished"]

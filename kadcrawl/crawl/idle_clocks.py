@@ -1,0 +1,55 @@
+"""The politeness clocks of sites with nothing to do just now: until when each must still be left alone.
+
+Kept by cell, as a cell moves with its clocks. In memory, because most of them run out within seconds; bounded, because
+a broad crawl touches millions of sites. Pure: times are wall-clock seconds given by the frontier.
+"""
+
+from kadcrawl.keys import Cell
+
+
+class IdleClocks:
+    """Until when each site without work must not be asked."""
+
+    def __init__(self, clocks_max: int) -> None:
+        self._clocks_max = clocks_max
+        self._cells: dict[Cell, dict[str, float]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def hold(self, cell: Cell, name: str, until: float) -> None:
+        """Leave the site alone until then, if that is later than what holds already."""
+        sites = self._cells.setdefault(cell, {})
+        self._count += name not in sites
+        sites[name] = max(sites.get(name, 0.0), until)
+
+    def of(self, cell: Cell) -> dict[str, float]:
+        """Return the clocks of a cell, some of which may have run out."""
+        return self._cells.get(cell, {})
+
+    def take(self, cell: Cell, name: str) -> float:
+        """Return the site's clock and forget it; 0 if there is none."""
+        sites = self._cells.get(cell)
+        if sites is None or name not in sites:
+            return 0.0
+        until = sites.pop(name)
+        self._count -= 1
+        if not sites:
+            del self._cells[cell]
+        return until
+
+    def sweep(self, now: float) -> list[tuple[str, float]]:
+        """If there are too many clocks, forget those that have run out.
+
+        Return (site, until) of those forgotten before that, as even without the others half of the room was taken.
+        """
+        if self._count <= self._clocks_max:
+            return []
+        running = [(cell, name, at) for cell, sites in self._cells.items() for name, at in sites.items() if at > now]
+        self._cells.clear()
+        self._count = 0
+        surplus = max(0, len(running) - self._clocks_max // 2)
+        for cell, name, at in running[surplus:]:
+            self.hold(cell, name, at)
+        return [(name, at) for _, name, at in running[:surplus]]

@@ -1,0 +1,140 @@
+"""The way to a robots.txt not known yet: one request at a time, each in a slot of the site that needs it.
+
+A redirect is followed in the next slot its site gets, so that each hop keeps the distance to the one before; a hop to
+another site waits its turn there as well. While a request is under way nothing else is asked of its site. What is
+known and how often it was tried is `RobotsCache`'s; the crawler makes the requests, and asks here before it fetches a
+URL of an origin without rules (RFC 9309 2.3).
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Limits
+from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.outputs import Outputs
+from kadcrawl.crawl.robots import Rules, verdict
+from kadcrawl.crawl.robots_cache import RobotsCache, Search
+from kadcrawl.history.entry import Entry
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.urls import canonical, origin_of, site_of
+
+ROBOTS_AGENT = "kadcrawl"
+ROBOTS_HOPS_MAX = 5
+"""RFC 9309 2.3.1.2: follow at least five redirects of a robots.txt."""
+TURNS_MAX = 20
+"""How often a robots.txt that redirects to another site lets that site's own URLs go first."""
+
+log = logging.getLogger(__name__)
+
+
+class RobotsSearch:
+    """Finds the rules of origins for one crawler."""
+
+    def __init__(
+        self,
+        *,
+        request: Callable[[Entry, str], Awaitable[Fetched | None]],
+        limits: Limits,
+        delay_s: float,
+        clock: Clock,
+        frontier: Frontier,
+        robots: RobotsCache,
+        outputs: Outputs,
+        activity: Activity,
+    ) -> None:
+        """`request` makes one request in an entry's slot; None if this machine could not make it."""
+        self._request = request
+        self._limits = limits
+        self._delay_s = delay_s
+        self._clock = clock
+        self._frontier = frontier
+        self._robots = robots
+        self._outputs = outputs
+        self._activity = activity
+
+    def delay_s(self, rules: Rules) -> float:
+        """Return the seconds between two requests to a site with these rules."""
+        return max(self._delay_s, min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
+
+    async def advance(self, entry: Entry) -> None:
+        """Use the entry's slot for one request on the way to the robots.txt of its origin, if its turn has come.
+
+        The caller puts the entry back: it comes again when its site may be asked the next time.
+        """
+        now = self._clock.now()
+        origin = origin_of(entry.url)
+        search = self._robots.search(origin, now)
+        if search.waiting is not None and not self._frontier.is_blocked(entry.site):
+            # One origin has many sites if each URL is one (--partition url).
+            self._frontier.block(entry.site)
+            search.waiting.append(entry.site)
+        elif not self._frontier.is_blocked(entry.site) and self._turn_has_come(entry, search, now):
+            await self._ask(entry, origin, search)
+
+    def _turn_has_come(self, entry: Entry, search: Search, now: float) -> bool:
+        """Say whether the next request may be made now; else see that the entry comes back when it may."""
+        elsewhere = self._elsewhere(entry, search.url)
+        busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
+        wait_s = max(busy, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
+        if wait_s > 0:
+            search.turns += 1
+            if search.turns > TURNS_MAX:
+                wait_s = 0.0
+        wait_s = max(wait_s, search.not_before - now)
+        if wait_s > 0:
+            self._frontier.hold(entry.site, now + wait_s, now)
+            return False
+        known = self._robots.look_up(search.robots_origin, now) if search.hops and search.robots_origin else None
+        if isinstance(known, Rules):
+            self._learn(entry, origin_of(entry.url), known)
+            return False
+        for name in elsewhere:
+            self._frontier.hold(name, now + self._delay_s, now)
+        return True
+
+    def _elsewhere(self, entry: Entry, url: str) -> set[str]:
+        """Return the clocks, beside the entry's own, that a request for `url` counts on, whatever a site is here."""
+        host = site_of(url, "host")
+        if host == site_of(entry.url, "host"):
+            return set()
+        return {host, site_of(url, "domain")} - {entry.site}
+
+    async def _ask(self, entry: Entry, origin: str, search: Search) -> None:
+        self._frontier.block(entry.site)
+        search.waiting = [entry.site]
+        try:
+            fetched = await self._request(entry, search.url)
+        finally:
+            for site in search.waiting:
+                self._frontier.unblock(site, self._clock.now())
+            search.waiting = None
+        if fetched is not None:
+            self._answered(entry, origin, search, fetched)
+
+    def _answered(self, entry: Entry, origin: str, search: Search, fetched: Fetched) -> None:
+        self._outputs.keep(fetched)
+        now = self._clock.now()
+        for name in self._elsewhere(entry, search.url):
+            self._frontier.hold(name, self._clock.of(fetched.first_byte_at) + self._delay_s, now)
+        target = canonical(fetched.location, fetched.url) if fetched.location else None
+        rules = verdict(fetched.status, fetched.content, ROBOTS_AGENT)
+        if target is not None and search.hops < ROBOTS_HOPS_MAX:
+            search.follow(target, now + self._delay_s)
+        elif rules is not None:
+            if search.hops and search.robots_origin:
+                self._robots.learn(search.robots_origin, rules, now)
+            self._learn(entry, origin, rules)
+        else:
+            # A host that cannot be reached says more than that its robots.txt cannot.
+            why = "robots_unreachable" if fetched.status is not None else str(fetched.failure)
+            wait_s = self._robots.fail(origin, why, fetched.passing, now)
+            log.info("robots.unreachable origin=%s why=%s", origin, fetched.failure or fetched.status)
+            self._frontier.hold(entry.site, now + wait_s, now)
+        self._activity.move()
+
+    def _learn(self, entry: Entry, origin: str, rules: Rules) -> None:
+        now = self._clock.now()
+        self._robots.learn(origin, rules, now)
+        self._frontier.set_delay(entry.site, self.delay_s(rules), now)

@@ -1,0 +1,115 @@
+"""One active site of the frontier: its window of entries, its politeness clock, its requests.
+
+Invariant: an entry is either in `ready`, in `waiting`, or `out` with the crawler, never in two of them; what is in
+`loaded` is still wanted, so an entry that was removed, or whose cell was closed, while it was out does not come back.
+Pure: the frontier gives the time (wall-clock seconds) and reads the store.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from kadcrawl.history.entry import Entry
+from kadcrawl.keys import Cell, Key
+
+
+@dataclass(slots=True)
+class Site:
+    """One active site."""
+
+    name: str
+    cell: Cell
+    next_at: float
+    """Second before which it must not be asked."""
+    delay_s: float
+    received_at: float = 0.0
+    """Second by which it had received its last request."""
+    ready: list[Entry] = field(default_factory=list)
+    """Heap: entries that may be fetched now."""
+    waiting: list[tuple[float, Entry]] = field(default_factory=list)
+    """Heap by due time: entries postponed after a passing fault."""
+    loaded: set[int] = field(default_factory=set)
+    """Sequence numbers of all entries taken from the store, neither finished nor removed."""
+    out: set[Key] = field(default_factory=set)
+    """Keys of the entries with the crawler; not their numbers, which change if a cell is dropped and taken anew."""
+    in_flight: int = 0
+    """Requests under way."""
+    more: bool = False
+    """The store may have entries of this site that are not loaded."""
+    closed: bool = False
+    """Its cell is closed: it is here only for what is out or blocked."""
+    blocked: bool = False
+    """Its robots.txt is being fetched; nothing else may be."""
+    queued_at: float | None = None
+    """Its time in the frontier's order, if it has a place there."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left that it could be active for."""
+        return not self.loaded and not self.out and not self.blocked and not self.more
+
+    def may_start(self, connections_max: int) -> bool:
+        """Say whether a request may be made, as soon as its clock allows; `connections_max` is for no delay."""
+        most = 1 if self.delay_s > 0 else connections_max
+        return not self.blocked and not self.closed and self.in_flight < most
+
+    def due(self, window: int) -> float | None:
+        """Return the second from which on it has something to fetch, or to look for in the store; None for nothing."""
+        if self.ready or (self.more and len(self.waiting) < window):
+            return self.next_at
+        return max(self.next_at, self.waiting[0][0]) if self.waiting else None
+
+    def load(self, entry: Entry, now: float, wait_max_s: float) -> None:
+        """Take up an entry from the store."""
+        self.loaded.add(entry.seq)
+        if entry.due > now:
+            # The clock of an earlier run may have been ahead of this one's.
+            heappush(self.waiting, (min(entry.due, now + wait_max_s), entry))
+        else:
+            heappush(self.ready, entry)
+
+    def ripen(self, now: float) -> None:
+        """Let what was postponed until now be ready."""
+        while self.waiting and self.waiting[0][0] <= now:
+            heappush(self.ready, heappop(self.waiting)[1])
+
+    def take(self) -> Entry:
+        """Give the first ready entry to the crawler, for a request."""
+        entry = heappop(self.ready)
+        self.in_flight += 1
+        self.out.add(entry.key)
+        return entry
+
+    def came_back(self, entry: Entry) -> bool:
+        """The crawler is through with the entry for now; say whether it is still wanted here."""
+        self.out.discard(entry.key)
+        if entry.seq in self.loaded:
+            return True
+        # If its cell was closed and opened meanwhile, the store knows whether it is still to be crawled.
+        self.more = not self.closed
+        return False
+
+    def finished(self, entry: Entry) -> None:
+        """The entry is done."""
+        self.out.discard(entry.key)
+        self.loaded.discard(entry.seq)
+
+    def remove(self, seq: int) -> None:
+        """This entry is not wanted any more."""
+        inside = len(self.ready) + len(self.waiting)
+        self.ready = [one for one in self.ready if one.seq != seq]
+        self.waiting = [one for one in self.waiting if one[1].seq != seq]
+        if len(self.ready) + len(self.waiting) < inside:
+            heapify(self.ready)
+            heapify(self.waiting)
+        self.loaded.discard(seq)
+
+    def close(self) -> None:
+        """Forget everything but that something is out."""
+        self.closed, self.more, self.queued_at = True, False, None
+        self.ready.clear()
+        self.waiting.clear()
+        self.loaded.clear()
+
+    def reopen(self) -> None:
+        """Look in the store for what there is, beside what is out."""
+        self.closed, self.more = False, True

@@ -1,0 +1,191 @@
+"""The journal: one SQLite file and one page log per peer, and the group commit that makes promises true.
+
+Writes join the open transaction at once and become durable together, at most `commit_interval_s` later (`durable`).
+A crash forgets what was written since the last commit, which nobody was promised, and nothing else; so does a disk
+that fails, after which every write is refused. A failed journal is closed and opened anew, never repaired in place.
+`Store` builds on it and knows what the tables mean; nothing here does. Used on the loop's thread only.
+
+Files and database agree after a crash because the database leads: WARC bytes beyond the journaled length are cut off
+(crawl/outputs.py), page lines whose commit is on disk are written again (page_log.py).
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from kadcrawl.errors import DiskFullError, StartError, StorageError
+from kadcrawl.history.page_log import PageLog
+from kadcrawl.history.schema import SCHEMA, SCHEMA_VERSION
+
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""WAL size at which its pages are moved into the database, off the loop's thread."""
+
+
+def nothing_to_flush() -> Iterable[int]:
+    return ()
+
+
+def sync_files(fds: Iterable[int]) -> None:
+    """Make the contents of these files durable. Raises OSError."""
+    for fd in fds:
+        os.fdatasync(fd)
+
+
+class Journal:
+    """The files of one peer and the commit that ties them together."""
+
+    def __init__(
+        self, directory: Path, commit_interval_s: float, sync: Callable[[Iterable[int]], None] = sync_files
+    ) -> None:
+        """Open or make the files in `directory`, repairing what a crash left. Raises StartError.
+
+        `sync` makes the files of these descriptors durable; it is called in the loop's executor.
+        """
+        self._sync = sync
+        self.path = directory / "peer.sqlite"
+        self.flush: Callable[[], Iterable[int]] = nothing_to_flush
+        """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
+        self._commit_interval_s = commit_interval_s
+        try:
+            self._db = self._open()
+            self._page_log = PageLog(
+                directory / "pages.jsonl", self._db.execute("SELECT place, line FROM outbox ORDER BY place")
+            )
+            self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
+        except (sqlite3.Error, OSError) as error:
+            raise StartError(f"cannot open the journal {self.path}: {error}") from None
+        self._synced_place = self._page_log.length
+        self._waiting: list[asyncio.Future[None]] = []
+        self._dirty = asyncio.Event()
+        self._committing = asyncio.Lock()
+        self._checkpointed = False
+        self._failure: StorageError | None = None
+        """Why nothing can be written any more."""
+
+    def durable(self) -> asyncio.Future[None]:
+        """Return a future that is done when all written so far is on disk. Raises StorageError."""
+        self._refuse_if_failed()
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._dirty.set()
+        return future
+
+    async def run(self) -> None:
+        """Commit, as long as there is something to commit, every `commit_interval_s`; until cancelled."""
+        while True:
+            await self._dirty.wait()
+            await asyncio.sleep(self._commit_interval_s)
+            await self.commit()
+
+    async def commit(self) -> None:
+        """Make everything written so far durable, then release those who wait for it. Raises StorageError."""
+        async with self._committing:
+            waiting, self._waiting = self._waiting, []
+            try:
+                self._refuse_if_failed()
+                await self._commit()
+            except (OSError, sqlite3.Error, StorageError) as error:
+                failure = self._fail(error)
+                for future in waiting:
+                    if not future.done():
+                        future.set_exception(failure)
+                        future.exception()  # Retrieved here: the one who waits may be gone already.
+                raise failure from error
+            except asyncio.CancelledError:
+                self._waiting[:0] = waiting  # The next commit makes it durable and tells them.
+                raise
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+
+    def close(self) -> None:
+        """Close the files; whatever was not committed before is forgotten, as in a crash."""
+        self._db.close()
+        self._page_log.close()
+        os.close(self._wal_fd)
+
+    def _before_commit(self) -> None:
+        """Write what is only written once per commit."""
+
+    async def _commit(self) -> None:
+        fds = [*self.flush(), self._page_log.fd, self._wal_fd]
+        self._before_commit()
+        self._dirty.clear()
+        self._db.execute("DELETE FROM outbox WHERE place<?", (self._synced_place,))
+        lines, appended = self._page_log.staged(), self._page_log.length
+        self._db.execute("COMMIT")
+        if self._checkpointed:
+            # Only the few frames since the bulk was moved are left, so this is short, and the WAL starts anew.
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._checkpointed = False
+        self._db.execute("BEGIN")
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._sync, fds)
+        self._synced_place = appended
+        self._page_log.append(lines)
+        if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
+            await loop.run_in_executor(None, _checkpoint, self.path)
+            self._checkpointed = True
+
+    def _write(self, statement: str, values: Sequence[object]) -> int:
+        """Write within the open transaction; return the number of rows changed. Raises StorageError."""
+        self._refuse_if_failed()
+        try:
+            changed = self._db.execute(statement, values).rowcount
+        except sqlite3.Error as error:
+            raise self._fail(error) from error
+        if changed:
+            self._dirty.set()
+        return changed
+
+    def _fail(self, error: Exception) -> StorageError:
+        """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""
+        if self._failure is None:
+            kind = DiskFullError if is_disk_full(error) else StorageError
+            self._failure = kind(f"cannot write to {self.path.parent}: {error}; make room and start again")
+            with contextlib.suppress(sqlite3.Error):
+                self._db.rollback()
+        return type(self._failure)(*self._failure.args)
+
+    def _refuse_if_failed(self) -> None:
+        if self._failure is not None:
+            raise type(self._failure)(*self._failure.args)
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=64)
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version not in (0, SCHEMA_VERSION):
+            raise StartError(f"{self.path} was written by another version of kadcrawl (journal {version})")
+        db.execute("PRAGMA journal_mode=WAL")
+        # Commits are synced by `sync_files`, off the loop's thread; SQLite itself then only syncs around checkpoints.
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint=0")
+        db.execute("PRAGMA cache_size=-32768")
+        if version == 0:
+            db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        db.execute("BEGIN")
+
+
+def is_disk_full(error: Exception) -> bool:
+    """Return whether an error of a file or of SQLite means that there is no room left."""
+    if isinstance(error, sqlite3.Error):
+        # Errors of Python's own, such as a closed connection, have no code.
+        return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _checkpoint(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, timeout=1.0)) as db:
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -1,0 +1,334 @@
+"""The side of whoever holds something of a cell: remind its owner, answer its questions, keep or drop as it says.
+
+A peer that holds records of a cell, and has not been told by the cell's owner to keep them, tells that owner so
+(`Have`), again and again until it is told. So no state of the swarm, however it came about, leaves a record unknown to
+its cell's owner for long. Asked by whoever owns a cell now, a peer that was crawling it stops, lets its requests end,
+and passes its sites' clocks on. It drops a cell only when the owner says so, and only what the owner has seen.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
+from kadcrawl.history.copies import digest_of
+from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.placement import OWNER, check_cell
+from kadcrawl.history.store import Store
+from kadcrawl.history.tally import EMPTY
+from kadcrawl.keys import Cell, anchor
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import (
+    BATCH_MAX,
+    CellAnswer,
+    Contact,
+    Have,
+    Settle,
+    Settled,
+    SiteRecord,
+    Sync,
+    Synced,
+    Taken,
+)
+
+DEADLINE_S = 5.0
+RETRY_S = 0.5
+TELL_S = 0.25
+"""How often to look who is to be told."""
+TELL_AGAIN_S = 5.0
+TAKERS_MAX = 8
+"""Peers tried in turn as takers of what a leaving peer has."""
+CLOCKS_MAX = 2_000
+"""Sites whose clocks are told in one answer; of a cell with more the new owner waits a full delay for each."""
+FORGET_COUNT = 2_000
+"""Records deleted in one go."""
+
+log = logging.getLogger(__name__)
+
+
+class Overlay(Protocol):
+    """What telling needs of the overlay."""
+
+    @property
+    def me(self) -> Contact: ...
+    def is_live(self, peer: bytes) -> bool: ...
+    def contacts(self) -> list[Contact]: ...
+    def nearest_known(self, target: int, count: int) -> list[Contact]: ...
+    async def nearest(self, target: int, count: int) -> list[Contact]: ...
+    def suspect(self, contact: Contact) -> None: ...
+
+
+class Crawl(Protocol):
+    """What a peer does with the crawling of a cell."""
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        """Crawl it; `hold`: each of its sites first waits a full delay, as nobody told its clock."""
+
+    def close(self, cell: Cell) -> None:
+        """Start nothing more of it."""
+
+    def is_busy(self, cell: Cell) -> bool:
+        """Return whether requests are under way, or pages about to be finished."""
+
+    def clocks(self, cell: Cell) -> list[SiteRecord] | None:
+        """Return how long its sites must be left alone; None if they are too many to tell."""
+
+    def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
+        """Leave these sites alone for so long."""
+
+
+class NoOwnerError(KadcrawlError):
+    """Somebody speaks as the owner of a cell and cannot be it."""
+
+
+class Telling:
+    """What one peer tells and answers about the cells it holds."""
+
+    def __init__(
+        self, overlay: Overlay, client: LinkClient, store: Store, holdings: Holdings, crawl: Crawl, cell_bits: int
+    ) -> None:
+        self._overlay = overlay
+        self._client = client
+        self._store = store
+        self._holdings = holdings
+        self._crawl = crawl
+        self._bits = cell_bits
+        self.leaving = False
+        """This peer owns nothing any more; it only hands over."""
+        self._unwilling: dict[bytes, None] = {}
+        """Peers, by ID, that did not take what this leaving peer has: perhaps they leave as well."""
+        self.on_own: Callable[[Cell], None] = lambda cell: None
+        """Called with a cell that this peer owns and should sync."""
+        self.on_claimed: Callable[[Cell, Contact], None] = lambda cell, claimant: None
+        """Called when another peer takes a cell over, and nobody nearer is known."""
+        self.on_forgotten: Callable[[], None] = lambda: None
+        """Called when records are gone: there may be nothing left to do."""
+        self._due: dict[Cell, float] = {}
+        """Cell whose owner is to be told -> second at which."""
+        self._news: dict[Cell, None] = {}
+        """Cells of which something is here that their owners may not know, whatever they say meanwhile."""
+        self._forgetting: dict[Cell, None] = {}
+
+    @property
+    def untold(self) -> int:
+        """Cells whose owner is still to be told, or has not said yet what is to become of them."""
+        return len(self._due)
+
+    def tell(self, cell: Cell) -> None:
+        """Tell the owner of the cell soon: it may not know what is here. Nothing is forgotten before."""
+        self._due[cell] = self._now()
+        self._news[cell] = None
+        self._forgetting.pop(cell, None)
+
+    def tell_strays(self) -> None:
+        """Tell of every cell nobody has said anything about, unless it is to be told anyway."""
+        for cell in self._holdings.strays(self._store.cells):
+            self._due.setdefault(cell, self._now())
+
+    def told(self, cell: Cell) -> None:
+        """The cell needs no telling (any more)."""
+        self._due.pop(cell, None)
+        self._news.pop(cell, None)
+
+    async def run(self) -> None:
+        """Tell owners, and forget what was dropped; until cancelled."""
+        while True:
+            more = False
+            try:
+                more = await self._tell_due() == BATCH_MAX
+                await self._forget()
+            except StorageError:
+                raise
+            except Exception:
+                # A fault of ours must not cost more than this try in a crawl of months.
+                log.exception("tell.bug")
+            await asyncio.sleep(0 if more else TELL_S)
+
+    async def handed_over(self) -> None:
+        """Return when others have taken all that is here; call after `leaving` was set."""
+        while self._store.cells and self._overlay.contacts():  # noqa: ASYNC110 -- what is left changes in many places
+            await asyncio.sleep(TELL_S)
+
+    # --- answering -----------------------------------------------------------------------------------------------
+
+    def answer(self, question: Sync) -> Synced:
+        """Somebody owns these cells now, it says: stop crawling them, and say what we have."""
+        if not self._overlay.is_live(question.owner.id):
+            self._overlay.suspect(question.owner)
+        for cell in question.cells:
+            check_cell(cell, self._bits)
+        if question.owner.id == self._overlay.me.id:
+            raise NoOwnerError("a peer does not take cells over from itself")
+        answers: list[CellAnswer] = []
+        room = CLOCKS_MAX
+        for cell in question.cells:
+            answers.append(self._answer(question.owner, Cell(cell), room))
+            room -= len(answers[-1].sites)
+        return Synced(answers)
+
+    def _answer(self, claimant: Contact, cell: Cell, room: int) -> CellAnswer:
+        """Answer about one cell; `room` is how many clocks may still be told."""
+        here = anchor(cell, self._bits)
+        held = digest_of(cell, self._store.cells.get(cell, EMPTY))
+        me = self._overlay.me
+        nearest = self._overlay.nearest_known(here, 2)
+        rivals = [one for one in nearest if one.id != claimant.id and not (self.leaving and one.id == me.id)]
+        if rivals and _nearer(rivals[0], claimant, here):
+            if rivals[0].id != me.id:
+                self._overlay.suspect(rivals[0])
+            return CellAnswer(held, rivals[0], [], releasing=False, released=False, sites=[])
+        self.on_claimed(cell, claimant)
+        # Also those our overlay does not know (yet): who is lost is not among the holders any more.
+        others = self._holdings.others(cell)
+        owned = self._holdings.owned.get(cell)
+        if owned is None:
+            return CellAnswer(held, None, others, releasing=False, released=False, sites=[])
+        if owned.open:
+            owned.open, owned.closing = False, True
+            log.debug("cell.closing cell=%d for=%s", cell, claimant)
+            self._crawl.close(cell)
+        self._due[cell] = self._now() + TELL_AGAIN_S
+        if self._crawl.is_busy(cell):
+            return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
+        clocks = self._crawl.clocks(cell)
+        if clocks is not None and len(clocks) > room:
+            clocks = None
+        # Whoever claims it next must hear of this claimant, as it may be open there by then.
+        self._holdings.back_up_for(cell, claimant, None, self._now())
+        released = owned.closing and clocks is not None
+        log.debug("cell.released cell=%d to=%s", cell, claimant)
+        return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [])
+
+    def settle(self, message: Settle) -> Settled:
+        """The owner of these cells says whether we keep or drop them."""
+        for held in message.cells:
+            check_cell(held.cell, self._bits)
+        if message.owner.id == self._overlay.me.id:
+            raise NoOwnerError("a peer does not say to itself what to keep")
+        here = self._overlay.me.number
+        unlike = []
+        for held in message.cells:
+            cell = Cell(held.cell)
+            target = anchor(cell, self._bits)
+            ours = digest_of(cell, self._store.cells.get(cell, EMPTY))
+            nearer = here ^ target < message.owner.number ^ target
+            if cell in self._holdings.owned and nearer and not self.leaving:
+                unlike.append(ours)  # Not so: we own it.
+            elif message.role != OWNER:
+                self._keep(cell, message.owner, message.role)
+                if ours != held:
+                    unlike.append(ours)
+            elif ours.keys == 0 or ours == held:
+                self._holdings.let_go(cell)
+                self.told(cell)
+                if ours.keys:
+                    log.debug("cell.dropped cell=%d for=%s", cell, message.owner)
+                    self._forgetting[cell] = None
+            else:
+                unlike.append(ours)
+        return Settled(unlike)
+
+    def backed(self, cells: Iterable[Cell], owner: Contact) -> None:
+        """Records of these cells came from `owner`: if nobody nearer is known to own them, we keep its copy."""
+        for cell in cells:
+            target = anchor(cell, self._bits)
+            known = self._holdings.backed.get(cell)
+            nearer = known is not None and _nearer(known.owner, owner, target) and self._overlay.is_live(known.owner.id)
+            if cell in self._holdings.owned:
+                continue
+            if nearer or not _nearer(owner, self._overlay.me, target):
+                self._forgetting.pop(cell, None)
+                self._due.setdefault(cell, self._now())
+            else:
+                self._keep(cell, owner, None)
+
+    def _keep(self, cell: Cell, owner: Contact, role: int | None) -> None:
+        if cell in self._holdings.owned:
+            self._crawl.close(cell)
+            log.debug("cell.lost cell=%d to=%s", cell, owner)
+        self._holdings.back_up_for(cell, owner, role, self._now())
+        self._forgetting.pop(cell, None)
+        if not self._holdings.backed[cell].told:
+            # Its owner may have lost the cell in the middle of a sync: another will not know of this copy.
+            self._due.setdefault(cell, self._now() + TELL_AGAIN_S)
+        elif not self.leaving and cell not in self._news:
+            self._due.pop(cell, None)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _tell_due(self) -> int:
+        """Remind the owners of the next cells that are due; those owned here are synced. Return how many they were."""
+        now = self._now()
+        due = [cell for cell, at in self._due.items() if at <= now][:BATCH_MAX]
+        owners = await asyncio.gather(*map(self._owner, due))
+        told: defaultdict[Contact, list[Cell]] = defaultdict(list)
+        for cell, owner in zip(due, owners, strict=True):
+            if cell not in self._store.cells and cell not in self._holdings.owned:
+                self.told(cell)
+            elif owner is None:
+                self._due[cell] = now + TELL_AGAIN_S  # Nobody is there to be told.
+            elif owner.id == self._overlay.me.id:
+                self._due.pop(cell, None)
+                self.on_own(cell)
+            else:
+                told[owner].append(cell)
+        await asyncio.gather(*(self._say_have(owner, cells) for owner, cells in told.items()))
+        return len(due)
+
+    async def _owner(self, cell: Cell) -> Contact | None:
+        """Return the peer nearest to a cell; the nearest other one when leaving."""
+        target = anchor(cell, self._bits)
+        if not self.leaving:
+            return (await self._overlay.nearest(target, 1))[0]
+        nearest = await self._overlay.nearest(target, TAKERS_MAX + 1)
+        others = [contact for contact in nearest if contact.id != self._overlay.me.id]
+        willing = [contact for contact in others if contact.id not in self._unwilling]
+        if others and not willing:
+            self._unwilling.clear()
+        return next(iter(willing or others), None)
+
+    async def _say_have(self, owner: Contact, cells: list[Cell]) -> None:
+        held = [digest_of(cell, self._store.cells.get(cell, EMPTY)) for cell in cells]
+        said_at = self._now()
+        for cell in cells:
+            self._due[cell] = said_at
+        try:
+            answer = await self._client.ask(owner.address, Have(self._overlay.me, held), Taken, DEADLINE_S)
+            taken = set(answer.cells)
+        except RemoteError as error:
+            log.info("sync.untold owner=%s why=%s", owner, error.why)
+            self._overlay.suspect(owner)
+            taken = set()
+        if not taken:
+            self._unwilling[owner.id] = None
+        for cell in cells:
+            if self._due.get(cell) != said_at:
+                continue  # There is news since, or its owner has spoken.
+            if cell in taken:
+                self._news.pop(cell, None)
+            if cell in taken and cell in self._holdings.backed:
+                del self._due[cell]  # Its owner knows, and will say what is to become of it.
+            else:
+                self._due[cell] = self._now() + (TELL_AGAIN_S if cell in taken else RETRY_S)
+
+    async def _forget(self) -> None:
+        """Delete what was dropped, a little at a time."""
+        for cell in list(self._forgetting):
+            if cell not in self._forgetting:
+                continue  # Taken out while we did another.
+            if cell in self._holdings.owned or cell in self._holdings.backed:
+                del self._forgetting[cell]
+            elif not self._store.forget_cell(cell, FORGET_COUNT):
+                del self._forgetting[cell]
+                self._due.pop(cell, None)
+                self.on_forgotten()
+            await asyncio.sleep(0)
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _nearer(one: Contact, other: Contact, target: int) -> bool:
+    return one.number ^ target < other.number ^ target

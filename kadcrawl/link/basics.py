@@ -1,0 +1,57 @@
+"""What all messages are made of: the limits of the wire, the types of their fields, and where a peer is."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kadcrawl.keys import ID_BYTES
+
+VERSION = 2
+"""Of the wire. A peer that hears another version answers nothing and logs it."""
+DATAGRAM_BYTES_MAX = 1200
+"""Fits an IPv6 path without fragments."""
+CONTACTS_MAX = 20
+"""Contacts in one reply: k of Kademlia."""
+BATCH_MAX = 500
+"""Links, records or cells in one message."""
+ROWS_MAX = 10_000
+"""Peers listed one by one in a wave or the answer to it; no array or map of any message is longer."""
+URL_CHARS_MAX = 8192
+CLAIMED_MAX = 65_536
+"""Cells in one Claimed: all there are, by default."""
+ROBOTS_BYTES_MAX = 64 * 1024
+"""Of one robots.txt that moves with its site; a longer one is fetched again."""
+
+IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
+Host = Annotated[str, Meta(min_length=1, max_length=64)]
+Port = Annotated[int, Meta(ge=1, le=65_535)]
+Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Small = Annotated[int, Meta(ge=0, le=1_000_000)]
+Seconds = Annotated[float, Meta(ge=0, le=86_400)]
+CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
+Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
+
+
+class Message(Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=False):
+    """Where a peer is: its ID and the IP address and port that serve both UDP and TCP."""
+
+    id: IdBytes
+    host: Host
+    port: Port
+
+    @property
+    def number(self) -> int:
+        """The ID as a 160-bit number, for XOR."""
+        return int.from_bytes(self.id, "big")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return (self.host, self.port)
+
+    def __str__(self) -> str:
+        return f"{self.id.hex()[:8]}@{self.host}:{self.port}"

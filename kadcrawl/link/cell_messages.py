@@ -1,0 +1,187 @@
+"""The part of the wire that keeps history: copies at the backups, and cells on the move (history/sync.py, tell.py)."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kadcrawl.link.basics import (
+    BATCH_MAX,
+    CLAIMED_MAX,
+    CONTACTS_MAX,
+    ROBOTS_BYTES_MAX,
+    CellNumber,
+    Contact,
+    Count,
+    IdBytes,
+    Keys,
+    Message,
+    Seconds,
+    Small,
+    Url,
+)
+
+
+class CellDigest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a peer holds of one cell (history/tally.py); equal digests mean equal records."""
+
+    cell: CellNumber
+    keys: Count
+    pending: Count
+    digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
+
+
+class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A URL accepted and not finished, with its retry state."""
+
+    url: Url
+    depth: Small
+    hops: Small
+    tries: Small
+    wait_s: Seconds
+    """Until it may be tried again."""
+
+
+class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A site's politeness: how long its next request must still wait, and the delay between requests."""
+
+    site: Url
+    wait_s: Seconds
+    delay_s: Seconds
+
+
+class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What an origin's robots.txt said, and how long ago."""
+
+    origin: Url
+    rules: Annotated[bytes, Meta(max_length=ROBOTS_BYTES_MAX)]
+    age_s: Seconds
+
+
+class Batch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Some records of the history. Merging is a join in a lattice: PENDING < DONE; more tries, later instants win."""
+
+    done: Keys
+    pending: Annotated[list[PendingRecord], Meta(max_length=BATCH_MAX)]
+    sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
+    robots: Annotated[list[RobotsRecord], Meta(max_length=BATCH_MAX)]
+
+
+class Records(Message, frozen=True):
+    """Journal these: from the owner of their cells to a backup, or from who finished one late to its owner."""
+
+    sender: Contact
+    batch: Batch
+
+
+class Recorded(Message, frozen=True):
+    """The batch is journaled here."""
+
+
+class Claim(Message, frozen=True):
+    """I have come, or was away: which cells that you crawl are nearer to me? May be repeated."""
+
+    newcomer: Contact
+
+
+class Claimed(Message, frozen=True):
+    """These: their numbers, four bytes big-endian each. Should there be more, the rest comes as Have."""
+
+    cells: Annotated[bytes, Meta(max_length=4 * CLAIMED_MAX)]
+
+
+class Have(Message, frozen=True):
+    """You own these cells now, and I hold this of them: sync. A repeat is another reminder."""
+
+    holder: Contact
+    cells: Annotated[list[CellDigest], Meta(max_length=BATCH_MAX)]
+
+
+class Taken(Message, frozen=True):
+    """I sync these; the others are not mine, as far as I know yet."""
+
+    cells: Annotated[list[CellNumber], Meta(max_length=BATCH_MAX)]
+
+
+class Sync(Message, frozen=True):
+    """I own these cells now: what have you of them? Stop crawling them. May be repeated until you have stopped."""
+
+    owner: Contact
+    cells: Annotated[list[CellNumber], Meta(max_length=BATCH_MAX)]
+
+
+class CellAnswer(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one peer has of one cell that another wants to own."""
+
+    held: CellDigest
+    rival: Contact | None
+    """A peer nearer to the cell than you that lives, as far as I know."""
+    others: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
+    """Who else holds something of it: whose copy I keep, or who kept copies of mine."""
+    releasing: bool
+    """I was crawling it and still have requests under way: ask again."""
+    released: bool
+    """I was crawling it and have stopped; these are its clocks."""
+    sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
+
+
+class Synced(Message, frozen=True):
+    """One answer per cell asked for, in the same order."""
+
+    cells: Annotated[list[CellAnswer], Meta(max_length=BATCH_MAX)]
+
+
+class Window(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What the asker has beyond the window before and up to `last`, which is included; None for the cell's end."""
+
+    last: IdBytes | None
+    keys: Count
+    digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
+
+
+class Compare(Message, frozen=True):
+    """Which of these windows of a cell are not the same with you? The first begins after `after`, or at the cell."""
+
+    cell: CellNumber
+    after: IdBytes | None
+    windows: Annotated[list[Window], Meta(max_length=BATCH_MAX)]
+
+
+class Compared(Message, frozen=True):
+    """The indices of the windows that differ."""
+
+    differing: Annotated[list[Annotated[int, Meta(ge=0, lt=BATCH_MAX)]], Meta(max_length=BATCH_MAX)]
+
+
+class Exchange(Message, frozen=True):
+    """Beyond `after` and up to `last` I have these of a cell: what more do you know, and what do you lack?"""
+
+    cell: CellNumber
+    after: IdBytes | None
+    last: IdBytes | None
+    done: Keys
+    pending: Keys
+
+
+class Exchanged(Message, frozen=True):
+    """What the asker lacks, as far as `upto`, and what it should send; None when that is the whole window."""
+
+    batch: Batch
+    wanted: Keys
+    upto: IdBytes | None
+
+
+class Settle(Message, frozen=True):
+    """As their owner I say: keep a copy of these cells under placement key `role`, or, if that is 0, drop them.
+
+    The digests are what I think you have; you drop only what is exactly that.
+    """
+
+    owner: Contact
+    role: Annotated[int, Meta(ge=0, le=2)]
+    cells: Annotated[list[CellDigest], Meta(max_length=BATCH_MAX)]
+
+
+class Settled(Message, frozen=True):
+    """Done, but for these cells, of which I have something else."""
+
+    unlike: Annotated[list[CellDigest], Meta(max_length=BATCH_MAX)]

@@ -1,0 +1,220 @@
+"""The history rooms of one peer put together: what it holds, copies, syncs and tells, and how that steers its crawl.
+
+A cell is crawled here only between `open` and `close`. A link is acknowledged when it is journaled here and at every
+backup of its cell. A peer that was away for a moment, stopped or starved, may have lost cells without noticing;
+so it crawls none until it has synced them again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from kadcrawl.clock import Clock
+from kadcrawl.crawl.place import Place
+from kadcrawl.errors import KadcrawlError
+from kadcrawl.history.copies import Copies
+from kadcrawl.history.exchange import Exchanger
+from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.store import Store
+from kadcrawl.history.sync import CellSync
+from kadcrawl.history.tell import Telling
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import BATCH_MAX, Contact, Link, Records as RecordsMessage, SiteRecord
+from kadcrawl.overlay import Overlay
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.parts import Parts
+from kadcrawl.peer.records import Records
+
+OPEN_WAIT_S = 4.0
+"""How long an offer waits for its cells to be opened; then it is to be tried again."""
+UNFINISHED_WAIT_S = 1.0
+"""How long a cell that goes waits for pages that are fetched already and whose links travel."""
+BEAT_S = 0.25
+STALL_S = 1.5
+"""Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""
+
+log = logging.getLogger(__name__)
+
+
+class NotRunningError(KadcrawlError):
+    """The peer's history is not served just now."""
+
+
+class CellCrawl:
+    """Opens and closes cells for the crawler."""
+
+    def __init__(self, parts: Parts, clock: Clock) -> None:
+        self._frontier = parts.frontier
+        self._crawler = parts.crawler
+        self._clock = clock
+        self._closed_at: dict[Cell, float] = {}
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        self._closed_at.pop(cell, None)
+        self._frontier.open(cell, self._clock.now(), hold=hold)
+        self._crawler.wake()
+
+    def close(self, cell: Cell) -> None:
+        if self._frontier.is_open(cell):
+            self._closed_at[cell] = self._clock.now()
+            self._frontier.close(cell)
+
+    def is_busy(self, cell: Cell) -> bool:
+        if self._frontier.in_flight(cell):
+            return True
+        closed_at = self._closed_at.get(cell, 0.0)
+        return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + UNFINISHED_WAIT_S
+
+    def clocks(self, cell: Cell) -> list[SiteRecord] | None:
+        now = self._clock.now()
+        if self._frontier.is_held(cell, now):
+            return None
+        clocks = self._frontier.clocks(cell, now)
+        if len(clocks) > BATCH_MAX:
+            return None
+        return [SiteRecord(site, min(wait_s, 86_400.0), min(delay_s, 86_400.0)) for site, wait_s, delay_s in clocks]
+
+    def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
+        for site in sites:
+            self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
+
+
+class Cells:
+    """All cells of one peer."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        overlay: Overlay,
+        client: LinkClient,
+        store: Store,
+        activity: Activity,
+        clock: Clock,
+        linger_s: float,
+    ) -> None:
+        """Hook into the store and the overlay; nothing is sent before `run`."""
+        bits = parts.job.cell_bits
+        self._parts = parts
+        self._store = store
+        self._activity = activity
+        self._clock = clock
+        crawl = CellCrawl(parts, clock)
+        self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
+        self.holdings = Holdings(overlay.me.number, bits)
+        self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, linger_s)
+        self.exchanger = Exchanger(lambda: overlay.me, client, store, self.records.moving, self.records.merge)
+        self.telling = Telling(overlay, client, store, self.holdings, crawl, bits)
+        self.sync = CellSync(
+            overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits
+        )
+        self.telling.on_forgotten = parts.crawler.wake
+        store.on_changed = self._changed
+        store.on_site = self._site_changed
+        overlay.on_joined.append(self._joined)
+        overlay.on_lost.append(self._lost)
+        self.copies.spawn = self.sync.spawn = self._spawn
+        self._group: asyncio.TaskGroup | None = None
+        self._beat_at: float | None = None
+
+    @property
+    def unacknowledged(self) -> int:
+        return self.copies.unacknowledged
+
+    async def run(self) -> None:
+        """Sync, tell, copy and watch for stalls; until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                group.create_task(self.sync.run(), name="sync")
+                group.create_task(self.telling.run(), name="tell")
+                group.create_task(self._beat(), name="beat")
+        finally:
+            self._group = None
+
+    async def take(self, links: Sequence[tuple[Link, Place]], take: Callable[[Link, Place, float], None]) -> list[int]:
+        """Take links of cells owned here; return, once the others are safe, the indices of those to be tried again.
+
+        `take` puts one into the open transaction.
+        """
+        wanted = {place.cell for _, place in links}
+        opened = await self.sync.opened(wanted, OPEN_WAIT_S)
+        now = self._clock.now()
+        for link, place in links:
+            if place.cell in opened:
+                take(link, place, now)
+        whole = self.sync.whole(opened)
+        _, safe = await asyncio.gather(self._store.durable(), whole)
+        return [index for index, (_, place) in enumerate(links) if not safe or place.cell not in opened]
+
+    async def receive(self, message: RecordsMessage) -> None:
+        """Journal records another peer sent."""
+        self.telling.backed(self.records.merge(message.batch), message.sender)
+        self._activity.move()
+        await self._store.durable()
+        self._parts.crawler.wake()
+
+    def is_stalled(self) -> bool:
+        """Return whether this peer has been away so long that others may own its cells; if so, close them all."""
+        now = asyncio.get_running_loop().time()
+        if self._beat_at is None or now < self._beat_at + STALL_S:
+            return False
+        log.warning("peer.stalled seconds=%.1f", now - self._beat_at)
+        self._beat_at = now
+        self.sync.close_all()
+        return True
+
+    async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:
+        """Let others take all cells: close them, say goodbye, and answer until nothing is left or nothing moves."""
+        self.telling.leaving = True
+        await goodbye()
+        self.sync.close_all()
+        left, since = sum(tally.keys for tally in self._store.cells.values()), self._clock.now()
+        handed_over = asyncio.create_task(self.telling.handed_over(), name="hand over")
+        try:
+            while not handed_over.done() and self._clock.now() < since + deadline_s:
+                await asyncio.wait([handed_over], timeout=1.0)
+                keys = sum(tally.keys for tally in self._store.cells.values())
+                if keys < left:
+                    left, since = keys, self._clock.now()
+        finally:
+            handed_over.cancel()
+            await asyncio.gather(handed_over, return_exceptions=True)
+
+    def _changed(self, cell: Cell, key: Key) -> None:
+        if cell in self.holdings.owned:
+            # What a sync merges it compares with the backups at its end.
+            if not (self.records.merging and self.sync.is_syncing(cell)):
+                self.copies.changed(cell, key)
+        elif not self.records.merging:
+            self.telling.tell(cell)  # Finished late: its owner must know.
+
+    def _joined(self, newcomer: Contact) -> None:
+        with suppress(NotRunningError):
+            self.sync.joined(newcomer)
+
+    def _lost(self, peer: Contact) -> None:
+        with suppress(NotRunningError):
+            self.sync.lost(peer)
+
+    def _site_changed(self, site: str) -> None:
+        self.copies.site_changed(self._parts.placer.cell(site), site)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task that ends with the peer. Raises NotRunningError before `run` and after it."""
+        try:
+            if self._group is not None:
+                return self._group.create_task(work, name=name)
+        except RuntimeError:
+            pass  # The group is ending.
+        work.close()
+        raise NotRunningError("this peer is starting or ending; try again in a moment")
+
+    async def _beat(self) -> None:
+        self._beat_at = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(BEAT_S)
+            if not self.is_stalled():
+                self._beat_at = asyncio.get_running_loop().time()

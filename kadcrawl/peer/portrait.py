@@ -1,0 +1,48 @@
+"""A peer as it describes itself to a person: one row of the status, one word or a few for its state."""
+
+from typing import TYPE_CHECKING
+
+from kadcrawl.link.messages import PeerRow
+from kadcrawl.peer.disk_guard import HOLD as DISK
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.peer import Peer
+
+DISK_FULL = "paused: disk full"
+WAITING = {DISK: DISK_FULL, "files": "paused: too many open files"}
+"""By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
+
+
+def state_of(peer: "Peer") -> str:
+    """Return the state for the status."""
+    if not peer.begun:
+        return "starting"
+    holds = peer.parts.crawler.holds
+    if peer.leaving:
+        return "leaving"
+    for hold in ("stopping", "joining"):
+        if hold in holds:
+            return hold
+    if peer.paused:
+        return "paused"
+    if peer.ended:
+        return "done"
+    for hold, state in WAITING.items():
+        if hold in holds:
+            return state
+    return "crawling" if peer.activity.busy.is_set() else "idle"
+
+
+def row_of(peer: "Peer") -> PeerRow:
+    """Return the peer's row of the status."""
+    budget = peer.parts.budget
+    return PeerRow(
+        contact=peer.contact,
+        state=peer.state,
+        pending=peer.parts.frontier.pending,
+        in_flight=peer.parts.crawler.in_flight,
+        uptime_s=int(peer.clock.now() - peer.started_at),
+        counters=peer.totals.counters(),
+        allowance=budget.allowance,
+        granted=budget.granted,
+    )

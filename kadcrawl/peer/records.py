@@ -1,0 +1,132 @@
+"""Records of the history as they travel, and as they are taken in: between the store's rows and the wire's batches.
+
+A batch says what the records are at the moment it is made. What arrives is checked as if nobody had: a URL must be
+canonical, its place is worked out here. Taking it in is a join in a lattice (PENDING < DONE, more tries, the later
+instant), so batches may repeat, overtake each other, and meet URLs that have come another way.
+"""
+
+from collections.abc import Callable, Sequence
+
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.intake import Intake
+from kadcrawl.crawl.place import Placer
+from kadcrawl.history.entry import Entry
+from kadcrawl.history.store import DONE, Store
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.messages import (
+    ROBOTS_BYTES_MAX,
+    URL_CHARS_MAX,
+    Batch,
+    Link,
+    PendingRecord,
+    RobotsRecord,
+    SiteRecord,
+)
+from kadcrawl.urls import canonical, origin_of
+
+WAIT_MAX_S = 86_400.0
+"""Of a wait on the wire."""
+UNFINISHED_WAIT_S = 5.0
+"""How long a page that was fetched, and waits for its links, is left to whoever fetched it."""
+ROBOTS_BATCH_BYTES_MAX = 512 * 1024
+"""Of all robots.txt in one batch; the rest are fetched again."""
+
+
+class Records:
+    """The records of one peer."""
+
+    def __init__(
+        self,
+        store: Store,
+        frontier: Frontier,
+        intake: Intake,
+        placer: Placer,
+        is_taken: Callable[[Entry], bool],
+        now: Callable[[], float],
+    ) -> None:
+        """`is_taken`: whether the crawler has the entry just now."""
+        self._store = store
+        self._frontier = frontier
+        self._intake = intake
+        self._placer = placer
+        self._is_taken = is_taken
+        self._now = now
+        self.merging = False
+        """What changes in the store just now has come from another peer."""
+
+    def copies(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
+        """Return these records and the clocks of these sites as they are now."""
+        done, entries = self._read(keys)
+        return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [])
+
+    def moving(self, keys: Sequence[Key]) -> Batch:
+        """Return these records with all their new owner needs: clocks, delays and robots.txt of their sites."""
+        done, entries = self._read(keys)
+        sites = dict.fromkeys(entry.site for entry in entries)
+        records = self._pending(entries, moving=True)
+        return Batch(done, records, [self._site(site) for site in sites], self._robots(entries))
+
+    def merge(self, batch: Batch, only: Cell | None = None) -> set[Cell]:
+        """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of."""
+        now = self._now()
+        cells = set()
+        self.merging = True
+        try:
+            for site in batch.sites:
+                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
+            for robots in batch.robots:
+                known = self._store.robots(robots.origin)
+                if known is None or known[1] < now - robots.age_s:
+                    self._store.set_robots(robots.origin, robots.rules, now - robots.age_s)
+            for key in map(Key, batch.done):
+                cell = self._store.cell_of(key)
+                if only is None or cell == only:
+                    self._intake.merge_done(key, now)
+                    cells.add(cell)
+            for one in batch.pending:
+                if canonical(one.url) != one.url:
+                    continue
+                place = self._placer.place(one.url)
+                if only is not None and place.cell != only:
+                    continue
+                due = now + one.wait_s if one.wait_s else 0.0
+                self._intake.merge_pending(Link(one.url, one.depth, one.hops), place, now, one.tries, due)
+                cells.add(place.cell)
+        finally:
+            self.merging = False
+        return cells
+
+    def _read(self, keys: Sequence[Key]) -> tuple[list[bytes], list[Entry]]:
+        done: list[bytes] = []
+        entries = []
+        for key in keys:
+            state = self._store.state(key)
+            if state == DONE:
+                done.append(key)
+            elif state is not None and (entry := self._store.entry(key)) is not None:
+                entries.append(entry)
+        return done, entries
+
+    def _pending(self, entries: Sequence[Entry], *, moving: bool) -> list[PendingRecord]:
+        now = self._now()
+        records = []
+        for entry in entries:
+            unfinished = moving and self._is_taken(entry)
+            wait_s = max(0.0, entry.due - now, UNFINISHED_WAIT_S if unfinished else 0.0)
+            records.append(PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, min(wait_s, WAIT_MAX_S)))
+        return records
+
+    def _site(self, site: str) -> SiteRecord:
+        wait_s, delay_s = self._frontier.clock(site, self._now())
+        return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+
+    def _robots(self, entries: Sequence[Entry]) -> list[RobotsRecord]:
+        now = self._now()
+        records = []
+        left = ROBOTS_BATCH_BYTES_MAX
+        for origin in dict.fromkeys(origin_of(entry.url) for entry in entries):
+            known = self._store.robots(origin)
+            if known is not None and len(known[0]) <= min(left, ROBOTS_BYTES_MAX) and len(origin) <= URL_CHARS_MAX:
+                left -= len(known[0])
+                records.append(RobotsRecord(origin, known[0], min(max(0.0, now - known[1]), WAIT_MAX_S)))
+        return records

@@ -1,0 +1,44 @@
+"""A person's seeds on their way into the swarm: every peer's job is widened first, then their owners are offered them.
+
+Until both are done the crawl is not over: `under_way` is part of what the peer has unacknowledged.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kadcrawl.link.messages import BATCH_MAX, Link, NewSeeds
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.peer import Peer
+
+HOLD = "seeding"
+"""Nothing of a crawl without seeds is fetched before its first ones are in: the caller may still ask for `pages`."""
+
+
+class Seeding:
+    """All such seeds at one peer."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self._peer = peer
+        self.under_way = 0
+        """Calls of `add` that have not returned."""
+
+    async def add(self, seeds: list[str]) -> None:
+        """Add these canonical URLs to the swarm's job; return when their owners have journaled them.
+
+        Raises ConfigError when the job would have too many, RemoteError when part of the swarm cannot be told.
+        """
+        peer = self._peer
+        self.under_way += 1
+        if not peer.job.seeds:
+            peer.parts.crawler.holds.add(HOLD)
+        try:
+            replace(peer.job, seeds=tuple(dict.fromkeys([*peer.job.seeds, *seeds])))  # Too many? Say so before telling.
+            for start in range(0, len(seeds), BATCH_MAX):
+                await peer.waves.tell_all(NewSeeds(seeds[start : start + BATCH_MAX]))
+            await peer.parts.forwarder.forward([Link(url, 0, 0) for url in seeds], None).acknowledged
+            await peer.store.durable()
+        finally:
+            self.under_way -= 1
+            peer.parts.crawler.holds.discard(HOLD)
+            peer.parts.crawler.wake()

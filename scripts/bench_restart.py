@@ -1,0 +1,218 @@
+"""How soon does a peer with a million known URLs serve again after a restart, alone and in a swarm?
+
+    python -m scripts.bench_restart
+    python -m scripts.bench_restart --urls 100000
+
+One real peer on loopback, in a process of its own, comes back to a directory that knows so many URLs: first as the only
+peer, then joining another that has the same, as after a restart. Seconds from opening the directory until it answers
+`Hello`, until the first cell may be crawled, and until all of its cells may; and the CPU it has used by then.
+"""
+
+import asyncio
+import logging
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import click
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from kadcrawl import Config, Peer
+from kadcrawl.errors import StartError
+from kadcrawl.history.store import Store
+from kadcrawl.link.client import LinkClient
+from kadcrawl.peer.ends import hello
+from scripts.moving_records import JOB, fill
+
+SERVES_MAX_S = 3.0
+"""To answering, and to the first cell that may be crawled."""
+LOOK_S = 0.02
+PATIENCE_S = 300.0
+STEADY_S = 1.0
+"""For how long nothing may be left to sync before all is said to be open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Since the start."""
+
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """One restart."""
+
+    cells: int
+    answers: Passed
+    first_open: Passed
+    all_open: Passed
+    opened: int
+    syncs: int
+    """How often cells were synced: once each, at best."""
+    lag_max_s: float
+    """Longest time for which the loop did nothing else."""
+
+
+class Watch:
+    """Looks at a peer from inside its loop."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        self.lag_max_s = 0.0
+
+    def passed(self) -> Passed:
+        return Passed(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+
+    async def until(self, condition: Callable[[], bool]) -> Passed:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                looked = time.perf_counter()
+                await asyncio.sleep(LOOK_S)
+                self.lag_max_s = max(self.lag_max_s, time.perf_counter() - looked - LOOK_S)
+        return self.passed()
+
+
+async def restart(directory: Path, bootstrap: tuple[str, int] | None, pipe: Connection) -> None:
+    """Start a peer on a directory, send its address and what was measured, and stop when told."""
+    watch = Watch()
+    async with Peer(Config(data=directory, port=0), None if bootstrap else JOB) as peer, asyncio.TaskGroup() as group:
+        pipe.send(peer.contact.address)
+        answers = group.create_task(_answers(peer, watch))
+        first_open = group.create_task(watch.until(lambda: _opened(peer) > 0))
+        await (peer.join([bootstrap]) if bootstrap else peer.begin(paused=True))
+        all_open = await _all_open(peer, watch)
+        pipe.send(
+            Restart(
+                len(peer.store.cells),
+                await answers,
+                await first_open,
+                all_open,
+                _opened(peer),
+                peer.cells.sync.syncs,
+                watch.lag_max_s,
+            )
+        )
+        await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
+
+
+async def _answers(peer: Peer, watch: Watch) -> Passed:
+    """Return when the peer answers like any other."""
+    client = LinkClient(peer.config.limits.message_bytes_max)
+    await client.open()
+    try:
+        while True:
+            try:
+                await hello(client, [peer.contact.address])
+                return watch.passed()
+            except StartError:
+                await asyncio.sleep(LOOK_S)
+    finally:
+        await client.close()
+
+
+def _opened(peer: Peer) -> int:
+    return sum(owned.open for owned in peer.cells.holdings.owned.values()) if peer.begun else 0
+
+
+async def _all_open(peer: Peer, watch: Watch) -> Passed:
+    """Return when every cell stored here has its owner, if that is this peer open, and nothing is being synced."""
+
+    def settled() -> bool:
+        return not (peer.cells.sync.busy or peer.cells.telling.untold or peer.cells.holdings.strays(peer.store.cells))
+
+    while True:
+        passed = await watch.until(settled)
+        await asyncio.sleep(STEADY_S)
+        if settled():
+            return passed
+
+
+def run(directory: Path, bootstrap: tuple[str, int] | None, pipe: Connection) -> None:
+    """The entry of a peer's process."""
+    logging.disable()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(restart(directory, bootstrap, pipe))
+
+
+class Process:
+    """A peer in a process of its own."""
+
+    def __init__(self, directory: Path, bootstrap: tuple[str, int] | None = None) -> None:
+        spawn = get_context("spawn")
+        self._pipe, theirs = spawn.Pipe()
+        self._process = spawn.Process(target=run, args=(directory, bootstrap, theirs))
+        self._process.start()
+        self.address: tuple[str, int] = self._receive()
+
+    def result(self) -> Restart:
+        result: Restart = self._receive()
+        return result
+
+    def stop(self) -> None:
+        self._pipe.send(None)
+        self._process.join()
+
+    def _receive(self) -> Any:
+        while not self._pipe.poll(1.0):
+            if not self._process.is_alive():
+                raise RuntimeError("the peer's process has died")
+        return self._pipe.recv()
+
+
+async def make(directory: Path, urls: int) -> None:
+    """Let a directory know so many URLs."""
+    store = Store(directory, commit_interval_s=1.0)
+    store.begin(JOB.cell_bits)
+    await fill(store, urls, "site")
+    store.close()
+
+
+def measure(directory: Path, urls: int) -> dict[str, Restart]:
+    """Restart a peer alone, and another beside it."""
+    first, second = directory / "first", directory / "second"
+    first.mkdir()
+    asyncio.run(make(first, urls))
+    shutil.copytree(first, second)
+    alone = Process(first)
+    restarts = {"alone": alone.result()}
+    for name in ("joins", "restarts"):
+        other = Process(second, alone.address)
+        restarts[name] = other.result()
+        other.stop()
+    alone.stop()
+    return restarts
+
+
+def table(restarts: dict[str, Restart]) -> Table:
+    shown = Table("", "cells", "answers", "first cell open", "all open", "cells open", "syncs", "longest lag s",
+                  title="Seconds since the start (of CPU)")  # fmt: skip
+    for name, one in restarts.items():
+        times = [f"{at.wall_s:.2f} ({at.cpu_s:.2f})" for at in (one.answers, one.first_open, one.all_open)]
+        shown.add_row(name, f"{one.cells:,}", *times, f"{one.opened:,}", f"{one.syncs:,}", f"{one.lag_max_s:.2f}")
+    return shown
+
+
+@click.command(help=__doc__)
+@click.option("--urls", type=click.IntRange(100), default=1_000_000, show_default=True)
+def main(urls: int) -> None:
+    with TemporaryDirectory() as directory:
+        restarts = measure(Path(directory), urls)
+    Console(width=120).print(table(restarts))
+    slow = [name for name, one in restarts.items() if max(one.answers.wall_s, one.first_open.wall_s) > SERVES_MAX_S]
+    print(f"FAIL {', '.join(slow)}: above {SERVES_MAX_S:g} s" if slow else f"ok   each within {SERVES_MAX_S:g} s")
+    sys.exit(bool(slow))
+
+
+if __name__ == "__main__":
+    main()

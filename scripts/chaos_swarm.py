@@ -1,0 +1,228 @@
+"""A swarm of real `kadcrawl start` and `kadcrawl join` processes, and what can be done to them. `chaos` does it.
+
+Everything here goes through what a person has: commands, signals, directories. A process says on standard error, which
+goes to a file, where it listens; what it has done stands in its directory. Nobody outlives the swarm's context.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from scripts.dealt_web import DealtWeb
+from scripts.kadcrawl_run import LOOPBACK
+
+KADCRAWL: Final = str(Path(sys.executable).with_name("kadcrawl"))
+READY_S: Final = 60.0
+"""A peer joins in a second or two; on a machine with other work in somewhat more."""
+COMMAND_S: Final = 60.0
+POLL_S: Final = 0.05
+LATE: Final = 0.97
+"""Share of the pages after which the crawl may end at any time."""
+
+_LISTENS = re.compile(r"--bootstrap (\S+)")
+
+
+class OverError(Exception):
+    """The crawl is all but over: whoever something is done to now may have ended by itself."""
+
+
+class PeerProcess:
+    """One peer's process; started again on its directory it is another one."""
+
+    def __init__(self, name: str, directory: Path, said: Path, process: asyncio.subprocess.Process) -> None:
+        self.name = name
+        self.directory = directory
+        self.said = said
+        """File with what it writes to standard output and error."""
+        self.process = process
+        self.address = ""
+        """HOST:PORT, once it is ready."""
+        self.exit_expected = 0
+
+    @property
+    def living(self) -> bool:
+        """It runs, and nobody has told it not to."""
+        return self.process.returncode is None and self.exit_expected == 0
+
+    async def ready(self) -> None:
+        """Wait until it has joined. Raises RuntimeError if it ends instead, TimeoutError."""
+        async with asyncio.timeout(READY_S):
+            while (found := _LISTENS.search(self.said.read_text())) is None:
+                if self.process.returncode is not None:
+                    raise RuntimeError(f"{self.name} ended before it was ready: {self.said.read_text().strip()}")
+                await asyncio.sleep(POLL_S)
+        self.address = found[1]
+
+
+class Swarm:
+    """Async context manager: peers below `directory` that crawl `web`, asking each site every `delay_s` seconds."""
+
+    def __init__(self, directory: Path, web: DealtWeb, delay_s: float) -> None:
+        self.directory = directory
+        self.processes: list[PeerProcess] = []
+        """All that were ever started."""
+        self.left: list[PeerProcess] = []
+        """Those told to hand over and go."""
+        self.events: list[str] = []
+        """What was done to whom, and when by the share of pages fetched."""
+        self._web = web
+        self._delay_s = delay_s
+
+    async def __aenter__(self) -> Self:
+        self.directory.mkdir(parents=True)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for peer in self.processes:
+            if peer.process.returncode is None:
+                peer.process.kill()
+        await asyncio.gather(*(peer.process.wait() for peer in self.processes))
+
+    @property
+    def living(self) -> list[PeerProcess]:
+        """Those that run and are to go on running, in the order of their start."""
+        return [peer for peer in self.processes if peer.living and peer not in self.left]
+
+    @property
+    def share(self) -> float:
+        """The share of the web's pages that have been asked for, 0 to 1."""
+        return len(self._web.fetched.keys() & self._web.truth.keys()) / len(self._web.truth)
+
+    def note(self, what: str, *names: str) -> None:
+        """Remember what happened to whom."""
+        self.events.append(f"{self.share:.0%} {what} {' '.join(names)}")
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    async def begin(self, count: int) -> None:
+        """Start `count` peers, and hand the seeds to one of them once all have joined."""
+        options = ["--delay", str(self._delay_s), "--exit-when-done"]
+        first = await self._start("peer-1", ["start", *options])
+        await first.ready()
+        await asyncio.gather(*[self.join(f"peer-{number}") for number in range(2, count + 1)])
+        await self._command("add", *self._web.seeds, "--peer", first.address)
+
+    async def join(self, name: str) -> PeerProcess:
+        """Start a peer on the directory of this name; return once it has joined a living one.
+
+        Raises OverError if all others ended before it could.
+        """
+        bootstrap = [argument for peer in self.living if peer.address for argument in ("--bootstrap", peer.address)]
+        if not bootstrap:
+            raise OverError
+        peer = await self._start(name, ["join", *bootstrap, "--exit-when-done"])
+        try:
+            await peer.ready()
+        except RuntimeError:
+            if any(other.living for other in self.processes):
+                raise
+            peer.exit_expected = peer.process.returncode or 0
+            raise OverError from None
+        return peer
+
+    async def until(self, share: float) -> None:
+        """Wait until this share of the pages has been asked for; until the end if it comes before."""
+        while self.share < share and self.living:  # noqa: ASYNC110 -- the processes tell nobody
+            await asyncio.sleep(POLL_S)
+
+    async def end(self, within_s: float) -> list[str]:
+        """Wait until every process has ended; return the names of those that did not, by then killed."""
+        waiting = [asyncio.create_task(peer.process.wait(), name=peer.name) for peer in self.processes]
+        _, late = await asyncio.wait(waiting, timeout=within_s)
+        for peer in self.processes:
+            if peer.process.returncode is None:
+                peer.process.send_signal(signal.SIGKILL)
+        await asyncio.gather(*waiting)
+        return sorted(task.get_name() for task in late)
+
+    def chosen(self, random: Random, count: int = 1) -> list[PeerProcess]:
+        """Choose peers for something to happen to them. Raises OverError if the crawl is about to end."""
+        if self.share > LATE:
+            raise OverError
+        return random.sample(self.living, count)
+
+    # --- what can happen to a peer -------------------------------------------------------------------------------
+
+    async def kill(self, peers: Sequence[PeerProcess]) -> None:
+        """Kill these at one instant."""
+        self.note("SIGKILL", *(peer.name for peer in peers))
+        for peer in peers:
+            peer.exit_expected = -signal.SIGKILL
+            peer.process.kill()
+        await asyncio.gather(*(peer.process.wait() for peer in peers))
+
+    async def freeze(self, peer: PeerProcess, seconds: float) -> None:
+        """Stop a peer in mid-instruction, and let it go on after so long."""
+        self.note(f"SIGSTOP {seconds:g} s", peer.name)
+        peer.process.send_signal(signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            peer.process.send_signal(signal.SIGCONT)
+        self.note("SIGCONT", peer.name)
+
+    def delete_disk(self, peer: PeerProcess) -> None:
+        """Delete a dead peer's directory; its page log is put aside for the judge."""
+        aside = self.directory / "deleted" / peer.name
+        aside.mkdir(parents=True)
+        shutil.copy(peer.directory / "pages.jsonl", aside)
+        shutil.rmtree(peer.directory)
+
+    async def leave(self, peer: PeerProcess) -> None:
+        """Tell a peer to hand its range over and go."""
+        self.note("kadcrawl leave", peer.name)
+        self.left.append(peer)
+        await self._command("leave", "--peer", peer.address)
+
+    def terminate(self, peer: PeerProcess) -> None:
+        """Do as an administrator does."""
+        self.note("SIGTERM", peer.name)
+        self.left.append(peer)
+        peer.exit_expected = 11
+        peer.process.terminate()
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _start(self, name: str, arguments: Sequence[str]) -> PeerProcess:
+        directory = self.directory / name
+        said = self.directory / f"{name}.{sum(peer.name == name for peer in self.processes) + 1}.said"
+        options = ["--listen", "127.0.0.1:0", "--data", str(directory), "--allow-network", LOOPBACK]
+        with said.open("wb") as file:
+            process = await asyncio.create_subprocess_exec(
+                KADCRAWL,
+                *arguments,
+                *options,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+                env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")},
+            )
+        peer = PeerProcess(name, directory, said, process)
+        self.processes.append(peer)
+        return peer
+
+    async def _command(self, *arguments: str) -> None:
+        """Run a command to its end. Raises RuntimeError if it fails."""
+        process = await asyncio.create_subprocess_exec(
+            KADCRAWL, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            async with asyncio.timeout(COMMAND_S):
+                said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise RuntimeError(f"kadcrawl {arguments[0]} exited with {process.returncode}: {said.decode().strip()}")

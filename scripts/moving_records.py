@@ -1,0 +1,192 @@
+"""What it costs to move records between two peers, whatever they store already: real stores, exchangers and batches.
+
+Three ways, each with about as many records on the move whatever the size of the big store: a newcomer fetches cells
+from a peer that stores much (*join, owner*), such a peer sends a newcomer the copies it is to keep (*join, backup*),
+and a peer that stores much fetches cells that a small one leaves behind (*leave*). Which cells these are is decided
+elsewhere (`moving_cells`); here they are drawn at random. Both ends run in this process, which packs and unpacks every
+message; CPU counts both, journaling included.
+"""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from kadcrawl.config import Job, Limits
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.intake import Intake
+from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.scope import Scope
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.history.copies import digest_of
+from kadcrawl.history.exchange import Exchanger
+from kadcrawl.history.store import Store
+from kadcrawl.history.tally import EMPTY
+from kadcrawl.keys import Cell, id_bytes
+from kadcrawl.link.codec import pack, unpack
+from kadcrawl.link.messages import Compare, Contact, Exchange, Message, Recorded, Records
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer import records as peer_records
+
+JOB = Job(scope="any")
+LIMITS = Limits(commit_interval_s=0.01)
+URLS_PER_SITE = 20
+PENDING_EVERY = 10
+"""One URL in so many is PENDING, the others are DONE."""
+AT_ONCE = 256
+"""Cells on the move at the same time, as in history/sync.py."""
+COMMIT_EVERY = 20_000
+
+
+@dataclass(slots=True)
+class RecordMoves:
+    """One way of moving."""
+
+    event: str
+    stored: int
+    """Records of the peer that stores much."""
+    cells: int
+    """Cells that moved."""
+    examined: int
+    """Records read at either end to find what differs."""
+    moved: int
+    wrong: int
+    """Cells that do not end as they should at the end that receives."""
+    cpu_s: float
+
+
+class End:
+    """One of two peers: everything that moves records, with the network cut short."""
+
+    def __init__(self, store: Store, number: int) -> None:
+        store.begin(JOB.cell_bits)
+        self.store = store
+        self.contact = Contact(id_bytes(number), "127.0.0.1", 1)
+        self.other: End = self
+        """Whom its questions go to."""
+        frontier = Frontier(store, LIMITS, JOB.delay_s)
+        intake = Intake(store, frontier, Scope(JOB, LIMITS), Totals(), Activity(), by_depth=False)
+        placer = Placer(JOB.partition, JOB.cell_bits)
+        self._records = peer_records.Records(store, frontier, intake, placer, lambda entry: False, lambda: 0.0)
+        client: Any = self
+        self.exchanger = Exchanger(lambda: self.contact, client, store, self._records.moving, self._records.merge)
+
+    async def ask(self, address: tuple[str, int], message: Message, expected: Any, deadline_s: float) -> Any:
+        """Stand in for the LinkClient: what would be on the wire goes right to the other end."""
+        question = unpack(pack(message), type(message), LIMITS.message_bytes_max)
+        answer = await self.other.answer(question)
+        return unpack(pack(answer), expected, LIMITS.message_bytes_max)
+
+    async def answer(self, question: Message) -> Message:
+        match question:
+            case Exchange():
+                return await self.exchanger.exchange(question)
+            case Compare():
+                return self.exchanger.compare(question)
+            case Records():
+                self._records.merge(question.batch)
+                await self.store.durable()
+                return Recorded()
+        raise AssertionError(f"nobody asks {question} here")
+
+
+async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) -> None:
+    """Let a store, begun already, know so many URLs, none of them in the cells `but`.
+
+    They come in the order in which a crawl might meet them: its sites take turns.
+    """
+    placer = Placer(JOB.partition, JOB.cell_bits)
+    names = (f"{name}-{number}.example" for number in itertools.count())
+    allowed = (site for site in names if placer.cell(site) not in but)
+    sites = list(itertools.islice(allowed, max(1, count // URLS_PER_SITE)))
+    for number in range(count):
+        url = f"http://{sites[number % len(sites)]}/section/{number // len(sites)}/page-{number}.html"
+        place = placer.place(url)
+        if number % PENDING_EVERY:
+            store.learn_done(place.key)
+        else:
+            store.accept(place.key, place.site, url, 1, 0)
+        if number % COMMIT_EVERY == 0:
+            await store.commit()
+    await store.commit()
+
+
+@asynccontextmanager
+async def opened(directory: Path, number: int) -> AsyncIterator[End]:
+    """Open one peer's store in a directory and commit what is written to it."""
+    store = Store(directory, LIMITS.commit_interval_s)
+    committer = asyncio.create_task(store.run(), name="commit")
+    try:
+        yield End(store, number)
+    finally:
+        committer.cancel()
+        await asyncio.gather(committer, return_exceptions=True)
+        store.close()
+
+
+def record_moves(directory: Path, stored: int, moving: int, random: Random) -> list[RecordMoves]:
+    """Measure all three ways with `stored` records in the big store and at least `moving` of them on the move.
+
+    Makes one directory per store in `directory`, which is empty.
+    """
+    for name in ("big", "owner", "backup", "leaver"):
+        (directory / name).mkdir()
+    return asyncio.run(_record_moves(directory, stored, moving, random))
+
+
+async def _record_moves(directory: Path, stored: int, moving: int, random: Random) -> list[RecordMoves]:
+    async with opened(directory / "big", 1) as big:
+        await fill(big.store, stored, "site")
+        cells = _drawn(big.store, moving, random)
+        async with opened(directory / "owner", 2) as newcomer:
+            joined = await _move("join, owner", stored, newcomer, big, cells, push=False)
+        async with opened(directory / "backup", 2) as newcomer:
+            copied = await _move("join, backup", stored, big, newcomer, cells, push=True)
+        async with opened(directory / "leaver", 2) as leaver:
+            await fill(leaver.store, moving, "other", but=big.store.cells)
+            left = await _move("leave", stored, big, leaver, list(leaver.store.cells), push=False)
+    return [joined, copied, left]
+
+
+def _drawn(store: Store, records: int, random: Random) -> list[Cell]:
+    """Return cells of a store, drawn at random, that hold so many records together, or a few more."""
+    cells = list(store.cells)
+    random.shuffle(cells)
+    count = 0
+    while cells[count:] and sum(store.cells[cell].keys for cell in cells[:count]) < records:
+        count += 1
+    return cells[:count]
+
+
+async def _move(event: str, stored: int, asker: End, other: End, cells: Sequence[Cell], *, push: bool) -> RecordMoves:
+    """Let the asker fetch all of these cells from the other or, with `push`, send it all: nobody has both."""
+    asker.other, other.other = other, asker
+    tallies = {cell: (asker if push else other).store.cells[cell] for cell in cells}
+    taker = other if push else asker
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def reconcile(cell: Cell) -> None:
+        async with places:
+            held = digest_of(cell, other.store.cells.get(cell, EMPTY))
+            await asker.exchanger.reconcile(other.contact, held, push=push)
+
+    read_before, moved_before = asker.exchanger.examined + other.exchanger.examined, asker.exchanger.moved
+    began = time.process_time()
+    async with asyncio.TaskGroup() as group:
+        for cell in cells:
+            group.create_task(reconcile(cell), name=f"move {cell}")
+    cpu_s = time.process_time() - began
+    return RecordMoves(
+        event=event,
+        stored=stored,
+        cells=len(cells),
+        examined=asker.exchanger.examined + other.exchanger.examined - read_before,
+        moved=asker.exchanger.moved - moved_before,
+        wrong=sum(taker.store.cells.get(cell, EMPTY) != tally for cell, tally in tallies.items()),
+        cpu_s=cpu_s,
+    )

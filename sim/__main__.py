@@ -1,0 +1,270 @@
+"""``python -m sim``: run campaigns of simulated worlds, replay one, make its plan shorter, hunt planted bugs."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from sim import sometimes
+from sim.campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
+from sim.mutants import MUTANTS, QUICK
+from sim.plan import Plan, draw
+from sim.shrink import shrink
+from sim.trial import USUAL, Outcome, Size, run
+
+HUNT_SEEDS = 500
+HUNT_SEEDS_QUICK = 40
+SENTENCES_SHOWN = 5
+"""Of one judge."""
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def main() -> None:
+    """Crawl a synthetic web with a swarm of unmodified peers in virtual time, while things go wrong.
+
+    A seed makes a whole world: the web, the network's moods, and a plan of what befalls which machine when (kills,
+    restarts on three kinds of disk, joins, leaves, freezes, partitions, full disks, loss, delay). When the plan is over
+    the world heals, the swarm comes to rest, and judges outside the peers say which promise was broken. The same seed
+    is the same world, to the last byte, in any process.
+
+    \b
+    python -m sim run --seeds 100                 a campaign; exit code 1 if a promise was broken
+    python -m sim run --seed 42 --trace           one seed, told line by line
+    python -m sim replay 42                       its plan, its verdict, its trace hash
+    python -m sim shrink 42 -o plan.json          the fewest events that still break the promise
+    python -m sim replay plan.json --trace        just those
+    python -m sim mutants --quick                 do the judges find bugs that are planted?
+    """
+
+
+def sized(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how large a world is."""
+
+    @click.option("--peers", default=16, show_default=True, type=click.IntRange(1, 10_000), help="Machines at first.")
+    @click.option("--pages", default=USUAL.pages, show_default=True, type=click.IntRange(1), help="Pages of the web.")
+    @click.option("--sites", default=USUAL.sites, show_default=True, type=click.IntRange(1), help="Sites they are on.")
+    @click.option("--delay", default=USUAL.delay_s, show_default=True, help="Seconds between requests to one site.")
+    @wraps(command)
+    def with_size(*args: Any, pages: int, sites: int, delay: float, **options: Any) -> Any:
+        return command(*args, size=Size(pages=pages, sites=sites, delay_s=delay), **options)
+
+    return with_size
+
+
+@main.command(name="run")
+@click.option("--seeds", default=100, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option("--first-seed", default=1, show_default=True, help="The first of them.")
+@click.option("--seed", type=int, help="Just this one.")
+@click.option("--trace", is_flag=True, help="Tell the story of the seed: every event, and what the peers log.")
+@click.option("--calm", is_flag=True, help="Let nothing befall anybody.")
+@click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the totals here.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--patience", default=120, show_default=True, help="Seconds of this world after which a seed is ended.")
+@sized
+def run_seeds(
+    seeds: int,
+    first_seed: int,
+    seed: int | None,
+    trace: bool,
+    calm: bool,
+    mutant: str | None,
+    json_file: Path | None,
+    jobs: int,
+    patience: int,
+    peers: int,
+    size: Size,
+) -> None:
+    """Run a campaign and say what it found."""
+    if trace and seed is None:
+        raise click.UsageError("--trace tells the story of one seed: name it with --seed")
+    wanted = range(first_seed, first_seed + seeds) if seed is None else range(seed, seed + 1)
+    totals = Totals()
+    if trace:
+        plan = draw(wanted[0], peers, faults=not calm)
+        _tell(plan, outcome := run(plan, size, mutant=mutant, say=print))
+        totals.add(outcome)
+    else:
+        todo = (
+            one._replace(wall_most_s=patience) for one in tasks(wanted, peers, size, faults=not calm, mutant=mutant)
+        )
+        with _progress() as progress:
+            bar = progress.add_task("seeds", total=len(wanted), found="")
+            for outcome in trials(todo, min(jobs, len(wanted))):
+                totals.add(outcome)
+                failing = f"[red]{len(totals.failing)} failing[/]" if totals.failing else "[green]clean[/]"
+                progress.update(bar, advance=1, found=f"{failing}, {totals.seeds / totals.wall_s:.1f}/s")
+        _show(totals, peers, size, mutant)
+    if json_file is not None:
+        json_file.write_bytes(msgspec.json.format(msgspec.json.encode(totals.report()), indent=2) + b"\n")
+    sys.exit(1 if totals.failing else 0)
+
+
+@main.command()
+@click.argument("what", metavar="SEED|PLAN.json")
+@click.option("--trace", is_flag=True, help="Tell the story: every event, and what the peers log.")
+@click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
+@sized
+def replay(what: str, trace: bool, mutant: str | None, peers: int, size: Size) -> None:
+    """Live through one world again: that of a seed, or of a plan that was kept."""
+    plan = _plan(what, peers)
+    outcome = run(plan, size, mutant=mutant, say=print if trace else None)
+    _tell(plan, outcome)
+    sys.exit(0 if outcome.clean else 1)
+
+
+@main.command(name="shrink")
+@click.argument("what", metavar="SEED|PLAN.json")
+@click.option("--judge", help="The judge that is to find something still; by default any of those that do.")
+@click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the short plan here.")
+@sized
+def shrink_plan(what: str, judge: str | None, mutant: str | None, output: Path | None, peers: int, size: Size) -> None:
+    """Take out of a plan every event that is not needed for some judge to find what it finds."""
+    plan = _plan(what, peers)
+    first = attempt(Task(plan, size, mutant))
+    judges = {judge} if judge else set(first.violations)
+    if not judges & first.violations.keys():
+        raise click.ClickException(f"{what} is clean: there is nothing to look for")
+    tried = 0
+
+    def fails(shorter: Plan) -> bool:
+        nonlocal tried
+        tried += 1
+        found = bool(judges & attempt(Task(shorter, size, mutant)).violations.keys())
+        console.print(f"{len(shorter.events):4} events: {'still' if found else 'not any more'}")
+        return found
+
+    short = shrink(plan, fails)
+    _tell(short, attempt(Task(short, size, mutant)))
+    console.print(f"{len(short.events)} of {len(plan.events)} events are enough ({tried} worlds)")
+    if output is not None:
+        output.write_bytes(short.to_json() + b"\n")
+        console.print(f"python -m sim replay {output}{_options(peers=None, size=size, mutant=mutant)}")
+
+
+@main.command()
+@click.argument("names", nargs=-1)
+@click.option("--quick", is_flag=True, help=f"Only some, and within {HUNT_SEEDS_QUICK} seeds.")
+@click.option("--seeds", type=click.IntRange(1), help=f"Within so many (by default {HUNT_SEEDS}).")
+@click.option("--first-seed", default=1, show_default=True, help="The first of them.")
+@click.option("--list", "listed", is_flag=True, help="Only say what there is.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@sized
+def mutants(
+    names: tuple[str, ...],
+    quick: bool,
+    seeds: int | None,
+    first_seed: int,
+    listed: bool,
+    jobs: int,
+    peers: int,
+    size: Size,
+) -> None:
+    """Plant bugs, one at a time, and see in how many seeds the judges find each.
+
+    A seed counts only if the judge finds nothing in it without the bug.
+    """
+    unknown = set(names) - MUTANTS.keys()
+    if unknown:
+        raise click.UsageError(f"no such mutant: {', '.join(sorted(unknown))}; see --list")
+    chosen = names or (QUICK if quick else tuple(MUTANTS))
+    if listed:
+        for name in chosen:
+            console.print(f"[bold]{name}[/]: {MUTANTS[name].breaks}")
+        return
+    count = seeds or (HUNT_SEEDS_QUICK if quick else HUNT_SEEDS)
+    todo = [Hunt(name, range(first_seed, first_seed + count), peers, size) for name in chosen]
+    found = 0
+    table = Table("mutant", "seeds it took", "seed", "found by", title=f"within {count} seeds of {peers} peers")
+    with _progress() as progress:
+        bar = progress.add_task("mutants", total=len(todo), found="")
+        for catch in hunts(todo, min(jobs, len(todo))):
+            found += catch.seed is not None
+            took = str(catch.tried) if catch.seed is not None else "[red]not found[/]"
+            table.add_row(catch.mutant, took, str(catch.seed or ""), ", ".join(catch.judges))
+            progress.update(bar, advance=1, found=f"{found} found")
+    console.print(table)
+    console.print(f"{found} of {len(todo)} mutants found")
+    sys.exit(0 if found == len(todo) else 1)
+
+
+# --- what a person sees ----------------------------------------------------------------------------------------------
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[found]}"),
+        console=console,
+    )
+
+
+def _plan(what: str, peers: int) -> Plan:
+    if what.isdigit():
+        return draw(int(what), peers)
+    try:
+        return Plan.from_json(Path(what).read_bytes())
+    except (OSError, msgspec.DecodeError) as error:
+        raise click.ClickException(f"{what} is neither a seed nor a plan: {error}") from None
+
+
+def _tell(plan: Plan, outcome: Outcome) -> None:
+    """Print one world's plan and verdict."""
+    console.print(str(plan), markup=False)
+    for judge, found in outcome.violations.items():
+        console.print(f"[red]{judge}[/]: {len(found)}")
+        for sentence in found[:SENTENCES_SHOWN]:
+            console.print(f"    {sentence}", markup=False)
+    console.print(
+        f"{'clean' if outcome.clean else 'broken'} after {outcome.virtual_s:.1f} virtual seconds: {outcome.urls} URLs, "
+        f"{outcome.fetches} requests, {outcome.duplicates} duplicates, {outcome.messages} messages; "
+        f"trace {outcome.trace}",
+        markup=False,
+    )
+
+
+def _show(totals: Totals, peers: int, size: Size, mutant: str | None) -> None:
+    """Print what a campaign adds up to."""
+    report = totals.report()
+    table = Table(show_header=False)
+    for name in list(report)[:15]:
+        table.add_row(name.replace("_", " "), str(report[name]))
+    table.add_row("seeds per second", f"{totals.seeds / totals.wall_s:.2f}")
+    console.print(table)
+    for name, times in totals.violations.items():
+        seeds = [seed for seed, found in sorted(totals.failing.items()) if name in found]
+        console.print(f"[red]{name}[/]: {times} in {len(seeds)} seeds")
+    for name, what in sometimes.AWKWARD.items():
+        console.print(f"{totals.met[name]:6} x {what}" if totals.met[name] else f"[yellow] never[/]   {what}")
+    for seed, found in sorted(totals.failing.items()):
+        judges = ", ".join(f"{name} {len(sentences)}" for name, sentences in found.items())
+        console.print(f"python -m sim replay {seed}{_options(peers=peers, size=size, mutant=mutant)}  # {judges}")
+
+
+def _options(*, peers: int | None, size: Size, mutant: str | None) -> str:
+    """Return the options, as typed, that make a world of this size."""
+    chosen = {
+        "peers": (peers, None),
+        "pages": (size.pages, USUAL.pages),
+        "sites": (size.sites, USUAL.sites),
+        "delay": (size.delay_s, USUAL.delay_s),
+        "mutant": (mutant, None),
+    }
+    return "".join(f" --{name} {value}" for name, (value, default) in chosen.items() if value != default)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+"""Many trials over several processes, and what they add up to.
+
+Each seed is a world of its own, so processes share nothing: a worker is given a `Task` and gives back an `Outcome`. A
+trial that breaks, or takes longer than `TRIAL_WALL_S`, is an outcome too, with the reason for its violation.
+"""
+
+import multiprocessing
+import signal
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, NamedTuple
+
+from sim import judges, sometimes
+from sim.plan import Plan, draw
+from sim.trial import USUAL, Outcome, Size, run
+
+TRIAL_WALL_S = 120
+"""A trial of the default size takes a second or so; one that goes round in circles is ended."""
+TRIALS_PER_PROCESS = 500
+"""Then a worker is replaced: what trials leave behind in it is bounded."""
+
+
+class Task(NamedTuple):
+    """One trial to be made."""
+
+    plan: Plan
+    size: Size = USUAL
+    mutant: str | None = None
+    wall_most_s: int = TRIAL_WALL_S
+
+
+class Hunt(NamedTuple):
+    """One mutant to be found."""
+
+    mutant: str
+    seeds: range
+    peers: int
+    size: Size = USUAL
+
+
+class Catch(NamedTuple):
+    """What came of a hunt."""
+
+    mutant: str
+    seed: int | None
+    """The first in which it was found; None if it was not."""
+    tried: int
+    """Seeds it took."""
+    judges: tuple[str, ...]
+    """Who found it."""
+
+
+def tasks(
+    seeds: Iterable[int], peers: int, size: Size, *, faults: bool = True, mutant: str | None = None
+) -> Iterator[Task]:
+    """Yield the trials of these seeds."""
+    for seed in seeds:
+        yield Task(draw(seed, peers, faults=faults), size, mutant)
+
+
+def trials(todo: Iterable[Task], jobs: int) -> Iterator[Outcome]:
+    """Run trials in `jobs` processes and yield their outcomes as they come."""
+    return _each(attempt, todo, jobs)
+
+
+def hunts(todo: Iterable[Hunt], jobs: int) -> Iterator[Catch]:
+    """Hunt mutants in `jobs` processes."""
+    return _each(hunt, todo, jobs)
+
+
+def attempt(task: Task) -> Outcome:
+    """Run one trial, whatever comes of it."""
+    try:
+        with _ending(task.wall_most_s):
+            return run(task.plan, task.size, mutant=task.mutant)
+    except (Exception, TooLong) as error:
+        return _broken(task.plan, error)
+
+
+def hunt(one: Hunt) -> Catch:
+    """Try seeds until some judge finds what it does not find in the same world without the mutant."""
+    for tried, seed in enumerate(one.seeds, 1):
+        plan = draw(seed, one.peers)
+        found = attempt(Task(plan, one.size, one.mutant))
+        if not found.clean:
+            control = attempt(Task(plan, one.size))
+            caught = tuple(name for name in found.violations if name not in control.violations)
+            if caught:
+                return Catch(one.mutant, seed, tried, caught)
+    return Catch(one.mutant, None, len(one.seeds), ())
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a campaign adds up to."""
+
+    seeds: int = 0
+    virtual_s: float = 0.0
+    messages: int = 0
+    kills: int = 0
+    partitions: int = 0
+    urls: int = 0
+    duplicates: int = 0
+    parted: int = 0
+    violations: Counter[str] = field(default_factory=Counter)
+    """By judge."""
+    met: Counter[str] = field(default_factory=Counter)
+    repairs_s: list[float] = field(default_factory=list)
+    failing: dict[int, dict[str, list[str]]] = field(default_factory=dict)
+    """Seed -> judge -> what it found."""
+    began: float = field(default_factory=time.monotonic)
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.virtual_s += outcome.virtual_s
+        self.messages += outcome.messages
+        self.kills += outcome.kills
+        self.partitions += outcome.partitions
+        self.urls += outcome.urls
+        self.duplicates += outcome.duplicates
+        self.parted += outcome.parted
+        self.violations.update({name: len(found) for name, found in outcome.violations.items()})
+        self.met.update(outcome.met)
+        if outcome.repair_s is not None:
+            self.repairs_s.append(outcome.repair_s)
+        if not outcome.clean:
+            self.failing[outcome.plan.seed] = outcome.violations
+
+    @property
+    def wall_s(self) -> float:
+        return time.monotonic() - self.began
+
+    def report(self) -> dict[str, Any]:
+        """Return the totals as they are written to JSON."""
+        found = self.violations
+        return {
+            "seeds": self.seeds,
+            "virtual_hours": round(self.virtual_s / 3600, 3),
+            "messages": self.messages,
+            "kills": self.kills,
+            "partitions": self.partitions,
+            "urls": self.urls,
+            "lost": found["nothing_lost"],
+            "duplicates": self.duplicates,
+            "duplicate_ratio": round(self.duplicates / self.urls, 6) if self.urls else 0.0,
+            "politeness_violations": found["polite"],
+            "robots_violations": found["robots_obeyed"],
+            "false_terminations": found["no_early_end"],
+            "missed_terminations": found["no_missing_end"],
+            "owner_disagreements": found["one_owner_when_quiet"],
+            "repair_seconds": {"p50": quantile(self.repairs_s, 0.5), "p99": quantile(self.repairs_s, 0.99)},
+            "failing_seeds": sorted(self.failing),
+            "violations": {judge.__name__: found[judge.__name__] for judge in judges.JUDGES},
+            "parted": self.parted,
+            "sometimes": {name: self.met[name] for name in sometimes.AWKWARD},
+            "never_met": sometimes.never_met(self.met),
+            "wall_seconds": round(self.wall_s, 1),
+        }
+
+
+def quantile(values: list[float], share: float) -> float | None:
+    """Return the value below or at which this share of them lies; None if there are none."""
+    return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 3) if values else None
+
+
+class TooLong(KeyboardInterrupt):
+    """A trial has had its time. No `except Exception` on its way stops it."""
+
+
+def _each(work: Any, todo: Iterable[Any], jobs: int) -> Iterator[Any]:
+    if jobs == 1:
+        yield from map(work, todo)
+        return
+    # Spawned, not forked: a worker is as fresh as a person's own process that replays the seed.
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(jobs, maxtasksperchild=TRIALS_PER_PROCESS) as pool:
+        yield from pool.imap_unordered(work, todo)
+
+
+@contextmanager
+def _ending(seconds: int) -> Iterator[None]:
+    """Raise TooLong after so many seconds of this world."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TooLong(f"not over after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _broken(plan: Plan, error: BaseException) -> Outcome:
+    return Outcome(
+        plan=plan,
+        violations={judges.no_errors.__name__: ["the trial broke: " + "".join(traceback.format_exception(error))]},
+        trace="",
+        virtual_s=0.0,
+        wall_s=0.0,
+        messages=0,
+        kills=0,
+        partitions=0,
+        urls=0,
+        fetches=0,
+        duplicates=0,
+        parted=0,
+        repair_s=None,
+        met={},
+    )

@@ -1,0 +1,314 @@
+"""The judges of a simulated crawl: one per promise, each a pure function over `Facts`.
+
+They stand outside the peers: what they know is the access log of the web, the page lines on all disks that ever were,
+and what `sim.observer` saw in the peers' stores with a god's view. A judge returns one sentence per violation; none
+means that its promise was kept. Its docstring says what it promises.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+COPIES = 3
+"""Peers that hold each record."""
+REPAIR_MOST_S = 30.0
+"""By when, after the last fault, there must be three copies of everything again."""
+SLACK_S = 1e-6
+"""What floating point may take from a delay."""
+
+ROBOTS_PATH = "/robots.txt"
+
+
+class Fetch(NamedTuple):
+    """One request as the web's servers saw it."""
+
+    at_s: float
+    url: str
+    site: str
+    """What politeness is about; `url` begins with it."""
+    status: int
+    machine: int
+    """Who asked."""
+
+    @property
+    def path(self) -> str:
+        return self.url[len(self.site) :]
+
+
+class Page(NamedTuple):
+    """What a correct crawler gets from one URL."""
+
+    status: int
+    """Of the last answer."""
+    fetches: int = 1
+    """How many requests that takes, from an owner that stays."""
+
+
+class Line(NamedTuple):
+    """A page line on some disk."""
+
+    url: str
+    status: int | None
+    """None if the URL was not fetched."""
+    failed: str | None
+    machine: int
+
+
+class Parting(NamedTuple):
+    """A time in which machines did not reach all others; it ends when they agree again, not when the cable is back."""
+
+    from_s: float
+    until_s: float
+    few: frozenset[int]
+
+
+class End(NamedTuple):
+    """A peer said that the crawl is over."""
+
+    at_s: float
+    machine: int
+    unfinished: int
+    """Reachable URLs that were DONE in no store and on no disk at that moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything seen of one crawl from outside."""
+
+    truth: Mapping[str, Page] = field(default_factory=dict)
+    """What there is to crawl: each reachable URL that robots.txt allows."""
+    disallowed: Collection[str] = ()
+    """URLs that are linked and that robots.txt forbids."""
+    delays: Mapping[str, float] = field(default_factory=dict)
+    """Site -> seconds between two of its requests, as its robots.txt asks."""
+    delay_s: float = 0.0
+    """The job's: that of a site whose robots.txt nobody has read yet."""
+    fetches: Sequence[Fetch] = ()
+    """In the order of arrival."""
+    lines: Sequence[Line] = ()
+    """Of all disks, the dead ones' too."""
+    done: Mapping[str, int] = field(default_factory=dict)
+    """What live peers say is DONE -> one that says so: the URL, or the key in hex if no URL has it."""
+    pending: Mapping[str, int] = field(default_factory=dict)
+    """What live peers still say is PENDING when all is over."""
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """Site -> how often its owner may have changed."""
+    partings: Sequence[Parting] = ()
+    claims: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Cell -> the machines that say, when all is quiet, that they own it."""
+    owners: Mapping[int, int] = field(default_factory=dict)
+    """Cell -> the live machine that is XOR-nearest to it."""
+    named: Sequence[tuple[int, int, int]] = ()
+    """(asked, cell, answered): which machine one named as the owner when all was quiet."""
+    live: int = 0
+    """Peers up when all is over."""
+    repair_s: float | None = 0.0
+    """From the last fault until all that was stored then had three copies; None if it never had."""
+    copies: Mapping[str, int] = field(default_factory=dict)
+    """URL or key in hex -> how many of its rightful holders have it when all is over."""
+    ends: Sequence[End] = ()
+    over: bool = True
+    """The swarm ended by itself."""
+    waited_s: float = 0.0
+    """From the last fault until it did, or nobody waited any longer."""
+    peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Queue -> the most that was ever seen in it, and its bound."""
+    errors: Sequence[str] = ()
+
+
+def nothing_lost(facts: Facts) -> list[str]:
+    """Every reachable URL has a page line with its last status, on whatever disk; nothing is still PENDING."""
+    statuses: defaultdict[str, set[int | None]] = defaultdict(set)
+    for line in facts.lines:
+        statuses[line.url].add(line.status)
+    lost = []
+    for url, page in facts.truth.items():
+        if url not in statuses:
+            lost.append(f"{url} was never crawled")
+        elif page.status not in statuses[url]:
+            seen = sorted(map(str, statuses[url]))
+            lost.append(f"{url} ended with {', '.join(seen)} instead of {page.status}")
+    if facts.over:
+        lost += [f"{url} is PENDING at {machine} although all is over" for url, machine in facts.pending.items()]
+    return lost
+
+
+def nothing_made_up(facts: Facts) -> list[str]:
+    """What a peer says is DONE has a page line on some disk, and what a line says was fetched has been."""
+    answered = {(fetch.url, fetch.status) for fetch in facts.fetches}
+    lined = {line.url for line in facts.lines}
+    made_up = [f"{url} is DONE at {machine} and on no disk" for url, machine in facts.done.items() if url not in lined]
+    for line in facts.lines:
+        if line.status is not None and (line.url, line.status) not in answered:
+            made_up.append(f"{line.url} has a line with {line.status} at {line.machine} and was never answered so")
+    return made_up
+
+
+def one_fetch_per_owner(facts: Facts) -> list[str]:
+    """A URL is fetched as often as it takes, once, and once more for each change of its owner.
+
+    Another machine's fetch shows such a change as well: the hand-over may take longer than the newcomer's arrival.
+    """
+    counts = Counter(fetch.url for fetch in facts.fetches if fetch.path != ROBOTS_PATH)
+    sites = {fetch.url: fetch.site for fetch in facts.fetches}
+    fetchers: defaultdict[str, set[int]] = defaultdict(set)
+    for fetch in facts.fetches:
+        fetchers[fetch.url].add(fetch.machine)
+    found = []
+    for url, count in counts.items():
+        takes = facts.truth[url].fetches if url in facts.truth else 1
+        changes = max(facts.changes.get(sites[url], 0), len(fetchers[url]) - 1)
+        if count > takes * (1 + changes):
+            found.append(f"{url} was fetched {count} times, with {changes} changes of owner")
+    return found
+
+
+def polite(facts: Facts) -> list[str]:
+    """Two requests to one site are never closer than its delay, whoever made them; but see `parted`."""
+    return [sentence for sentence, excepted in _hurries(facts) if not excepted]
+
+
+def robots_obeyed(facts: Facts) -> list[str]:
+    """A site's first request is for its robots.txt, and what that forbids is never asked for."""
+    forbidden = frozenset(facts.disallowed)
+    known: set[str] = set()
+    found = []
+    for fetch in facts.fetches:
+        if fetch.path == ROBOTS_PATH:
+            known.add(fetch.site)
+        elif fetch.url in forbidden:
+            found.append(f"{fetch.url} is forbidden and was asked for by {fetch.machine}")
+        elif fetch.site not in known:
+            found.append(f"{fetch.url} was asked for by {fetch.machine} before robots.txt")
+    return found
+
+
+def one_owner_when_quiet(facts: Facts) -> list[str]:
+    """When all is quiet the live peer XOR-nearest to a cell says it owns it, nobody else does, and all name it."""
+    found = []
+    for cell, owner in facts.owners.items():
+        claiming = facts.claims.get(cell, ())
+        if claiming != (owner,):
+            found.append(f"cell {cell} is {owner}'s and claimed by {list(claiming)}")
+    for asked, cell, answered in facts.named:
+        if answered != facts.owners.get(cell):
+            found.append(f"{asked} names {answered} as the owner of cell {cell}, not {facts.owners.get(cell)}")
+    return found
+
+
+def three_copies(facts: Facts) -> list[str]:
+    """Soon after the last fault all that was stored is on three live peers; in the end, on its rightful holders."""
+    found = []
+    wanted = min(COPIES, facts.live)
+    if facts.repair_s is None:
+        found.append("what was stored at the last fault never had three copies again")
+    elif facts.repair_s > REPAIR_MOST_S:
+        found.append(f"three copies were back only {facts.repair_s:.1f} s after the last fault")
+    for record, copies in facts.copies.items():
+        if copies < wanted:
+            found.append(f"{record} is with {copies} of its {wanted} holders")
+    return found
+
+
+def no_early_end(facts: Facts) -> list[str]:
+    """Nobody says that the crawl is over while a reachable URL is not finished; but see `parted`."""
+    return [
+        f"{end.machine} said at {end.at_s:.3f} s that all is over, with {end.unfinished} URLs to go"
+        for end in facts.ends
+        if end.unfinished and not _parted_at(facts, end.at_s)
+    ]
+
+
+def no_missing_end(facts: Facts) -> list[str]:
+    """Some time after the last fault every peer that is up says that the crawl is over."""
+    return [] if facts.over else [f"{facts.waited_s:.0f} s after the last fault the swarm had not ended"]
+
+
+def bounded_queues(facts: Facts) -> list[str]:
+    """No queue ever holds more than its bound."""
+    return [f"{name} held {most}, above {bound}" for name, (most, bound) in facts.peaks.items() if most > bound]
+
+
+def no_errors(facts: Facts) -> list[str]:
+    """No exception goes unhandled in any peer."""
+    return list(facts.errors)
+
+
+Judge = Callable[[Facts], list[str]]
+
+JUDGES: tuple[Judge, ...] = (
+    nothing_lost,
+    nothing_made_up,
+    one_fetch_per_owner,
+    polite,
+    robots_obeyed,
+    one_owner_when_quiet,
+    three_copies,
+    no_early_end,
+    no_missing_end,
+    bounded_queues,
+    no_errors,
+)
+
+
+def judge(facts: Facts) -> dict[str, list[str]]:
+    """Return what each judge that found anything found, by the judge's name."""
+    verdicts = {one.__name__: one(facts) for one in JUDGES}
+    return {name: found for name, found in verdicts.items() if found}
+
+
+def duplicates(facts: Facts) -> int:
+    """Return how many requests were made for pages that had been asked for as often as it takes; but see `parted`."""
+    return sum(not excused for excused in _repeats(facts))
+
+
+def parted(facts: Facts) -> int:
+    """Return how often a side of a partition hurried a site, repeated a page or ended for want of knowing the other.
+
+    That is allowed, as neither side can know of the other's clocks and URLs.
+    """
+    early = sum(1 for end in facts.ends if end.unfinished and _parted_at(facts, end.at_s))
+    return early + sum(excused for _, excused in _hurries(facts)) + sum(_repeats(facts))
+
+
+def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
+    """Yield each pair of requests to one site that are too close, and whether a partition excuses them."""
+    recent: defaultdict[str, list[Fetch]] = defaultdict(list)
+    told: set[str] = set()
+    for fetch in facts.fetches:
+        delay_s = facts.delays.get(fetch.site, facts.delay_s) if fetch.site in told else facts.delay_s
+        close = [one for one in recent[fetch.site] if fetch.at_s - one.at_s < delay_s - SLACK_S]
+        recent[fetch.site] = [*close, fetch]
+        if fetch.path == ROBOTS_PATH and fetch.status == 200:
+            told.add(fetch.site)
+        for before in close:
+            sentence = (
+                f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, only "
+                f"{fetch.at_s - before.at_s:.3f} s of {delay_s:g} s after {before.machine} had asked for {before.url}"
+            )
+            yield sentence, _excused(facts, before, fetch)
+
+
+def _repeats(facts: Facts) -> Iterator[bool]:
+    """Yield for each request too many whether a partition excuses it."""
+    before: defaultdict[str, list[Fetch]] = defaultdict(list)
+    for fetch in facts.fetches:
+        if fetch.url in facts.truth:
+            known = before[fetch.url]
+            if len(known) >= facts.truth[fetch.url].fetches:
+                yield any(_excused(facts, one, fetch) for one in known)
+            known.append(fetch)
+
+
+def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
+    """Whether the two come from different sides of a partition."""
+    return any(
+        parting.from_s <= fetch.at_s <= parting.until_s
+        and (before.machine in parting.few) != (fetch.machine in parting.few)
+        for parting in facts.partings
+    )
+
+
+def _parted_at(facts: Facts, at_s: float) -> bool:
+    return any(parting.from_s <= at_s <= parting.until_s for parting in facts.partings)

@@ -1,0 +1,322 @@
+"""Machines that run the unmodified `kadcrawl.Peer` in a simulated world, and everything that may happen to them.
+
+A machine keeps its number, address and disk through its incarnations; each boot makes a new host and a new `Peer`. A
+`Machines` owns them all, hands them their `World`, and collects what went wrong in any of them (`errors`). While it is
+open, aiohttp takes its time and chance from the world too, and its names from the web.
+"""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from email.utils import formatdate
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol, Self
+from unittest import mock
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from kadcrawl import Peer
+from kadcrawl.config import Config, Job, Limits
+from kadcrawl.errors import DiskFullError, StartError
+from kadcrawl.overlay import OverlaySettings
+from kadcrawl.peer.world import World
+from sim.disk import Disk, DiskState
+from sim.loop import SimLoop
+from sim.network import HOST, Host
+
+WEB_NETWORKS = ("198.18.0.0/15",)
+"""Where the simulated web lives (RFC 2544: for tests only)."""
+EPOCH = 1_767_225_600.0
+"""The world's time at the beginning, in seconds since 1970: 2026-01-01."""
+BOOTSTRAPS = 3
+"""Machines a joiner is told of."""
+RETRY_S = 1.0
+"""Pause of a machine whose peer could not join, before it starts it again."""
+RESOLVE_S = 0.005
+
+
+class Names(Protocol):
+    """What knows the addresses of the simulated web."""
+
+    def address(self, host: str) -> str | None:
+        """Return the IP of a host name; None if there is no such host."""
+
+
+class WebResolver(AbstractResolver):
+    """Finds the addresses of the simulated web."""
+
+    def __init__(self, web: Names) -> None:
+        self._web = web
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        await asyncio.sleep(RESOLVE_S)
+        ip = self._web.address(host)
+        if ip is None:
+            raise OSError(None, f"no such host: {host}")
+        return [ResolveResult(hostname=host, host=ip, port=port, family=socket.AF_INET, proto=0, flags=0)]
+
+    async def close(self) -> None:
+        """It keeps nothing open."""
+
+
+class Machine:
+    """One machine: its disk, its clock, and the peer it runs."""
+
+    def __init__(self, number: int, host: Host, disk: Disk) -> None:
+        self.number = number
+        self.host = host
+        self.disk = disk
+        self.peer: Peer | None = None
+        """The peer it runs, or the last it ran."""
+        self.alive = False
+        self.founds = False
+        """It begins the swarm, as nobody is there to join."""
+        self.leaves = False
+        self.incarnations = 0
+        self.clock_s = 0.0
+        """How far its wall clock is ahead of the world's."""
+        self.end: str | None = None
+        """How its last peer ended: "killed", "done", "left", or by which error."""
+
+    def __repr__(self) -> str:
+        return f"<Machine {self.number} alive={self.alive} frozen={self.frozen} end={self.end} {self.peer!r}>"
+
+    @property
+    def frozen(self) -> bool:
+        return self.host.frozen
+
+    @property
+    def begun(self) -> bool:
+        """Its peer is part of the swarm, or about to found it."""
+        return self.alive and (self.founds or (self.peer is not None and self.peer.begun))
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return every page line its disks ever showed."""
+        return self.disk.lines()
+
+
+class Machines:
+    """All machines of one world. A context manager: on exit all are switched off and their disks destroyed.
+
+    What remains is `errors`, and each machine's `lines`.
+    """
+
+    def __init__(
+        self,
+        loop: SimLoop,
+        web: Names,
+        *,
+        job: Job,
+        limits: Limits,
+        overlay: OverlaySettings | None = None,
+        seed: int = 0,
+        directory: Path,
+        exit_when_done: bool = False,
+    ) -> None:
+        """`directory` is where the disks are made: best in memory, e.g. below /dev/shm."""
+        self.loop = loop
+        self.machines: dict[int, Machine] = {}
+        self.errors: list[str] = []
+        """What no peer should ever let happen: exceptions nobody handled, and log records of level ERROR."""
+        self._web = web
+        self._job = job
+        self._limits = limits
+        self._overlay = overlay
+        self._seed = seed
+        self._random = Random(f"machines {seed}")
+        self._directory = directory
+        self._exit_when_done = exit_when_done
+        self._closed = False
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        handler = _ErrorRecords(self._note)
+        logging.getLogger().addHandler(handler)
+        self._stack.callback(logging.getLogger().removeHandler, handler)
+        self._stack.enter_context(
+            mock.patch.multiple(
+                "aiohttp.connector",
+                monotonic=self.loop.time,
+                random=Random(f"aiohttp {self._seed}"),
+                DefaultResolver=lambda loop=None: WebResolver(self._web),
+            )
+        )
+        self._stack.enter_context(
+            mock.patch.multiple(
+                "aiohttp.web_response",
+                rfc822_formatted_time=lambda: _http_date(int(self.wall)),
+                SERVER_SOFTWARE="aiohttp",  # The real one names the version of Python.
+            )
+        )
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._closed = True
+        for machine in self.live:
+            self._stop(machine, "killed")
+        for machine in self.machines.values():
+            machine.disk.destroy()
+            machine.peer = None
+        self._stack.close()
+
+    @property
+    def live(self) -> list[Machine]:
+        """The machines that are switched on, by number."""
+        return [machine for _, machine in sorted(self.machines.items()) if machine.alive]
+
+    @property
+    def wall(self) -> float:
+        """The world's time, in seconds since 1970."""
+        return EPOCH + self.loop.time()
+
+    # --- what may happen
+
+    def start(self, number: int) -> None:
+        """Boot a machine that begins the swarm with the job and its seeds."""
+        self._boot(number, "none", founds=True)
+
+    def join(self, number: int, disk: DiskState = "none") -> None:
+        """Boot a machine, for the first time or again, that joins by way of live ones, and retries until it is in.
+
+        If nobody is left to join, it begins the swarm again, with what is on its disk and the seeds.
+        """
+        self._boot(number, disk, founds=False)
+
+    def kill(self, number: int) -> None:
+        """End the peer between two of its steps; what it had not synced is lost in part."""
+        machine = self.machines[number]
+        self._stop(machine, "killed")
+        machine.disk.crash()
+
+    def freeze(self, number: int) -> None:
+        """Stop the machine for now, as SIGSTOP does."""
+        self.loop.freeze(self.machines[number].host)
+
+    def thaw(self, number: int) -> None:
+        """Let a frozen machine go on."""
+        self.loop.thaw(self.machines[number].host)
+
+    def leave(self, number: int) -> None:
+        """Ask the peer to leave the swarm; it ends by itself."""
+        machine = self.machines[number]
+        machine.leaves = True
+        if machine.peer is not None and machine.peer.begun:
+            machine.host.context.copy().run(machine.peer.leave_soon)
+
+    def full(self, number: int, full: bool) -> None:
+        """Let the machine's disk be full, or make room."""
+        self.machines[number].disk.full = full
+
+    def snapshot(self, number: int) -> None:
+        """Keep the machine's disk as it is now for a later `join(number, "old")`."""
+        assert self.machines[number].alive, f"machine {number} is switched off"
+        self.machines[number].disk.snapshot()
+
+    def jump(self, number: int, seconds: float) -> None:
+        """Move the machine's wall clock; its next peer sees it."""
+        self.machines[number].clock_s += seconds
+
+    # --- a machine's life
+
+    def _boot(self, number: int, state: DiskState, *, founds: bool) -> None:
+        host = self.loop.network.host(f"10.{number // 62_500}.{number // 250 % 250}.{number % 250 + 1}")
+        machine = self.machines.get(number)
+        if machine is None:
+            disk = Disk(self._directory / str(number), Random(f"disk {self._seed} {number}"))
+            machine = self.machines[number] = Machine(number, host, disk)
+        assert not machine.alive, f"machine {number} is switched on already"
+        machine.host, machine.peer, machine.end = host, None, None
+        machine.alive, machine.founds, machine.leaves = True, founds, False
+        machine.incarnations += 1
+        machine.disk.boot(state)
+        host.spawn(self._live(machine), name=f"machine {number}")
+
+    def _stop(self, machine: Machine, end: str) -> None:
+        assert machine.alive, f"machine {machine.number} is switched off already"
+        machine.alive, machine.end = False, end
+        self.loop.kill(machine.host)
+
+    async def _live(self, machine: Machine) -> None:
+        """Run peers until one has come to its end."""
+        host = machine.host
+        end = None
+        while end is None:
+            try:
+                end = await self._run_peer(machine)
+            except StartError:
+                machine.peer = None
+                await asyncio.sleep(RETRY_S)
+            except DiskFullError:
+                machine.peer, machine.founds = None, False
+                while machine.disk.full:  # noqa: ASYNC110 -- as a person would look
+                    await asyncio.sleep(RETRY_S)
+            except Exception as error:
+                end = repr(error)
+                self._note(f"machine {machine.number} ended", error)
+        if host.alive:
+            self._stop(machine, end)
+            machine.disk.close()
+
+    async def _run_peer(self, machine: Machine) -> str:
+        """Run one peer; return how it ended. Raises StartError, StorageError."""
+        others = [other.host.ip for other in self.live if other.begun and other is not machine]
+        machine.founds = machine.founds or not others
+        config = Config(
+            data=machine.disk.directory,
+            host=machine.host.ip,
+            allow_networks=WEB_NETWORKS,
+            exit_when_done=self._exit_when_done,
+            limits=self._limits,
+        )
+        world = World(
+            random=Random(f"peer {self._seed} {machine.number} {machine.incarnations} {self.loop.time()}"),
+            wall=self.wall + machine.clock_s,
+            overlay=self._overlay,
+            sync=machine.disk.sync,
+            resolver=lambda: WebResolver(self._web),
+            free_bytes=lambda _: 1 << 40,
+        )
+        async with Peer(config, replace(self._job, seeds=()), world) as peer:
+            machine.peer = peer
+            if machine.founds:
+                await peer.crawl(self._job.seeds)
+            else:
+                known = self._random.sample(others, min(BOOTSTRAPS, len(others)))
+                await peer.join([(ip, config.port) for ip in known])
+            if machine.leaves:
+                peer.leave_soon()
+            await peer.wait_stopped()
+            await peer.finish()
+        return "left" if peer.leaving else "done"
+
+    # --- what went wrong
+
+    def _note(self, what: str, error: BaseException | None = None) -> None:
+        host = HOST.get(None)
+        if not self._closed and (host is None or host.alive):
+            trace = ["\n", *traceback.format_exception(error)] if error is not None else []
+            self.errors.append(f"{self.loop.time():.3f} s, {host.ip if host else 'the world'}: {what}{''.join(trace)}")
+
+
+class _ErrorRecords(logging.Handler):
+    """Hands over what is logged as an error."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._note(self.format(record))
+
+
+@lru_cache(maxsize=1)
+def _http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)

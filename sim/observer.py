@@ -1,0 +1,361 @@
+"""The observer of one simulated crawl: sees all machines at once, touches none, and writes down the `Facts`.
+
+It looks at every moment of the fault plan, just before and just after, and a few times a second in between. What it
+takes from the peers is what they hold and claim; who *ought* to hold a cell it works out itself, from the IDs of those
+that stand. A machine *stands* while it is up, not frozen, has a job and is not leaving.
+"""
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing
+
+from kadcrawl.config import Job
+from kadcrawl.crawl.place import Placer
+from kadcrawl.history.store import DONE
+from kadcrawl.keys import Cell, Key, anchor, backup_key, cell_of
+from kadcrawl.peer import Peer
+from sim import sometimes
+from sim.judges import COPIES, End, Facts, Fetch, Line, Page, Parting
+from sim.machines import Machine, Machines
+from sim.plan import SETTLE_S, Event, Kind
+from sim.synthetic_web import SyntheticWeb
+from sim.web_server import Request
+
+TOGETHER_S = 1.0
+"""Kills this close to each other are one: nobody has noticed the first at the second."""
+JOINING_S = 5.0
+"""A newcomer is one for this long."""
+
+Standing = dict[int, int]
+"""Machine -> ID of its peer."""
+
+
+class Observer:
+    """Sees one world."""
+
+    def __init__(self, machines: Machines, web: SyntheticWeb, log: list[Request], job: Job) -> None:
+        """`log` is the web's own."""
+        self._machines = machines
+        self._log = log
+        self._job = job
+        self._place = Placer(job.partition, job.cell_bits).place
+        self._delays = web.delays(job.delay_s)
+        self._disallowed = web.disallowed()
+        self._truth = {url: Page(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
+        self._keys = {url: self._place(url).key for url in self._truth}
+        self._urls: dict[bytes, str] = {self._place(url).key: url for url in [*self._truth, *self._disallowed]}
+        self._sites = {site.origin: self._place(f"{site.origin}/").cell for site in web.sites}
+        self._cells = tuple(dict.fromkeys(self._sites.values()))
+        bits = job.cell_bits
+        self._placements = {
+            cell: (anchor(cell, bits), backup_key(cell, 1, bits), backup_key(cell, 2, bits)) for cell in self._cells
+        }
+        self._fetches: list[Fetch] = []
+        self._addresses: dict[str, int] = {}
+        self._stood: dict[int, tuple[int, int]] = {}
+        self._owners: dict[Cell, int] = {}
+        self._changes: Counter[str] = Counter()
+        self._partings: list[Parting] = []
+        self._kills: list[tuple[float, tuple[int, ...], sometimes.Holders]] = []
+        self._lost_sites: dict[int, tuple[set[str], int]] = {}
+        """Killed machine -> the sites that were its own, and how many fetches there had been."""
+        self._newcomers: dict[int, float] = {}
+        self._known_done: set[Key] = set()
+        """Keys that were DONE on machines now dead, or when somebody last said that all is over."""
+        self._says_over: set[int] = set()
+        self._ends: list[End] = []
+        self._peaks: dict[str, tuple[int, int]] = {}
+        self._holders_of: tuple[Standing, dict[Cell, tuple[int, ...]]] = ({}, {})
+        self._to_repair: set[Key] | None = None
+        self._repair_s: float | None = None
+        self._quiet_at = 0.0
+        self.met: Counter[str] = Counter()
+        """Awkward moments of `sim.sometimes`."""
+        self.kills = 0
+        """Machines killed while they were up."""
+
+    # --- while it happens ----------------------------------------------------------------------------------------
+
+    def before(self, event: Event, now: float, *, begins: bool) -> None:
+        """An event of the plan is about to begin, or to end."""
+        self.look(now)
+        match event.kind:
+            case Kind.KILL:
+                self._before_kill([one for one in event.machines if self._is_up(one)], now)
+            case Kind.RESTART:
+                self._before_restart(event)
+            case Kind.JOIN:
+                self._newcomers.update(dict.fromkeys(event.machines, now))
+            case Kind.PARTITION | Kind.ONE_WAY if not begins:
+                # Each side still has to notice.
+                self._partings.append(Parting(event.at_s, now + SETTLE_S, frozenset(event.machines)))
+        if event.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.LOSS, Kind.DELAY):
+            # Whoever seems dead to some is no owner to them.
+            self._changes.update(self._sites)
+        elif event.kind in (Kind.FREEZE, Kind.SLOW):
+            self._changes.update(site for site, cell in self._sites.items() if self._owners.get(cell) in event.machines)
+
+    def look(self, now: float) -> None:
+        """See what may have changed by itself."""
+        standing = self._follow_owners()
+        self._see_joins(standing, now)
+        self._see_ends(now)
+        for number in standing:
+            for name, value, bound in queues(self._peer(number)):
+                self._peaks[name] = (max(value, self._peaks.get(name, (0, 0))[0]), bound)
+        if self._to_repair is not None and self._repair_s is None and self._repaired(standing):
+            self._repair_s = now - self._quiet_at
+
+    def calm(self, now: float) -> None:
+        """Nothing more will happen to anybody: from now on the swarm has to come to rest."""
+        self.look(now)
+        self._quiet_at = now
+        self._to_repair = {key for number in self._standing() for key in self._records(number)}
+
+    @property
+    def at_rest(self) -> bool:
+        """All peers say that all is over, and its rightful holders have everything."""
+        if self._repair_s is None or not self._all_say_over:
+            return False
+        standing = self._standing()
+        records = {number: self._records(number) for number in standing}
+        wanted = min(COPIES, len(standing))
+        return all(copies == wanted for copies in self._copies(standing, records).values())
+
+    def agrees(self, named: Iterable[tuple[int, int, int]]) -> bool:
+        """Return whether all name the rightful owners (see `Facts`)."""
+        holders = self._holders(self._standing())
+        return all(answered == holders[Cell(cell)][0] for _, cell, answered in named)
+
+    def facts(self, now: float, named: Iterable[tuple[int, int, int]]) -> Facts:
+        """Write everything down; `named` says whom peers named as owners (see `Facts`)."""
+        self._follow_fetches()
+        standing = self._standing()
+        holders = self._holders(standing)
+        records = {number: self._records(number) for number in standing}
+        done: dict[str, int] = {}
+        pending: dict[str, int] = {}
+        for number, held in records.items():
+            for key, state in held.items():
+                (done if state == DONE else pending).setdefault(self._name(key), number)
+        return Facts(
+            truth=self._truth,
+            disallowed=self._disallowed,
+            delays=self._delays,
+            delay_s=self._job.delay_s,
+            fetches=self._fetches,
+            lines=[
+                Line(line["url"], line["status"], line.get("failed"), machine.number)
+                for machine in self._machines.machines.values()
+                for line in machine.lines()
+            ],
+            done=done,
+            pending=pending,
+            changes=self._changes,
+            partings=self._partings,
+            claims={
+                cell: tuple(number for number in standing if self._peer(number).overlay.owns(cell))
+                for cell in self._cells
+            },
+            owners={cell: names[0] for cell, names in holders.items()},
+            named=list(named),
+            live=len(standing),
+            repair_s=self._repair_s,
+            copies={self._name(key): copies for key, copies in self._copies(standing, records).items()},
+            ends=self._ends,
+            over=self._all_say_over,
+            waited_s=now - self._quiet_at,
+            peaks=self._peaks,
+            errors=self._machines.errors,
+        )
+
+    @property
+    def _all_say_over(self) -> bool:
+        return all(machine.number in self._says_over for machine in self._machines.live)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Those of the web's sites."""
+        return self._cells
+
+    def number_of(self, peer_id: bytes) -> int:
+        """Return the machine that stands with this ID; -1 for none."""
+        wanted = int.from_bytes(peer_id, "big")
+        return next((number for number, one in self._standing().items() if one == wanted), -1)
+
+    # --- what changes by itself ----------------------------------------------------------------------------------
+
+    def _follow_owners(self) -> Standing:
+        """Count a change for every site whose owner is another, or the same started anew."""
+        standing = self._standing()
+        stood = {number: (one, self._machines.machines[number].incarnations) for number, one in standing.items()}
+        if stood != self._stood:
+            anew = {number for number, one in stood.items() if self._stood.get(number) != one}
+            self._stood = stood
+            before, self._owners = self._owners, {cell: names[0] for cell, names in self._holders(standing).items()}
+            for site, cell in self._sites.items():
+                if cell in before and (self._owners.get(cell) != before[cell] or before[cell] in anew):
+                    self._changes[site] += 1
+        return standing
+
+    def _see_joins(self, standing: Standing, now: float) -> None:
+        arrived = [one for one, since in self._newcomers.items() if one in standing and now - since <= JOINING_S]
+        if len(arrived) >= 2 and sometimes.two_joins_into_one_range(arrived, self._holders(standing)):
+            self.met["two_joins_into_one_range"] += 1
+            for one in arrived:
+                del self._newcomers[one]
+
+    def _see_ends(self, now: float) -> None:
+        saying = {machine.number for machine in self._machines.live if self._serves(machine) and self._ended(machine)}
+        unfinished = None
+        for number in sorted(saying - self._says_over):
+            if unfinished is None:
+                self._remember_done()
+                unfinished = sum(key not in self._known_done for key in self._keys.values())
+            self._ends.append(End(now, number, unfinished))
+        self._says_over = saying
+
+    def _repaired(self, standing: Standing) -> bool:
+        """Whether all that was stored at the last fault is with its rightful holders."""
+        holders = self._holders(standing)
+        records = {number: self._records(number) for number in standing}
+        return all(
+            key in records[number] for key in self._to_repair or () for number in holders.get(self._cell_of(key), ())
+        )
+
+    # --- what is done to them ------------------------------------------------------------------------------------
+
+    def _before_kill(self, numbers: Collection[int], now: float) -> None:
+        if not numbers:
+            return
+        self.kills += len(numbers)
+        self._follow_fetches()
+        self._remember_done()
+        standing = self._standing()
+        holders = self._holders(standing)
+        self._kills = [kill for kill in self._kills if now - kill[0] <= TOGETHER_S]
+        self._kills.append((now, tuple(numbers), holders))
+        together = {number for _, killed, _ in self._kills for number in killed}
+        busy = {cell for number in standing for cell in self._busy(number)}
+        first = {cell: names for cell, names in self._kills[0][2].items() if cell in busy}
+        self.met["kill_owner_and_backup"] += sometimes.kill_owner_and_backup(together, first)
+        late = [cell for cell in busy if cell in holders and not self._is_open(holders[cell][0], cell)]
+        self.met["kill_during_sync"] += sometimes.kill_during_sync(numbers, late, holders)
+        for number in numbers:
+            if number in standing:
+                others = [self._records(other) for other in standing if other not in numbers]
+                journaled = self._journaled(number)
+                self.met["kill_between_journal_and_copy"] += sometimes.kill_between_journal_and_copy(journaled, others)
+            own = {site for site, cell in self._sites.items() if cell in holders and holders[cell][0] == number}
+            self._lost_sites[number] = (own, len(self._fetches))
+
+    def _before_restart(self, event: Event) -> None:
+        self._follow_fetches()
+        for number in event.machines:
+            own, since = self._lost_sites.pop(number, (set(), 0))
+            if event.disk != "none" and sometimes.old_disk_after_move(number, own, self._fetches[since:]):
+                self.met["old_disk_after_move"] += 1
+
+    def sides_crawled(self) -> None:
+        """Look, at the end, in which partitions both sides crawled."""
+        self._follow_fetches()
+        for parting in self._partings:
+            cut = parting._replace(until_s=parting.until_s - SETTLE_S)
+            self.met["crawl_on_both_sides"] += sometimes.crawl_on_both_sides(cut, self._fetches)
+
+    # --- looking -------------------------------------------------------------------------------------------------
+
+    def _is_up(self, number: int) -> bool:
+        machine = self._machines.machines.get(number)
+        return machine is not None and machine.alive
+
+    def _serves(self, machine: Machine) -> bool:
+        # With a full disk a peer closes and waits to be started again; its store is shut then.
+        return machine.alive and machine.peer is not None and machine.peer.begun and not machine.disk.full
+
+    def _ended(self, machine: Machine) -> bool:
+        return machine.peer is not None and machine.peer.ended
+
+    def _peer(self, number: int) -> Peer:
+        peer = self._machines.machines[number].peer
+        assert peer is not None, "who stands has a peer"
+        return peer
+
+    def _standing(self) -> Standing:
+        return {
+            machine.number: machine.peer.contact.number
+            for machine in self._machines.live
+            if self._serves(machine) and machine.peer is not None and not machine.frozen and not machine.peer.leaving
+        }
+
+    def _holders(self, standing: Standing) -> dict[Cell, tuple[int, ...]]:
+        """Return who ought to hold each cell, its owner first."""
+        if self._holders_of[0] != standing:
+            found = {}
+            for cell, keys in self._placements.items() if standing else ():
+                chosen: list[int] = []
+                for key in keys:
+                    rest = [number for number in standing if number not in chosen]
+                    chosen += [min(rest, key=_distance(standing, key))] if rest else []
+                found[cell] = tuple(chosen)
+            self._holders_of = standing, found
+        return self._holders_of[1]
+
+    def _records(self, number: int) -> dict[Key, int]:
+        store = self._peer(number).store
+        return {key: state for cell in store.cells for key, state in store.records(cell, b"", 2**40)}
+
+    def _busy(self, number: int) -> Iterator[Cell]:
+        """Yield the cells of which a machine holds work."""
+        return (cell for cell, tally in self._peer(number).store.cells.items() if tally.pending)
+
+    def _is_open(self, number: int, cell: Cell) -> bool:
+        return self._peer(number).parts.frontier.is_open(cell)
+
+    def _journaled(self, number: int) -> dict[Key, int]:
+        """Return what is committed in a machine's journal."""
+        with closing(sqlite3.connect(f"file:{self._peer(number).store.path}?mode=ro", uri=True)) as db:
+            return dict(db.execute("SELECT key, state FROM history"))
+
+    def _remember_done(self) -> None:
+        for machine in self._machines.live:
+            if self._serves(machine):
+                records = self._records(machine.number)
+                self._known_done.update(key for key, state in records.items() if state == DONE)
+
+    def _follow_fetches(self) -> None:
+        for number, machine in self._machines.machines.items():
+            self._addresses[machine.host.ip] = number
+        for request in self._log[len(self._fetches) :]:
+            site = f"http://{request.host}"
+            asker = self._addresses.get(request.peer, -1)
+            self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker))
+
+    def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
+        """Return how many of its rightful holders have each record, in the state of whoever is furthest."""
+        furthest: defaultdict[Key, int] = defaultdict(int)
+        for held in records.values():
+            for key, state in held.items():
+                furthest[key] = max(furthest[key], state)
+        holders = self._holders(standing)
+        return {
+            key: sum(records[number].get(key) == state for number in holders.get(self._cell_of(key), ()))
+            for key, state in furthest.items()
+        }
+
+    def _cell_of(self, key: Key) -> Cell:
+        return cell_of(key, self._job.cell_bits)
+
+    def _name(self, key: bytes) -> str:
+        return self._urls.get(key) or key.hex()
+
+
+def _distance(standing: Standing, key: int) -> Callable[[int], int]:
+    return lambda number: standing[number] ^ key
+
+
+def queues(peer: Peer) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of each bounded queue of a peer, what it holds, and its bound."""
+    limits, parts = peer.config.limits, peer.parts
+    yield "requests in flight", parts.crawler.in_flight, limits.fetches_max

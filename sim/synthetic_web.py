@@ -1,0 +1,339 @@
+"""A web of any size as a function: what each URL answers, and what a correct crawler makes of it. No I/O.
+
+A page is computed from (seed, URL) each time it is asked for, so a million of them need no memory; only the
+sites (`sim.synthetic_sites`), which are fewer, are kept as rows. The answer of a few URLs depends on how often they
+were asked before: `Answer.counted` tells the server which, and the server keeps the count.
+
+Within a site, page n hangs below page ``(n - 1) // fanout``, so everything is reachable and `Truth` knows it without a
+walk. Over this tree lie random links: log-normally many a page, popular targets more often, one in eight to another
+site. The first `Site.inner` pages carry the tree and end in HTML; only the leaves may be something else.
+
+Whatever goes wrong here ends in the same way whoever asks, dies, and asks again: a busy page answers at the
+second request, a missing one never, after three redirects comes a page, and the one endless part, the maze, is
+forbidden by robots.txt. Shares no code with kadcrawl.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from sim.judge import Expected
+from sim.synthetic_sites import Mix, Robots, Site, cumulated, draws, lognormal, make_sites
+
+RETRIES: Final = 3
+"""Further tries a polite crawler makes of a page that keeps failing (`Job.retries`)."""
+ROBOTS_TRIES_MAX: Final = 3
+"""Requests for a robots.txt that keeps failing (`Limits.robots_tries_max`)."""
+LINKS_MAX: Final = 100
+"""Random links of one page at most."""
+SLOW_S: Final = 3.0
+"""A slow page thinks this long, or up to twice that, before it answers."""
+SLOW_BYTES_S: Final = 1_000
+"""And then it drips, but not so slowly that a crawler gives up."""
+
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_SPECIAL: Final = re.compile(r"/(page|old|calendar|maze)/([1-9][0-9]{0,8})")
+_HTML: Final = (("Content-Type", "text/html; charset=utf-8"),)
+_DECOY: Final = b'<a href="/not/a/link">%%EOF</a>\n'
+"""In what no crawler takes links from."""
+_FILLER: Final = b"amber basin cedar delta ember fjord grove harbor island juniper kelp lagoon meadow north " * 48
+_DEGREES: Final = tuple(map(int, lognormal(6, 1.0, LINKS_MAX)))
+_FILLER_BYTES: Final = tuple(map(int, lognormal(200, 1.2, len(_FILLER))))
+_GOLDEN: Final = 0x9E3779B1
+"""2**32 over the golden ratio: its multiples are spread evenly modulo 2**32."""
+
+
+class Answer(NamedTuple):
+    """One HTTP response."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    latency_s: float = 0.0
+    """From the request to the first byte."""
+    bytes_per_s: float = float("inf")
+    counted: bool = False
+    """Another request for this URL may be answered otherwise."""
+
+
+class Kind(Enum):
+    """What there is at a URL."""
+
+    PAGE = auto()
+    BUSY = auto()
+    SLOW = auto()
+    MISSING = auto()
+    BROKEN = auto()
+    FILE = auto()
+    ELSEWHERE = auto()
+    OLD = auto()
+    CALENDAR = auto()
+    MAZE = auto()
+    ROBOTS = auto()
+    NOTHING = auto()
+
+
+class SyntheticWeb:
+    """`pages` pages on `sites` sites, all from `seed`; the first `seeds` sites are where a crawl begins.
+
+    `zipf` is the exponent of the law of sizes: 0 makes all sites alike, 1 the second half as large as the first.
+    Hosts are served from the IP `addresses` in turn, port 80. Raises ValueError for a web that cannot be.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        sites: int,
+        pages: int,
+        seeds: int = 1,
+        zipf: float = 1.0,
+        mix: Mix | None = None,
+        addresses: tuple[str, ...] = ("10.255.0.1",),
+    ) -> None:
+        if not 1 <= seeds <= sites <= pages:
+            raise ValueError("a web has at least as many pages as sites, as many sites as seeds, and one seed")
+        if not addresses:
+            raise ValueError("a web is served from at least one address")
+        self._mix = mix or Mix()
+        self._moved_below = int(self._mix.moved * 2**32)
+        busy = [(Kind.BUSY, self._mix.busy), (Kind.SLOW, self._mix.slow)]
+        leaf = [
+            *busy,
+            (Kind.MISSING, self._mix.missing),
+            (Kind.BROKEN, self._mix.broken),
+            (Kind.FILE, self._mix.file),
+            (Kind.ELSEWHERE, self._mix.elsewhere),
+        ]
+        self._inner_kinds, self._leaf_kinds = cumulated(busy), cumulated(leaf)
+        self.addresses = addresses
+        self.sites: tuple[Site, ...] = tuple(make_sites(seed, sites, pages, seeds, zipf, self._mix))
+        """The largest first."""
+        self.seeds: tuple[str, ...] = tuple(f"{site.origin}/" for site in self.sites[:seeds])
+        """The URLs a crawl starts from."""
+        self._by_host = {site.host: number for number, site in enumerate(self.sites)}
+
+    def address(self, host: str) -> str | None:
+        """Return the IP address `host` is served from; None if there is no such host."""
+        number = self._by_host.get(host)
+        return None if number is None else self.addresses[number % len(self.addresses)]
+
+    def answer(self, host: str, target: str, asked: int = 0) -> Answer:
+        """Return the answer to a GET of `target` (path and query) that was asked for `asked` times before.
+
+        Never raises: what there is not is 404, and a host that is not of this web 421.
+        """
+        number = self._by_host.get(host)
+        if number is None:
+            return Answer(421)
+        site = self.sites[number]
+        answer = self._answer(site, target, asked)
+        return answer._replace(
+            latency_s=answer.latency_s + site.latency_s, bytes_per_s=min(answer.bytes_per_s, site.bytes_per_s)
+        )
+
+    def truth(self, retries: int = RETRIES) -> "Truth":
+        """Return what a crawl of scope "any" without limits fetches, robots.txt left out; lazily, see `Truth`."""
+        return Truth(self, retries)
+
+    def robots(self, robots_tries_max: int = ROBOTS_TRIES_MAX) -> dict[str, Expected]:
+        """Return the robots.txt of each site and how often a correct crawl fetches it, each site having one owner."""
+        outcomes = {
+            Robots.OPEN: Expected(200, 1, 1),
+            Robots.MISSING: Expected(404, 1, 1),
+            Robots.FLAKY: Expected(200, 2, 2),
+            Robots.CLOSED: Expected(200, 1, 1),
+            Robots.DEAD: Expected(503, 1, robots_tries_max),
+        }
+        return {f"{site.origin}/robots.txt": outcomes[site.robots] for site in self.sites}
+
+    def disallowed(self) -> frozenset[str]:
+        """Return the URLs that allowed pages link to and that may not be fetched; none behind them is met."""
+        mazes = [f"{site.origin}/maze/1" for site in self.sites if site.maze]
+        return frozenset(mazes + [f"{site.origin}/" for site in self.sites if not site.open])
+
+    def delays(self, delay_s: float) -> dict[str, float]:
+        """Return the seconds between two requests to each origin, for a crawl told to keep `delay_s`."""
+        return {site.origin: max(delay_s, site.crawl_delay_s) for site in self.sites}
+
+    # --- what a URL is -------------------------------------------------------------------------------------------
+
+    def kind(self, site: Site, target: str) -> tuple[Kind, int]:
+        """Return what there is at `target`, and its number among its kind."""
+        if target == "/":
+            return self._page_kind(site, 0), 0
+        if target == "/robots.txt":
+            return Kind.ROBOTS, 0
+        match = _SPECIAL.fullmatch(target)
+        if match is None:
+            return Kind.NOTHING, 0
+        number = int(match[2])
+        match match[1]:
+            case "page" if number < site.pages:
+                return self._page_kind(site, number), number
+            case "old" if number < site.pages and self._moved(site, number):
+                return Kind.OLD, number
+            case "calendar" if number <= site.calendar:
+                return Kind.CALENDAR, number
+            case "maze" if site.maze:
+                return Kind.MAZE, number
+        return Kind.NOTHING, number
+
+    def status(self, site: Site, kind: Kind, number: int) -> int:
+        """Return the status of the last answer of what `kind` found."""
+        match kind:
+            case Kind.OLD:
+                return _REDIRECTS[number % 5]
+            case Kind.ELSEWHERE:
+                return _REDIRECTS[_words(site, number, 1)[0] % 5]
+            case Kind.MISSING | Kind.NOTHING:
+                return 404
+            case Kind.BROKEN:
+                return 500
+        return 200
+
+    def paths(self, site: Site) -> Iterator[str]:
+        """Yield every path of an open site that a correct crawl fetches, but for robots.txt."""
+        yield "/"
+        for number in range(1, site.pages):
+            yield f"/page/{number}"
+            if self._moved(site, number):
+                yield f"/old/{number}"
+        for number in range(1, site.calendar + 1):
+            yield f"/calendar/{number}"
+
+    def site(self, host: str) -> Site | None:
+        """Return the site at `host`, if there is one."""
+        number = self._by_host.get(host)
+        return None if number is None else self.sites[number]
+
+    def _page_kind(self, site: Site, number: int) -> Kind:
+        chance = (_words(site, number, 1)[0] >> 32) / 2**32
+        for kind, below in self._inner_kinds if number < site.inner else self._leaf_kinds:
+            if chance < below:
+                return kind
+        return Kind.PAGE
+
+    def _moved(self, site: Site, number: int) -> bool:
+        # Asked about every link of every page, so it costs no hash.
+        return (number * _GOLDEN + site.phase) & 0xFFFFFFFF < self._moved_below and number > 0
+
+    # --- what it answers -----------------------------------------------------------------------------------------
+
+    def _answer(self, site: Site, target: str, asked: int) -> Answer:
+        kind, number = self.kind(site, target)
+        match kind:
+            case Kind.ROBOTS:
+                return _robots(site, asked)
+            case Kind.BUSY if asked == 0:
+                return Answer(503, (("Retry-After", "1"),), b"one moment", counted=True)
+            case Kind.OLD:
+                return Answer(self.status(site, kind, number), (("Location", f"/page/{number}"),))
+            case Kind.ELSEWHERE:
+                chance = _words(site, number, 2)[1]
+                return Answer(self.status(site, kind, number), (("Location", self._abroad(chance, inner=True)),))
+            case Kind.FILE:
+                return Answer(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n" + _DECOY)
+            case Kind.MISSING | Kind.NOTHING | Kind.BROKEN:
+                return Answer(self.status(site, kind, number), _HTML, _DECOY)
+            case Kind.CALENDAR:
+                onward = [f"/calendar/{number + 1}"] if number < site.calendar else []
+                return Answer(200, _HTML, _document(["/", *onward], 0))
+            case Kind.MAZE:
+                return Answer(200, _HTML, _document([f"/maze/{2 * number}", f"/maze/{2 * number + 1}"], 0))
+        chance = _words(site, number, 1)[0]
+        body = _document(self._links(site, number, _DEGREES[chance & 63]), _FILLER_BYTES[chance >> 6 & 63])
+        if kind is Kind.SLOW:
+            return Answer(200, _HTML, body, SLOW_S * (1 + (chance >> 12 & 63) / 63), SLOW_BYTES_S)
+        return Answer(200, _HTML, body, counted=kind is Kind.BUSY)
+
+    def _links(self, site: Site, number: int, degree: int) -> list[str]:
+        """Return the hrefs of an HTML page: its part of the trees, then `degree` of chance."""
+        pages, first = site.pages, number * site.fanout + 1
+        links = [self._path(site, child) for child in range(first, min(first + site.fanout, pages))]
+        links += [f"{origin}/" for origin in site.exits.get(number, ())]
+        if number == 0 and site.calendar:
+            links.append("/calendar/1")
+        if site.maze and number % 16 == 0:
+            links.append("/maze/1")
+        for chance in _words(site, number, 2 + degree)[2:]:
+            if chance & 7 == 0:
+                links.append(self._abroad(chance, inner=False))
+            else:
+                # Squared, low numbers come up most: a few pages are linked from nearly everywhere.
+                path = self._path(site, (chance >> 32) ** 2 * pages >> 64)
+                links.append(f"{path}#part" if chance & 56 == 0 else path)
+        return links
+
+    def _path(self, site: Site, number: int) -> str:
+        """Return the path by which links lead to a page."""
+        if self._moved(site, number):
+            return f"/old/{number}"
+        return f"/page/{number}" if number else "/"
+
+    def _abroad(self, chance: int, *, inner: bool) -> str:
+        """Return the URL of some page of some site; `inner`: one that is no redirect itself."""
+        site = self.sites[(chance >> 32) ** 2 * len(self.sites) >> 64]
+        pages = site.inner if inner else site.pages
+        # Of what may not be fetched only the home page is ever linked to.
+        return site.origin + (self._path(site, (chance >> 6 & 0xFFFFFF) ** 2 * pages >> 48) if site.open else "/")
+
+
+class Truth(Mapping[str, Expected]):
+    """URL -> what a correct crawl gets from it. Computed when asked for; counting it takes as long as iterating."""
+
+    def __init__(self, web: SyntheticWeb, retries: int) -> None:
+        self._web = web
+        self._retries = retries
+
+    def __getitem__(self, url: str) -> Expected:
+        host, slash, path = url.removeprefix("http://").partition("/")
+        site = self._web.site(host)
+        if site is None or not site.open or not slash or not url.startswith("http://"):
+            raise KeyError(url)
+        return self._expected(site, f"/{path}", url)
+
+    def __iter__(self) -> Iterator[str]:
+        for site in self._web.sites:
+            if site.open:
+                yield from (site.origin + path for path in self._web.paths(site))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _expected(self, site: Site, path: str, url: str) -> Expected:
+        kind, number = self._web.kind(site, path)
+        if kind in (Kind.NOTHING, Kind.ROBOTS, Kind.MAZE):
+            raise KeyError(url)
+        status = self._web.status(site, kind, number)
+        match kind:
+            case Kind.BUSY:
+                return Expected(status, 2, 2)
+            case Kind.BROKEN:
+                # A try may fail before it reaches the server, so no more than one request is certain.
+                return Expected(status, 1, 1 + self._retries)
+        return Expected(status, 1, 1)
+
+
+def _document(links: list[str], filler_bytes: int) -> bytes:
+    anchors = "\n".join([f'<a href="{link}">x</a>' for link in links])
+    return b"<!doctype html><title>page</title>\n%s\n<p>%s</p>\n" % (anchors.encode(), _FILLER[:filler_bytes])
+
+
+def _robots(site: Site, asked: int) -> Answer:
+    if site.robots is Robots.MISSING:
+        return Answer(404)
+    if site.robots is Robots.DEAD or (site.robots is Robots.FLAKY and asked == 0):
+        return Answer(503, body=b"out of order", counted=site.robots is Robots.FLAKY)
+    forbidden = "/" if site.robots is Robots.CLOSED else "/maze/" if site.maze else ""
+    lines = ["User-agent: *", f"Disallow: {forbidden}"]
+    if site.crawl_delay_s:
+        lines.append(f"Crawl-delay: {site.crawl_delay_s:g}")
+    body = "\n".join([*lines, ""]).encode()
+    return Answer(200, (("Content-Type", "text/plain"),), body, counted=site.robots is Robots.FLAKY)
+
+
+def _words(site: Site, number: int, count: int) -> tuple[int, ...]:
+    """Return a page's share of chance: word 0 decides what it is, word 1 where it redirects, the others link."""
+    return draws(f"{site.name}/{number}", count)

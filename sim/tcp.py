@@ -1,0 +1,319 @@
+"""Simulated TCP: ordered, reliable streams between hosts, with the ways a real one fails.
+
+A `SimTransport` is one end of a stream. What it sends arrives in order, after the latency of the network; a lost
+segment costs time, a cut holds back what follows until a retransmission gets through or `GIVE_UP_S` have passed. What
+the other end has not read yet counts against the writer, who is paused above `WINDOW_BYTES`: so a slow or
+frozen reader is felt by those who write to it. A host that is killed resets its streams.
+
+As in a real kernel, a connection is made, and bytes are taken, while the host is frozen.
+"""
+
+import asyncio
+import errno
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+from sim.network import Address, Host
+
+Kind = Literal["open", "bytes", "end", "reset"]
+"""What travels: the first segment of a stream, bytes, no more bytes, and no more stream."""
+
+WINDOW_BYTES = 256 * 1024
+"""What the two kernels take of a stream before the writer has to keep it itself."""
+HIGH_BYTES = 64 * 1024
+"""What the writer keeps itself before it is paused: asyncio's default."""
+RESEND_S = 0.2
+"""First wait before a lost segment is sent again; it doubles (RFC 6298, Linux's minimum)."""
+RESEND_MAX_S = 20.0
+LOSSES_MAX = 6
+"""The same segment is not lost more often than this in a row, so that the simulation does not wait on chance."""
+GIVE_UP_S = 900.0
+"""A stream whose segments stay without acknowledgement this long is given up (Linux: tcp_retries2)."""
+CONNECT_RESEND_S = 1.0
+"""First wait before the connection is asked for again; it doubles."""
+CONNECT_GIVE_UP_S = 127.0
+SLICE_S = 0.1
+"""A slow reader reads what it can in this time, then again."""
+
+
+class Listener:
+    """A listening port; it is its own `sockets`."""
+
+    def __init__(self, host: Host, port: int, factory: Callable[[], Any]) -> None:
+        """Raises OSError when the port is in use."""
+        self._host = host
+        self._port = port or host.free_port()
+        self.factory = factory
+        if self._port in host.listeners:
+            raise OSError(errno.EADDRINUSE, "address already in use")
+        host.listeners[self._port] = self
+
+    @property
+    def sockets(self) -> tuple["Listener", ...]:
+        return (self,) if self.is_serving() else ()
+
+    def getsockname(self) -> Address:
+        return (self._host.ip, self._port)
+
+    def is_serving(self) -> bool:
+        return self._host.listeners.get(self._port) is self
+
+    def close(self) -> None:
+        if self.is_serving():
+            del self._host.listeners[self._port]
+
+    async def wait_closed(self) -> None:
+        """Its connections are others' business."""
+
+    async def start_serving(self) -> None:
+        """It does already."""
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._host.network.loop
+
+
+async def connect(host: Host, target: Address) -> "SimTransport":
+    """Return the near end of a new stream from `host` to `target`, to be begun with a protocol. Raises OSError."""
+    network = host.network
+    near_port = host.free_port()
+    give_up_at = network.loop.time() + CONNECT_GIVE_UP_S
+    wait_s = CONNECT_RESEND_S
+    while True:
+        lost, lost_back, delay, delay_back = network.lots(f"{host.ip}:{near_port} {target[0]}:{target[1]} connect")
+        await asyncio.sleep(network.delay(delay) + network.delay(delay_back))
+        other = network.hosts.get(target[0])
+        cut = network.is_cut(host.ip, target[0]) or network.is_cut(target[0], host.ip)
+        if other is not None and not cut and min(lost, lost_back) >= network.conditions.loss:
+            break
+        if network.loop.time() + wait_s > give_up_at:
+            raise TimeoutError(errno.ETIMEDOUT, "connection timed out")
+        await asyncio.sleep(wait_s)
+        wait_s *= 2
+    if target[1] not in other.listeners:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused")
+    source = (host.ip, near_port)
+    near, far = SimTransport(host, source, target), SimTransport(other, target, source)
+    near.far, far.far = far, near
+    return near
+
+
+class SimTransport(asyncio.Transport):
+    """One end of a stream."""
+
+    far: "SimTransport"
+
+    def __init__(self, host: Host, local: Address, remote: Address) -> None:
+        super().__init__({"sockname": local, "peername": remote})
+        self._host = host
+        self._network = host.network
+        self._loop = host.network.loop
+        self._local = local
+        self._remote = remote
+        self._ends = f"{local[0]}:{local[1]} {remote[0]}:{remote[1]}"
+        self._protocol: Any = None
+        self._closing = False
+        self._lost = False
+        self._ended = False
+        """We shall write no more."""
+        # What we write:
+        self._arrives_at = 0.0
+        self._sent_until = 0.0
+        self._unread_bytes = 0
+        self._writer_paused = False
+        self._high_bytes = HIGH_BYTES
+        self._low_bytes = HIGH_BYTES // 4
+        self._stalled: deque[tuple[Kind, bytes]] = deque()
+        # What we read:
+        self._received: deque[tuple[Kind, bytes]] = deque()
+        self._reader_paused = False
+        self._reads_at = 0.0
+        host.connections[self] = None
+
+    def __repr__(self) -> str:
+        return f"<SimTransport {self._ends} closing={self._closing}>"
+
+    def begin(self, protocol: Any) -> None:
+        """Give the near end its protocol and tell the far one."""
+        self._protocol = protocol
+        self._send("open")
+        protocol.connection_made(self)
+
+    def cease(self) -> None:
+        """Our host was killed: its kernel resets the stream."""
+        if not self._lost:
+            self._closing = self._lost = True
+            self._send("reset")
+
+    # --- asyncio.Transport
+
+    def write(self, data: Any) -> None:
+        if not data or self._ended or self._closing or not self._host.alive:
+            return
+        self._unread_bytes += len(data)
+        self._send("bytes", bytes(data))
+        if not self._writer_paused and self.get_write_buffer_size() > self._high_bytes:
+            self._writer_paused = True
+            self._protocol.pause_writing()
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.write(b"".join(list_of_data))
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        if not self._ended and not self._closing:
+            self._ended = True
+            self._send("end")
+
+    def close(self) -> None:
+        if not self._closing:
+            self.write_eof()
+            self._lose(None)
+
+    def abort(self) -> None:
+        if not self._lost:
+            self._send("reset")
+            self._lose(None)
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def is_reading(self) -> bool:
+        return not self._reader_paused and not self._closing
+
+    def pause_reading(self) -> None:
+        self._reader_paused = True
+
+    def resume_reading(self) -> None:
+        self._reader_paused = False
+        if self._received:
+            self._loop.post(self._loop.time(), self.pump)
+
+    def get_write_buffer_size(self) -> int:
+        return max(0, self._unread_bytes - WINDOW_BYTES)
+
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low_bytes, self._high_bytes
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high_bytes = high if high is not None else (4 * low if low is not None else HIGH_BYTES)
+        self._low_bytes = low if low is not None else self._high_bytes // 4
+
+    def set_protocol(self, protocol: Any) -> None:
+        self._protocol = protocol
+
+    def get_protocol(self) -> Any:
+        return self._protocol
+
+    # --- from here to there
+
+    def _send(self, kind: Kind, data: bytes = b"") -> None:
+        network, now = self._network, self._loop.time()
+        self._sent_until = max(self._sent_until, now) + len(data) / network.conditions.bandwidth_bytes_s
+        lost, delay, *_ = network.lots(f"{self._ends} {kind} {len(data)}")
+        delay_s = network.delay(delay)
+        chance, resend_s = network.conditions.loss, RESEND_S
+        for _ in range(LOSSES_MAX):
+            if lost >= chance:
+                break
+            delay_s += resend_s
+            chance *= network.conditions.loss
+            resend_s *= 2
+        self._arrives_at = max(self._arrives_at, self._sent_until + delay_s)
+        self._loop.post(self._arrives_at, self._arrive, kind, data)
+
+    def _arrive(self, kind: Kind, data: bytes) -> None:
+        if self._stalled:
+            self._stalled.append((kind, data))
+        elif self._network.is_cut(self._host.ip, self._remote[0]):
+            self._stalled.append((kind, data))
+            now = self._loop.time()
+            self._loop.post(now + RESEND_S, self._resend, RESEND_S, now + GIVE_UP_S)
+        else:
+            self.far._take(kind, data)
+
+    def _resend(self, wait_s: float, give_up_at: float) -> None:
+        """Send again what a cut has held back."""
+        now = self._loop.time()
+        if not self._network.is_cut(self._host.ip, self._remote[0]):
+            while self._stalled:
+                self.far._take(*self._stalled.popleft())
+        elif now < give_up_at:
+            wait_s = min(2 * wait_s, RESEND_MAX_S)
+            self._loop.post(now + wait_s, self._resend, wait_s, give_up_at)
+        else:
+            self._lose(TimeoutError(errno.ETIMEDOUT, "connection timed out"))
+
+    # --- from there to here
+
+    def _take(self, kind: Kind, data: bytes) -> None:
+        if self._lost:
+            # Nobody is here any more to read it, and the other end should know.
+            if kind in ("open", "bytes") and self._host.alive:
+                self._send("reset")
+            return
+        self._network.arrived(kind, self._remote, self._local, data)
+        self._received.append((kind, data))
+        self.pump()
+
+    def pump(self) -> None:
+        """Hand over to the protocol what has arrived, as fast as it and its host read."""
+        received, host = self._received, self._host
+        while received and host.runs and not self._reader_paused and not self._lost:
+            now = self._loop.time()
+            if now < self._reads_at:
+                return
+            kind, data = received.popleft()
+            if kind == "bytes":
+                if host.read_bytes_s != math.inf:
+                    data = self._slice(data, now)
+                self.far._read(len(data))
+                host.context.run(self._protocol.data_received, data)
+            elif kind == "open":
+                self._open()
+            elif kind == "end":
+                if not host.context.run(self._protocol.eof_received):
+                    self.close()
+            else:
+                self._lose(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
+
+    def _slice(self, data: bytes, now: float) -> bytes:
+        """Return as much of `data` as the host reads in `SLICE_S`, and let the rest wait."""
+        rate = self._host.read_bytes_s
+        count = max(1, int(rate * SLICE_S))
+        if len(data) > count:
+            self._received.appendleft(("bytes", data[count:]))
+        self._reads_at = now + min(len(data), count) / rate
+        self._loop.post(self._reads_at, self.pump)
+        return data[:count]
+
+    def _open(self) -> None:
+        listener = self._host.listeners.get(self._local[1])
+        if listener is None:
+            self._send("reset")
+            self._lose(None)
+        else:
+            self._protocol = self._host.context.run(listener.factory)
+            self._host.context.run(self._protocol.connection_made, self)
+
+    def _read(self, count: int) -> None:
+        """The other end has read `count` bytes of ours."""
+        self._unread_bytes -= count
+        if self._writer_paused and self.get_write_buffer_size() <= self._low_bytes:
+            self._writer_paused = False
+            self._loop.call_soon(self._resume, context=self._host.context)
+
+    def _resume(self) -> None:
+        if not self._lost:
+            self._protocol.resume_writing()
+
+    def _lose(self, error: Exception | None) -> None:
+        if not self._lost:
+            self._closing = self._lost = True
+            self._received.clear()
+            self._host.connections.pop(self, None)
+            if self._protocol is not None:
+                self._loop.call_soon(self._protocol.connection_lost, error, context=self._host.context)

@@ -1,0 +1,302 @@
+"""One trial: a world is made from a plan, lives through it, heals, comes to rest, and is judged.
+
+First safety under faults, then healing, then liveness: after the plan's last moment the network is whole, nobody is
+frozen and every disk has room; whoever was killed for good stays away. From then on the swarm has `PATIENCE_S` to end
+by itself and to have three copies of everything again. The same plan, size and mutant give the same trace, in any
+process.
+"""
+
+import asyncio
+import logging
+import math
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kadcrawl.config import Job, Limits
+from kadcrawl.keys import Cell
+from sim.judges import Facts, duplicates, judge, parted
+from sim.loop import SimLoop, world
+from sim.machines import WEB_NETWORKS, Machines
+from sim.mutants import planted
+from sim.network import HOST, Conditions
+from sim.observer import Observer
+from sim.plan import Event, Kind, Plan
+from sim.synthetic_web import SyntheticWeb
+from sim.web_server import WebServer
+
+LOOK_S = 0.25
+"""How often the observer looks."""
+BOOT_APART_S = 0.05
+"""Between two of the machines that are there from the beginning."""
+OWNERS_KNOWN_S = 60.0
+"""Virtual seconds after the last fault within which all peers come to name the rightful owners: two rounds among
+siblings at their slowest pace (`OverlaySettings.round_s_max`)."""
+OWNERS_AGAIN_S = 5.0
+PATIENCE_S = 300.0
+"""How long a swarm that nothing befalls any more may take to come to rest."""
+QUIET_S = 2.0
+"""How long a swarm must have been at rest before the last questions."""
+SEEDS = 3
+"""Sites a crawl begins with."""
+WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
+CELLS_ASKED = 4
+"""Cells of which every peer is asked for the owner."""
+
+CALM = Conditions()
+"""The network when nothing befalls it."""
+LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0)
+"""As ever, but for waits that would only lengthen a trial."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How much there is to crawl. The default keeps a swarm busy for about as long as faults befall it."""
+
+    pages: int = 80
+    sites: int = 12
+    delay_s: float = 1.0
+    """Seconds between two requests to one site."""
+
+
+USUAL = Size()
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one trial; all that travels between processes."""
+
+    plan: Plan
+    violations: dict[str, list[str]]
+    """Judge -> what it found; only those that found anything."""
+    trace: str
+    """Hash of all that went over the network."""
+    virtual_s: float
+    wall_s: float
+    messages: int
+    kills: int
+    partitions: int
+    urls: int
+    fetches: int
+    duplicates: int
+    parted: int
+    repair_s: float | None
+    met: dict[str, int]
+
+    @property
+    def clean(self) -> bool:
+        return not self.violations
+
+    def found(self, judge_name: str) -> int:
+        return len(self.violations.get(judge_name, ()))
+
+
+def run(
+    plan: Plan, size: Size = USUAL, *, mutant: str | None = None, say: Callable[[str], None] | None = None
+) -> Outcome:
+    """Run one trial. `mutant` plants a bug by name; `say` is told the story line by line."""
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=_memory())))
+        stack.enter_context(planted(mutant))
+        loop = stack.enter_context(world(plan.seed))
+        return _lived(loop, plan, size, directory, say)
+
+
+def _lived(loop: SimLoop, plan: Plan, size: Size, directory: Path, say: Callable[[str], None] | None) -> Outcome:
+    """Run one trial on its loop. What it made is nobody's on return, so that it ends with the world."""
+    began = time.perf_counter()
+    trial = Trial(loop, plan, size, directory, say)
+    with trial.logged(), trial.machines:
+        facts = loop.run_until_complete(trial.story())
+    with warnings.catch_warnings():
+        # What the dead have left open is no fault of theirs, and of no interest any more.
+        warnings.simplefilter("ignore", ResourceWarning)
+        loop.set_exception_handler(lambda *_: None)
+        loop.network.hosts.clear()
+    return trial.outcome(facts, time.perf_counter() - began)
+
+
+class Trial:
+    """One world and its story."""
+
+    def __init__(
+        self, loop: SimLoop, plan: Plan, size: Size, directory: Path, say: Callable[[str], None] | None
+    ) -> None:
+        self._loop = loop
+        self._plan = plan
+        self._say = say
+        web = SyntheticWeb(
+            plan.seed, sites=size.sites, pages=size.pages, seeds=min(SEEDS, size.sites), addresses=(WEB_ADDRESS,)
+        )
+        self._server = WebServer(web)
+        job = Job(seeds=web.seeds, scope="any", delay_s=size.delay_s)
+        self.machines = Machines(loop, web, job=job, limits=LIMITS, seed=plan.seed, directory=directory)
+        self._observer = Observer(self.machines, web, self._server.log, job)
+        self._active: list[Event] = []
+
+    def outcome(self, facts: Facts, wall_s: float) -> Outcome:
+        network = self._loop.network
+        return Outcome(
+            plan=self._plan,
+            violations=judge(facts),
+            trace=network.trace(),
+            virtual_s=self._loop.time(),
+            wall_s=wall_s,
+            messages=network.delivered,
+            kills=self._observer.kills,
+            partitions=sum(event.kind in (Kind.PARTITION, Kind.ONE_WAY) for event in self._plan.events),
+            urls=len(facts.truth),
+            fetches=len(facts.fetches),
+            duplicates=duplicates(facts),
+            parted=parted(facts),
+            repair_s=facts.repair_s,
+            met=dict(self._observer.met),
+        )
+
+    # --- the story -----------------------------------------------------------------------------------------------
+
+    async def story(self) -> Facts:
+        now = self._loop.time
+        listens = self._loop.create_server(self._server.connect, WEB_ADDRESS, 80)
+        await self._loop.network.host(WEB_ADDRESS).spawn(listens)
+        self.machines.start(0)
+        for number in range(1, self._plan.peers):
+            await asyncio.sleep(BOOT_APART_S)
+            self.machines.join(number)
+        for moment in self._plan.moments():
+            await self._wait_until(moment.at_s)
+            self._observer.before(moment.event, now(), begins=moment.begins)
+            self._befall(moment.event, begins=moment.begins)
+        self._observer.calm(now())
+        self._tell("nothing more will happen")
+        rested_from = now()
+        while now() < rested_from + QUIET_S and now() < self._plan.over_s + PATIENCE_S:
+            await self._wait_until(now() + LOOK_S)
+            if not self._observer.at_rest:
+                rested_from = now()
+        named = await self._ask_for_owners()
+        while not self._observer.agrees(named) and now() < self._plan.over_s + OWNERS_KNOWN_S:
+            await self._wait_until(now() + OWNERS_AGAIN_S)
+            named = await self._ask_for_owners()
+        self._observer.sides_crawled()
+        return self._observer.facts(now(), named)
+
+    async def _wait_until(self, at_s: float) -> None:
+        while self._loop.time() < at_s:
+            await asyncio.sleep(min(LOOK_S, at_s - self._loop.time()))
+            self._observer.look(self._loop.time())
+
+    async def _ask_for_owners(self) -> list[tuple[int, int, int]]:
+        """Ask every peer who owns some of the cells."""
+        cells = self._observer.cells[:CELLS_ASKED]
+        questions: list[tuple[int, Cell, asyncio.Task[Any]]] = [
+            (machine.number, cell, machine.host.spawn(machine.peer.overlay.owner(cell)))
+            for machine in self.machines.live
+            if machine.peer is not None and machine.peer.begun
+            for cell in cells
+        ]
+        answers = await asyncio.gather(*(task for _, _, task in questions))
+        return [
+            (asked, cell, self._observer.number_of(answer.id))
+            for (asked, cell, _), answer in zip(questions, answers, strict=True)
+        ]
+
+    def _befall(self, event: Event, *, begins: bool) -> None:
+        """Let an event begin or end. What finds its machine in no state for it does nothing."""
+        self._tell(str(event) if begins else f"           over: {event.kind} {event.machines or ''}")
+        for number in event.machines:
+            self._befall_machine(event, number, begins=begins)
+        if begins:
+            self._active.append(event)
+        elif event in self._active:
+            self._active.remove(event)
+        self._set_weather()
+
+    def _befall_machine(self, event: Event, number: int, *, begins: bool) -> None:
+        machines = self.machines
+        machine = machines.machines.get(number)
+        up = machine is not None and machine.alive
+        match event.kind:
+            case Kind.JOIN if machine is None:
+                machines.join(number)
+            case Kind.RESTART if machine is not None and not up:
+                machines.join(number, event.disk)
+            case Kind.KILL if up:
+                machines.kill(number)
+            case Kind.LEAVE if up:
+                machines.leave(number)
+            case Kind.SNAPSHOT if up:
+                machines.snapshot(number)
+            case Kind.FREEZE if up:
+                (machines.freeze if begins else machines.thaw)(number)
+            case Kind.FULL if machine is not None:
+                machines.full(number, begins)
+                if not begins and not up:
+                    machines.join(number, "same")
+            case Kind.JUMP if machine is not None:
+                machines.jump(number, event.amount)
+
+    def _set_weather(self) -> None:
+        """Let the network be as all events that last make it together."""
+        network, conditions = self._loop.network, self._loop.network.conditions
+        worst = {kind: max((one.amount for one in self._active if one.kind is kind), default=0.0) for kind in Kind}
+        conditions.loss = worst[Kind.LOSS]
+        conditions.duplication = worst[Kind.DUPLICATE]
+        conditions.jitter_s = CALM.jitter_s + worst[Kind.DELAY]
+        network.heal()
+        hosts = {number: machine.host for number, machine in self.machines.machines.items()}
+        for number, host in hosts.items():
+            slow = [one.amount for one in self._active if one.kind is Kind.SLOW and number in one.machines]
+            host.read_bytes_s = min(slow, default=math.inf)
+        for event in self._active:
+            if event.kind in (Kind.PARTITION, Kind.ONE_WAY):
+                few = [host.ip for number, host in hosts.items() if number in event.machines]
+                many = [host.ip for number, host in hosts.items() if number not in event.machines]
+                network.cut(few, many, one_way=event.kind is Kind.ONE_WAY)
+
+    # --- telling it ----------------------------------------------------------------------------------------------
+
+    def logged(self) -> AbstractContextManager[None]:
+        """While open, what the peers log is part of the story."""
+        return nullcontext() if self._say is None else _telling(self._tell)
+
+    def _tell(self, what: str) -> None:
+        if self._say is not None:
+            self._say(f"{self._loop.time():9.3f}  {what}")
+
+
+class _Teller(logging.Handler):
+    """Tells each log record, and on which machine it was made."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        host = HOST.get(None)
+        self._tell(f"{host.ip if host else '':<12} {record.getMessage()}")
+
+
+@contextmanager
+def _telling(tell: Callable[[str], None]) -> Iterator[None]:
+    log = logging.getLogger("kadcrawl")
+    teller, level = _Teller(tell), log.level
+    log.addHandler(teller)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(teller)
+        log.setLevel(level)
+
+
+def _memory() -> str | None:
+    """Return a directory in memory, if the machine has one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None

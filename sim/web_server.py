@@ -1,0 +1,269 @@
+"""HTTP/1.1 for a web that is a function: a protocol for any loop, real or virtual, and the log of what it saw.
+
+`WebServer` owns what all addresses of one web share: the access log, and how often the few URLs were asked for whose
+answer depends on that. One `WebConnection` serves one client: requests in the order they come, pipelined ones
+too, the next only when the answer before it is written. A request is logged when its head is complete, whether or not
+the client stays for the answer. What a client can cost is bounded: the head, what waits behind it, and the time
+in which nothing is up to us. Time comes from the loop alone. Shares no code with kadcrawl.
+
+A request with a body, or for anything but a GET of a path, is refused and not logged, but counted.
+"""
+
+import asyncio
+import re
+from http import HTTPStatus
+from typing import Final, NamedTuple, Protocol
+
+from sim.judge import Access
+from sim.synthetic_web import Answer
+
+HEAD_BYTES_MAX: Final = 16 * 1024
+"""A longer request head is refused; what is pipelined behind it waits unread."""
+PATIENCE_S: Final = 15.0
+"""A connection is given up when it waits so long for a whole request, or for the client to read."""
+TICK_S: Final = 0.2
+"""An answer is written in pieces of this length, or at once if it is shorter."""
+
+_REQUEST_LINE: Final = re.compile(r"([A-Z]+) (/[!-~]*) HTTP/1\.([01])")
+_FIELD: Final = re.compile(r"([!#-'*+.^_`|~0-9A-Za-z-]+):[ \t]*([ -~\t]*)")
+_HEAD_END: Final = b"\r\n\r\n"
+
+
+class Web(Protocol):
+    """What there is to serve."""
+
+    def answer(self, host: str, target: str, asked: int) -> Answer:
+        """Return the answer to a GET of `target` (path and query) that was asked for `asked` times before."""
+        ...
+
+
+class Request(NamedTuple):
+    """One request as the server saw it."""
+
+    time: float
+    """Of the loop, in seconds."""
+    host: str
+    path: str
+    """Path and query as they were sent."""
+    status: int
+    peer: str
+    """IP address of who asked; empty if the connection was gone at once."""
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}{self.path}"
+
+    @property
+    def access(self) -> Access:
+        """What `sim.judge` reads; who asked stands for the user agent."""
+        return Access(self.time, f"http://{self.host}", self.path, self.status, self.peer)
+
+
+class Head(NamedTuple):
+    """What a request says that can be answered."""
+
+    host: str
+    target: str
+    keep: bool
+    """The connection stays open after the answer."""
+
+
+class WebServer:
+    """Serves one web: ``await loop.create_server(server.connect, ip, 80)`` for each of its addresses."""
+
+    def __init__(self, web: Web) -> None:
+        self.web = web
+        self.log: list[Request] = []
+        """In the order of arrival."""
+        self.refused = 0
+        """Requests that were none, or not for us."""
+        self.connections: dict[WebConnection, None] = {}
+        """Open ones, the oldest first."""
+        self._asked: dict[tuple[str, str], int] = {}
+
+    def connect(self) -> "WebConnection":
+        """Return the protocol of a new connection."""
+        return WebConnection(self)
+
+    def close(self) -> None:
+        """Cut all connections; who made the listeners closes those."""
+        for connection in list(self.connections):
+            connection.abort()
+
+    def take(self, now: float, host: str, target: str, peer: str) -> Answer:
+        """Log a request and return the answer to it."""
+        asked = self._asked.get((host, target), 0)
+        answer = self.web.answer(host, target, asked)
+        if answer.counted:
+            self._asked[host, target] = asked + 1
+        self.log.append(Request(now, host, target, answer.status, peer))
+        return answer
+
+
+class WebConnection(asyncio.Protocol):
+    """One connection: it waits for a request, or writes an answer."""
+
+    def __init__(self, server: WebServer) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._received = bytearray()
+        self._reading = True
+        self._unsent: memoryview | None = None
+        """The rest of the answer under way; None while waiting for a request."""
+        self._piece_bytes = 0
+        self._keep = True
+        self._eof = False
+        self._may_write = True
+        self._write_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0
+        """Since when, or from when on, nothing is up to us."""
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
+
+    # --- what the loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport), "served on a stream"
+        self._transport = transport
+        peername = transport.get_extra_info("peername")
+        self._peer = str(peername[0]) if peername else ""
+        self._server.connections[self] = None
+        self._idle_since = self._loop.time()
+        self._idle_timer = self._loop.call_later(PATIENCE_S, self._look)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if self._unsent is None:
+            self._next_request()
+        self._read_on()
+
+    def eof_received(self) -> bool:
+        self._eof = True
+        return self._unsent is not None
+
+    def pause_writing(self) -> None:
+        self._may_write = False
+        self._idle_since = self._loop.time()
+
+    def resume_writing(self) -> None:
+        self._may_write = True
+        if self._unsent is not None and self._write_timer is None:
+            self._write()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.connections.pop(self, None)
+        for timer in (self._write_timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
+
+    # --- requests
+
+    def _next_request(self) -> None:
+        """Begin to answer the next request, if all of its head is here."""
+        end = self._received.find(_HEAD_END)
+        if max(end, len(self._received) if end < 0 else 0) > HEAD_BYTES_MAX:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            return
+        if end < 0:
+            if self._eof:
+                self._transport.close()
+            return
+        head = parse_head(bytes(self._received[:end]))
+        del self._received[: end + len(_HEAD_END)]
+        if isinstance(head, HTTPStatus):
+            self._refuse(head)
+            return
+        answer = self._server.take(self._loop.time(), head.host, head.target, self._peer)
+        self._keep = head.keep
+        self._unsent = memoryview(_rendered(answer, head.keep))
+        self._piece_bytes = max(1, int(min(answer.bytes_per_s * TICK_S, len(self._unsent))))
+        self._write_after(answer.latency_s)
+
+    def _read_on(self) -> None:
+        """Read as long as there is room."""
+        reading = len(self._received) <= HEAD_BYTES_MAX
+        if reading != self._reading and not self._transport.is_closing():
+            self._reading = reading
+            if reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self._server.refused += 1
+        self._received.clear()
+        self._transport.write(_rendered(Answer(status), keep=False))
+        self._transport.close()
+
+    # --- answers
+
+    def _write_after(self, seconds: float) -> None:
+        self._idle_since = self._loop.time() + seconds
+        self._write_timer = self._loop.call_later(seconds, self._write)
+
+    def _write(self) -> None:
+        """Write the next piece, unless the client is slow to read."""
+        self._write_timer = None
+        if not self._may_write or self._transport.is_closing():
+            return
+        assert self._unsent is not None, "there is an answer under way"
+        piece, self._unsent = self._unsent[: self._piece_bytes], self._unsent[self._piece_bytes :]
+        self._transport.write(bytes(piece))
+        if self._unsent:
+            self._write_after(TICK_S)
+            return
+        self._unsent = None
+        self._idle_since = self._loop.time()
+        if not self._keep:
+            self._transport.close()
+            return
+        self._next_request()
+        self._read_on()
+
+    def _look(self) -> None:
+        """Give the client up if nothing has been up to us for long."""
+        idle_s = self._loop.time() - self._idle_since
+        if idle_s >= PATIENCE_S:
+            self.abort()
+        else:
+            self._idle_timer = self._loop.call_later(PATIENCE_S - idle_s, self._look)
+
+
+def parse_head(head: bytes) -> Head | HTTPStatus:
+    """Return what a request head (without the empty line) asks for, or the status to refuse it with."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    request = _REQUEST_LINE.fullmatch(first)
+    if request is None:
+        return HTTPStatus.BAD_REQUEST
+    method, target, minor = request.groups()
+    if method != "GET":
+        return HTTPStatus.METHOD_NOT_ALLOWED
+    hosts: list[str] = []
+    connection = "" if minor == "1" else "close"
+    for line in lines:
+        field = _FIELD.fullmatch(line)
+        if field is None:
+            return HTTPStatus.BAD_REQUEST
+        name, value = field[1].lower(), field[2].strip().lower()
+        if name == "host":
+            hosts.append(value.removesuffix(":80"))
+        elif name == "connection":
+            connection = value
+        elif name in ("content-length", "transfer-encoding"):
+            return HTTPStatus.BAD_REQUEST
+    if len(hosts) != 1 or not hosts[0]:
+        return HTTPStatus.BAD_REQUEST
+    return Head(hosts[0], target, keep="close" not in connection)
+
+
+def _rendered(answer: Answer, keep: bool) -> bytes:
+    """Return an answer as it goes over the wire."""
+    lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in answer.headers]
+    lines.append(f"Content-Length: {len(answer.body)}")
+    if not keep:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + answer.body

@@ -1,0 +1,69 @@
+"""Ctrl-C and SIGTERM: the first lets a peer hand over what it has and go, the second ends it at once."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import LOOPBACK, SITES, ended, finished, joinable, kadcrawl, slow_web, start, until
+
+JOB = ("--delay", "0", "--scope", "any", "--exit-when-done")
+PAGES = 800
+
+
+async def joined(address: str, data: Path) -> asyncio.subprocess.Process:
+    options = ["--listen", "127.0.0.1:0", "--data", str(data), *LOOPBACK, "--exit-when-done"]
+    process = await start("join", "--bootstrap", address, *options)
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        await process.stderr.readuntil(b"others join with")
+    return process
+
+
+async def address_of(process: asyncio.subprocess.Process) -> str:
+    """Return what a peer just started says others join it by."""
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        return (await process.stderr.readline()).decode().split()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_the_first_signal_lets_a_peer_hand_over_and_go(number: signal.Signals, tmp_path: Path) -> None:
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        address = await address_of(one)
+        two = await joined(address, tmp_path / "two")
+        await until(lambda: len(finished(tmp_path / "two")) > 5, two)
+        two.send_signal(number)
+        gone = await ended(two)
+        assert gone.code == 11, gone
+        assert "handing over and leaving" in gone.err
+        assert "0 URLs left on it" in gone.out
+        rows = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"]
+        assert [address] == [row["address"] for row in rows]
+        stayed = await ended(one)
+        assert stayed.code == 0, stayed
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+
+
+async def test_the_second_signal_ends_a_peer_at_once(tmp_path: Path) -> None:
+    """Here it could not even hand over: the only other peer hangs."""
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        two = await joined(await address_of(one), tmp_path / "two")
+        await until(lambda: len(finished(tmp_path / "two")) > 5, two)
+        one.send_signal(signal.SIGSTOP)
+        two.send_signal(signal.SIGTERM)
+        assert two.stderr is not None
+        async with asyncio.timeout(60):
+            await two.stderr.readuntil(b"again to force")
+        two.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(10):
+            _, said = await two.communicate()
+        assert two.returncode == 11
+        assert b"kadcrawl: interrupted; start it again with the same --data to go on" in said
+        assert b"Traceback" not in said
+        one.kill()
+        await one.communicate()

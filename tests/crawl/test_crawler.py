@@ -1,0 +1,314 @@
+"""The crawler makes no request it may not make, counts no fault of this machine against a URL, and loses none."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Job, Limits
+from kadcrawl.crawl.budget import Budget
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.extract import LinkExtractor
+from kadcrawl.crawl.fetch import Fetcher, always
+from kadcrawl.crawl.fetched import Failure, Fetched
+from kadcrawl.crawl.forward import Forwarder
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.intake import Intake
+from kadcrawl.crawl.outputs import Outputs
+from kadcrawl.crawl.place import Place, Placer
+from kadcrawl.crawl.robots import parse
+from kadcrawl.crawl.robots_cache import RobotsCache
+from kadcrawl.crawl.scope import Scope
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.history.store import DONE, PENDING, Store
+from kadcrawl.link.messages import Link
+from kadcrawl.overlay.termination import Activity
+
+LIMITS = Limits(commit_interval_s=0.001, batch_linger_s=0.001, retry_base_s=0.001)
+PAGE, ROBOTS, OTHER = "http://a.test/", "http://a.test/robots.txt", "http://b.test/"
+MaySend = Callable[[], bool]
+
+
+@dataclass
+class World:
+    """A crawler with everything around it but a network: requests are answered by `answer`."""
+
+    store: Store
+    frontier: Frontier
+    intake: Intake
+    placer: Placer
+    activity: Activity
+    totals: Totals
+    clock: Clock
+    budget: Budget
+    directory: Path
+    requests: list[str] = field(default_factory=list)
+    connected: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """Awaited, one by one, while a request waits for its connection."""
+    failures: list[Failure] = field(default_factory=list)
+    """Of the first requests."""
+    may: bool = True
+    """Whether the peer lets requests be made."""
+    crawler: Crawler = field(init=False)
+    called_off: int = 0
+
+    async def fetch(self, url: str, extra_headers: Sequence[Any] = (), may_send: MaySend = always) -> Fetched:
+        if self.connected:
+            await self.connected.pop(0)()
+        else:
+            await asyncio.sleep(0)
+        if not may_send():
+            self.called_off += 1
+            return self._fetched(url, Failure.NOT_SENT)
+        self.requests.append(url)
+        return self._fetched(url, self.failures.pop(0) if self.failures else None)
+
+    def _fetched(self, url: str, failure: Failure | None) -> Fetched:
+        return Fetched(
+            url=url,
+            status=None if failure else 404 if url.endswith("/robots.txt") else 200,
+            failure=failure,
+            detail="",
+            request_head=b"GET / HTTP/1.1\r\n\r\n",
+            http_version="1.1",
+            reason="OK",
+            headers=(),
+            body=b"",
+            content=b"",
+            content_type="text/html",
+            mime="text/html",
+            retry_after_s=None,
+            address="192.0.2.1",
+            started_at=datetime(2026, 1, 1, tzinfo=UTC),
+            seconds=0.0,
+            first_byte_at=asyncio.get_running_loop().time(),
+        )
+
+    def place(self, url: str) -> Place:
+        return self.placer.place(url)
+
+    def open(self, url: str, *, hold: bool = False) -> None:
+        self.frontier.open(self.place(url).cell, self.clock.now(), hold=hold)
+
+    def close(self, url: str) -> None:
+        self.frontier.close(self.place(url).cell)
+
+    def take(self, url: str) -> None:
+        self.intake.take(Link(url, 1, 0), self.place(url), self.clock.now())
+
+    def state(self, url: str) -> int | None:
+        return self.store.state(self.place(url).key)
+
+    def know_robots(self, url: str, text: str = "") -> None:
+        rules = parse(text.encode(), "kadcrawl")
+        self.store.set_robots(url.rstrip("/"), rules.to_bytes(), self.clock.now())
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                await asyncio.sleep(0.001)
+
+    async def still(self) -> None:
+        """Give the crawler every chance to do what it must not do."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.directory / "pages.jsonl").read_text().splitlines()]
+
+
+@asynccontextmanager
+async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]:
+    clock, activity, totals, random = Clock(asyncio.get_running_loop()), Activity(), Totals(), Random(1)
+    activity.armed = True
+    store = Store(tmp_path, LIMITS.commit_interval_s)
+    store.begin(16)
+    job = Job(scope="any", delay_s=delay_s)
+    scope, placer = Scope(job), Placer("host", 16)
+    frontier = Frontier(store, LIMITS, delay_s)
+    intake = Intake(store, frontier, scope, totals, activity, by_depth=False)
+    world = World(store, frontier, intake, placer, activity, totals, clock, Budget(9, 9, 0), tmp_path)
+    outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random)
+    store.flush = outputs.flush
+    forwarder = Forwarder(
+        cast(Any, world), cast(Any, world), intake, placer, LIMITS, False, clock.now,
+        is_open=frontier.is_open, accept_here=cast(Any, None),
+    )  # fmt: skip
+    world.crawler = crawler = Crawler(
+        by_depth=False,
+        may_start=lambda: world.may,
+        limits=LIMITS,
+        delay_s=delay_s,
+        retries=1,
+        clock=clock,
+        random=random,
+        store=store,
+        frontier=frontier,
+        robots=RobotsCache(store, LIMITS),
+        budget=world.budget,
+        fetcher=cast(Fetcher, world),
+        extractor=LinkExtractor(LIMITS),
+        scope=scope,
+        forwarder=forwarder,
+        outputs=outputs,
+        totals=totals,
+        activity=activity,
+    )
+    intake.wake = crawler.wake
+    tasks = [asyncio.create_task(crawler.run()), asyncio.create_task(store.run())]
+    try:
+        yield world
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await store.commit()
+        outputs.close()
+        store.close()
+
+
+async def test_an_entry_whose_cell_closed_while_it_waited_is_given_back_without_a_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+        first = Frontier.next
+
+        def next_then_close(frontier: Frontier, now: float) -> Any:
+            entry = first(frontier, now)
+            world.close(PAGE)
+            return entry
+
+        monkeypatch.setattr(Frontier, "next", next_then_close)
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.still()
+        assert (world.requests, world.crawler.in_flight, world.state(PAGE)) == ([], 0, PENDING)
+        monkeypatch.undo()
+        world.open(PAGE)
+        world.crawler.wake()
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert [PAGE] == world.requests
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])
+async def test_nothing_is_asked_for_while_the_peer_does_not_let_it(known: bool, tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        if known:
+            world.know_robots(PAGE)
+        world.may = False
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.still()
+        assert [] == world.requests
+        world.may = True
+        world.crawler.wake()
+        await world.until(lambda: world.state(PAGE) == DONE)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])
+@pytest.mark.parametrize("how", ["closed", "closed and opened again", "stalled"])
+async def test_a_request_still_waiting_for_its_connection_is_called_off(how: str, known: bool, tmp_path: Path) -> None:
+    """And costs the URL no try."""
+    async with crawling(tmp_path) as world:
+        if known:
+            world.know_robots(PAGE)
+
+        async def connected() -> None:
+            if how == "stalled":
+                world.may = False
+            else:
+                world.close(PAGE)
+                if how != "closed":
+                    world.open(PAGE, hold=True)
+
+        world.connected = [connected]
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: not world.connected)
+        await world.still()
+        world.may = True
+        world.open(PAGE)
+        world.crawler.wake()
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert (1, [PAGE] if known else [ROBOTS, PAGE]) == (world.called_off, world.requests)
+        assert ({}, 1) == (world.totals.failed, world.budget.begun)
+
+
+async def test_a_page_whose_cell_closed_while_it_was_fetched_is_finished_here_all_the_same(tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+        release = asyncio.Event()
+
+        async def reader(page: Any) -> None:
+            await release.wait()
+
+        world.crawler.on_page = reader
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: bool(world.requests) and not world.crawler.in_flight)
+        world.close(PAGE)
+        assert (1, PENDING) == (world.frontier.out(world.place(PAGE).cell), world.state(PAGE))
+        release.set()
+        await world.until(lambda: world.state(PAGE) == DONE)
+        await world.store.durable()
+        await world.until(lambda: [PAGE] == [line["url"] for line in world.lines()])
+        assert 0 == world.frontier.out(world.place(PAGE).cell)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])
+async def test_no_file_to_open_is_no_fault_of_the_site(
+    known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.crawler.FILES_WAIT_S", 0.05)
+    async with crawling(tmp_path) as world:
+        if known:
+            world.know_robots(PAGE)
+        world.failures = [Failure.NO_SOCKET] * 5
+        world.open(PAGE)
+        world.take(PAGE)
+        held = []
+        for left in (4, 3):
+            await world.until(lambda left=left: len(world.failures) == left)  # type: ignore[misc]
+            await world.still()
+            held.append("files" in world.crawler.holds)
+        assert [True, True] == held
+        entry = world.store.entry(world.place(PAGE).key)
+        assert entry is not None
+        assert (0, 0.0) == (entry.tries, entry.due)
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert ({}, set(), 1) == (world.totals.failed, world.crawler.holds, world.budget.begun)
+
+
+async def test_the_peer_is_idle_only_when_the_copies_it_keeps_for_others_are_done_as_well(tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+        world.open(PAGE)
+        world.take(PAGE)
+        world.intake.merge_pending(Link(OTHER, 1, 0), world.place(OTHER), world.clock.now(), 0, 0.0)
+        await world.until(lambda: world.state(PAGE) == DONE)
+        await world.still()
+        assert (False, 1, [PAGE]) == (world.activity.idle.is_set(), world.crawler.pending, world.requests)
+        world.intake.merge_done(world.place(OTHER).key, world.clock.now())
+        assert (True, 0) == (world.activity.idle.is_set(), world.crawler.pending)
+
+
+async def test_a_delay_known_only_by_rules_that_came_with_the_cell_is_waited_for_before_the_first_request(
+    tmp_path: Path,
+) -> None:
+    async with crawling(tmp_path, delay_s=0.001) as world:
+        world.know_robots(PAGE, "user-agent: *\ncrawl-delay: 30\n")
+        world.open(PAGE, hold=True)
+        world.take(PAGE)
+        cell = world.place(PAGE).cell
+        await world.until(lambda: world.frontier.wait_s("a.test", world.clock.now()) > 20)
+        await world.still()
+        assert ([], 0) == (world.requests, world.frontier.in_flight(cell))

@@ -1,0 +1,360 @@
+"""The side of who holds something: its owner hears of it until it answers; nothing goes before it says so."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.history.copies import digest_of
+from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.store import Store
+from kadcrawl.history.tally import EMPTY
+from kadcrawl.history.tell import Telling
+from kadcrawl.keys import Cell, Key, id_bytes
+from kadcrawl.link.messages import CellDigest, Contact, Have, Settle, SiteRecord, Sync, Taken
+from sim.loop import world
+from tests.history.test_sync import FakeOverlay
+
+BITS = 4
+CELL = Cell(8)
+ANCHOR = 8 << 156
+
+
+def contact(number: int) -> Contact:
+    return Contact(id_bytes(number), "10.0.0.1", 4160 + number % 100)
+
+
+NEAREST, NEAR, ME, FAR = (contact(ANCHOR ^ distance) for distance in (1, 2, 4, 8))
+"""By how near they are to the cell."""
+
+
+class FakeCrawl:
+    def __init__(self) -> None:
+        self.closed: list[Cell] = []
+        self.busy = False
+        self.told: list[SiteRecord] | None = []
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        raise AssertionError("who tells opens nothing")
+
+    def close(self, cell: Cell) -> None:
+        self.closed.append(cell)
+
+    def is_busy(self, cell: Cell) -> bool:
+        return self.busy
+
+    def clocks(self, cell: Cell) -> list[SiteRecord] | None:
+        return self.told
+
+    def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
+        raise AssertionError("who tells learns nothing")
+
+
+class FakeClient:
+    def __init__(self) -> None:
+        self.haves: list[tuple[tuple[str, int], Have]] = []
+        self.down = False
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+        await asyncio.sleep(0.01)
+        if self.down:
+            raise RemoteError(address, "no answer")
+        self.haves.append((address, message))
+        await asyncio.sleep(0.01)
+        self.meanwhile()
+        return Taken([held.cell for held in message.cells])
+
+
+class Bench:
+    def __init__(self, directory: Path) -> None:
+        self.store = Store(directory, 0.0, lambda fds: None)
+        self.store.begin(BITS)
+        self.overlay = FakeOverlay(ME)
+        self.client = FakeClient()
+        self.crawl = FakeCrawl()
+        self.holdings = Holdings(ME.number, BITS)
+        client: Any = self.client
+        self.telling = Telling(self.overlay, client, self.store, self.holdings, self.crawl, BITS)
+        self.owned: list[Cell] = []
+        self.telling.on_own = self.owned.append
+
+    def know(self, *contacts: Contact) -> None:
+        self.overlay.known.update((one.id, one) for one in contacts)
+
+    def fill(self, count: int = 3) -> None:
+        for number in range(count):
+            self.store.learn_done(Key(bytes([CELL << 4]) + number.to_bytes(19, "big")))
+
+    def held(self) -> CellDigest:
+        return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
+
+    def own(self) -> None:
+        self.holdings.own(CELL).open = True
+
+    def asked_by(self, owner: Contact) -> Any:
+        (answer,) = self.telling.answer(Sync(owner, [CELL])).cells
+        return answer
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.store.close()
+
+
+def run(bench: Bench, scenario: Callable[[], Awaitable[None]]) -> None:
+    async def play() -> None:
+        telling = asyncio.create_task(bench.telling.run())
+        try:
+            await scenario()
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    with world(0) as loop:
+        loop.run_until_complete(play())
+
+
+# --- reminding -------------------------------------------------------------------------------------------------------
+
+
+def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        bench.telling.tell_strays()
+        await asyncio.sleep(60.0)
+        told = len(bench.client.haves)
+        assert told >= 2
+        assert {(NEAREST.address, ME)} == {(address, have.holder) for address, have in bench.client.haves}
+        assert [[bench.held()]] == [have.cells for _, have in bench.client.haves[-1:]]
+        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        await asyncio.sleep(60.0)
+        assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+
+    run(bench, scenario)
+
+
+def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(FAR)
+        bench.fill()
+        bench.telling.tell_strays()
+        await asyncio.sleep(1.0)
+
+    run(bench, scenario)
+    assert ([CELL], []) == (bench.owned, bench.client.haves)
+
+
+def test_an_owner_that_does_not_answer_is_told_again(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.client.down = True
+        bench.telling.tell(CELL)
+        await asyncio.sleep(3.0)
+        bench.client.down = False
+        await asyncio.sleep(2.0)
+        assert bench.client.haves
+
+    run(bench, scenario)
+
+
+def test_what_is_not_here_any_more_is_not_told(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.telling.tell(CELL)
+        await asyncio.sleep(1.0)
+        assert 0 == bench.telling.untold
+
+    run(bench, scenario)
+    assert [] == bench.client.haves
+
+
+def test_news_that_come_while_the_owner_is_told_are_told_too(bench: Bench) -> None:
+    """A page finished late, just then, in a cell backed up here: its owner must not wait for the next repair."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill(1)
+        bench.holdings.back_up_for(CELL, NEAREST, 1, 0.0)
+
+        def finish_late() -> None:
+            bench.client.meanwhile = lambda: None
+            bench.fill(2)
+            bench.telling.tell(CELL)
+
+        bench.client.meanwhile = finish_late
+        bench.telling.tell(CELL)
+        await asyncio.sleep(6.0)
+        assert [bench.held()] == bench.client.haves[-1][1].cells
+
+    run(bench, scenario)
+
+
+def test_a_keep_does_not_silence_news(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.telling.tell(CELL)
+        bench.telling.settle(Settle(NEAREST, 1, [digest_of(CELL, EMPTY)]))
+        await asyncio.sleep(1.0)
+        assert bench.client.haves
+
+    run(bench, scenario)
+
+
+# --- answering -------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_farther_is_told_of_the_rival(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(FAR, NEAR)
+        bench.own()
+        assert NEAR == bench.asked_by(FAR).rival
+        assert bench.holdings.is_open(CELL)
+
+    run(bench, scenario)
+
+
+def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR, FAR)
+        bench.fill()
+        bench.own()
+        bench.holdings.back_up_at(CELL, [FAR])
+        bench.crawl.told = [SiteRecord("a.example", 1.0, 2.0)]
+        answer = bench.asked_by(NEAR)
+        assert (True, False, bench.crawl.told, [FAR]) == (
+            answer.released,
+            answer.releasing,
+            answer.sites,
+            answer.others,
+        )
+        assert ([CELL], bench.held()) == (bench.crawl.closed, answer.held)
+        assert CELL not in bench.holdings.owned
+        assert not bench.asked_by(NEAR).released, "only once: its clocks are not known here any more"
+
+    run(bench, scenario)
+
+
+def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.own()
+        bench.crawl.busy = True
+        first = bench.asked_by(NEAR)
+        assert (True, False) == (first.releasing, first.released)
+        assert [CELL] == bench.crawl.closed
+        bench.crawl.busy = False
+        second = bench.asked_by(NEAR)
+        assert (False, True) == (second.releasing, second.released)
+
+    run(bench, scenario)
+
+
+def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.own()
+        bench.crawl.told = None
+        assert not bench.asked_by(NEAR).released
+
+    run(bench, scenario)
+
+
+def test_who_leaves_is_nobodys_rival(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(FAR)
+        bench.telling.leaving = True
+        assert bench.asked_by(FAR).rival is None
+
+    run(bench, scenario)
+
+
+def test_a_second_claimant_hears_of_the_first(bench: Bench) -> None:
+    """Two that came at the same moment may not know each other yet: the first may crawl already."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.own()
+        assert bench.asked_by(NEAR).released
+        assert NEAR in bench.asked_by(NEAREST).others
+
+    run(bench, scenario)
+
+
+def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Bench) -> None:
+    """They were found or have claimed the cell a moment ago; nobody else may know that they hold it."""
+
+    async def scenario() -> None:
+        bench.fill()
+        bench.own()
+        bench.holdings.back_up_at(CELL, [FAR])
+        assert [FAR] == bench.asked_by(NEAR).others
+        assert [NEAR] == bench.asked_by(NEAREST).others
+
+    run(bench, scenario)
+
+
+# --- keeping and dropping --------------------------------------------------------------------------------------------
+
+
+def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill(2)
+        seen = bench.held()
+        bench.fill(3)
+        assert [bench.held()] == bench.telling.settle(Settle(NEAR, 0, [seen])).unlike
+        await asyncio.sleep(2.0)
+        assert 3 == bench.store.cells[CELL].keys
+        assert [] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        await asyncio.sleep(2.0)
+        assert {} == bench.store.cells
+
+    run(bench, scenario)
+
+
+def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.fill()
+        bench.own()
+        assert [bench.held()] == bench.telling.settle(Settle(FAR, 0, [bench.held()])).unlike
+        await asyncio.sleep(2.0)
+        assert 3 == bench.store.cells[CELL].keys
+        assert bench.holdings.is_open(CELL)
+
+    run(bench, scenario)
+
+
+def test_news_stop_the_forgetting(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.telling.tell(CELL)
+        await asyncio.sleep(2.0)
+        assert 3 == bench.store.cells[CELL].keys
+
+    run(bench, scenario)
+
+
+def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
+    """They were acknowledged: who sent them counts on us."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill(2)
+        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.fill(3)
+        bench.telling.backed([CELL], FAR)
+        await asyncio.sleep(2.0)
+        assert CELL in bench.store.cells
+
+    run(bench, scenario)

@@ -1,0 +1,37 @@
+"""A peer that dies as a killed process does, within the process of its test."""
+
+from typing import NoReturn
+
+from kadcrawl import Peer, RemoteError
+
+
+async def crash(peer: Peer) -> None:
+    """Kill a peer: from the first step on it says, answers, asks and writes nothing more; on return it is closed.
+
+    What it had not committed is forgotten, and its directory may be used again.
+    """
+
+    async def forget() -> None:
+        pass
+
+    async def unreachable(*_: object) -> NoReturn:
+        raise RemoteError("nobody", "this peer is dead")
+
+    # Before the first await, so that it is one instant.
+    peer.store.commit = forget  # type: ignore[method-assign]
+    peer.client.ask = unreachable  # type: ignore[method-assign, assignment]
+    peer.parts.crawler._may_start = lambda: False
+    assert peer.overlay._protocol is not None
+    assert peer.overlay._protocol.transport is not None
+    peer.overlay._protocol.transport.abort()
+    runner = peer.server._runner
+    assert runner is not None
+    assert runner.server is not None
+    for site in runner.sites:
+        assert site._server is not None
+        site._server.close()
+    for connection in runner.server.connections:
+        connection.force_close()
+    for task in (*peer._tasks, peer._committer, *peer.overlay._tasks):
+        task.cancel()
+    await peer.__aexit__(None, None, None)

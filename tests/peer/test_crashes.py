@@ -1,0 +1,136 @@
+"""Peers that die without a word: nothing lost, little twice, and those who live on know the end."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from kadcrawl import Peer
+from kadcrawl.history.store import DONE
+from kadcrawl.link.messages import Survey
+from kadcrawl.peer import records
+from scripts.kadcrawl_run import page_lines
+from tests.peer.conftest import MakePeer, finish, swarm, until
+from tests.peer.crash import crash
+from tests.web import Web, tree
+
+SITES = 12
+PAGES = 600
+BEFORE = 120
+"""Pages fetched before somebody dies."""
+
+Disk = Literal["same", "old", "none"]
+
+
+@pytest.fixture(autouse=True)
+def pages_of_the_dead_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as usual: nobody here is slow to finish a page."""
+    monkeypatch.setattr(records, "UNFINISHED_WAIT_S", 0.5)
+
+
+def all_pages(site: Web) -> set[str]:
+    return {site.url(f"/{n}", site=n % SITES) for n in range(PAGES)}
+
+
+def at_risk(site: Web, dying: Sequence[Peer], others: Sequence[Peer]) -> set[str]:
+    """Return what may be fetched again without blame: asked for by now, and DONE with nobody who lives on."""
+    found = set()
+    for url in all_pages(site):
+        key = dying[0].parts.placer.place(url).key
+        entries = [(peer, entry) for peer in dying if (entry := peer.store.entry(key)) is not None]
+        asked_for = url in site.fetched or any(peer.parts.crawler.is_taken(entry) for peer, entry in entries)
+        if asked_for and not any(peer.store.state(key) == DONE for peer in others):
+            found.add(url)
+    return found
+
+
+def repeated(site: Web) -> set[str]:
+    return {url for url, count in site.fetched.items() if count > 1}
+
+
+def owner_and_backup(peers: Sequence[Peer]) -> list[Peer]:
+    """Return the two peers whose deaths endanger most: owner and one backup of as many PENDING records as possible."""
+    at_stake: dict[tuple[int, int], int] = {}
+    for number, peer in enumerate(peers):
+        for cell, owned in peer.cells.holdings.owned.items():
+            for other, backup in enumerate(peers):
+                if owned.open and backup.contact in owned.backups and cell in peer.store.cells:
+                    pair = number, other
+                    at_stake[pair] = at_stake.get(pair, 0) + peer.store.cells[cell].pending
+    return [peers[number] for number in max(at_stake, key=lambda pair: at_stake[pair])]
+
+
+async def test_a_peer_killed_in_mid_crawl_loses_nothing_and_the_others_finish(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        peers = await swarm(make_peer, "abcd")
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) >= BEFORE)
+        dead = peers.pop(1)
+        unsafe = at_risk(site, [dead], peers)
+        await crash(dead)
+        await finish(peers)
+        assert all_pages(site) == set(site.fetched)
+        assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+        assert repeated(site) <= unsafe
+        assert (await peers[0].waves.ask_all(Survey(), deadline_s=1.0)).tally.pending == 0
+
+
+async def test_an_owner_and_a_backup_killed_at_once_lose_nothing(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        peers = await swarm(make_peer, "abcde")
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) >= BEFORE)
+        dead = owner_and_backup(peers)
+        alive = [peer for peer in peers if peer not in dead]
+        unsafe = at_risk(site, dead, alive)
+        await asyncio.gather(*map(crash, dead))
+        await finish(alive)
+        assert all_pages(site) == set(site.fetched)
+        assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+        assert repeated(site) <= unsafe
+
+
+@pytest.mark.parametrize("disk", ["same", "old", "none"])
+async def test_a_killed_peer_comes_back_whatever_is_left_of_its_disk(
+    disk: Disk, make_peer: MakePeer, tmp_path: Path
+) -> None:
+    """On the directory it had, on a copy of it made earlier in the crawl, and on an empty one."""
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        peers = await swarm(make_peer, "abcd")
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) >= BEFORE // 2)
+        await peers[1].store.commit()
+        shutil.copytree(tmp_path / "b", tmp_path / "b-old")
+        await until(lambda: len(site.fetched) >= BEFORE)
+        dead = peers.pop(1)
+        unsafe = at_risk(site, [dead], peers)
+        await crash(dead)
+        directory = {"same": "b", "old": "b-old", "none": "b-new"}[disk]
+        peers.append(await make_peer(directory, join=peers[0]))
+        assert (peers[-1].contact.id == dead.contact.id) == (disk != "none")
+        await finish(peers)
+        assert all_pages(site) == set(site.fetched)
+        assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+        assert repeated(site) <= unsafe
+
+
+async def test_the_last_of_three_has_everything_and_finishes_alone(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        peers = await swarm(make_peer, "abc")
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) >= BEFORE)
+        unsafe = at_risk(site, peers[1:], peers[:1])
+        await asyncio.gather(*map(crash, peers[1:]))
+        await finish(peers[:1])
+        assert all_pages(site) == set(site.fetched)
+        assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+        assert repeated(site) <= unsafe

@@ -1,0 +1,196 @@
+"""Each judge finds the violation planted for it, and passes a clean record."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kadcrawl.keys import Cell, Key
+from sim import judges, sometimes
+from sim.judges import JUDGES, End, Facts, Fetch, Line, Page, Parting, duplicates, judge, parted
+
+SITE = "http://a.test"
+OTHER = "http://b.test"
+
+
+def fetch(at_s: float, path: str, machine: int = 1, status: int = 200, site: str = SITE) -> Fetch:
+    return Fetch(at_s, site + path, site, status, machine)
+
+
+ROBOTS = fetch(0.0, "/robots.txt")
+HOME = fetch(2.0, "/")
+PAGE = fetch(4.0, "/page")
+BUSY_FIRST = fetch(6.0, "/busy", status=503)
+BUSY = fetch(8.0, "/busy")
+
+CLEAN = Facts(
+    truth={f"{SITE}/": Page(200), f"{SITE}/page": Page(200), f"{SITE}/busy": Page(200, 2)},
+    disallowed=frozenset({f"{SITE}/secret"}),
+    delays={SITE: 2.0},
+    delay_s=1.0,
+    fetches=(ROBOTS, HOME, PAGE, BUSY_FIRST, BUSY),
+    lines=(
+        Line(f"{SITE}/", 200, None, 1),
+        Line(f"{SITE}/page", 200, None, 1),
+        Line(f"{SITE}/busy", 200, None, 1),
+        Line(f"{SITE}/secret", None, "robots", 1),
+    ),
+    done={f"{SITE}/": 2, f"{SITE}/page": 2, f"{SITE}/busy": 2, f"{SITE}/secret": 2},
+    claims={7: (1,)},
+    owners={7: 1},
+    named=((1, 7, 1), (2, 7, 1), (3, 7, 1)),
+    live=3,
+    repair_s=4.0,
+    copies={f"{SITE}/": 3, f"{SITE}/page": 3, f"{SITE}/busy": 3, f"{SITE}/secret": 3},
+    ends=(End(20.0, 1, 0),),
+    over=True,
+    peaks={"requests in flight": (64, 64)},
+)
+PARTITION = Parting(3.0, 30.0, frozenset({2}))
+LATER = (HOME._replace(at_s=3.0), PAGE._replace(at_s=5.0), BUSY_FIRST._replace(at_s=7.0), BUSY._replace(at_s=9.0))
+AGAIN = fetch(20.0, "/page")
+AGAIN_THERE = fetch(20.0, "/page", machine=2)
+
+BROKEN: list[tuple[str, dict[str, Any]]] = [
+    ("nothing_lost", {"lines": CLEAN.lines[:2] + CLEAN.lines[3:], "done": {}}),
+    (
+        "nothing_lost",
+        {
+            "lines": (*CLEAN.lines[:2], Line(f"{SITE}/busy", 503, "http_503", 1), CLEAN.lines[3]),
+        },
+    ),
+    ("nothing_lost", {"pending": {f"{SITE}/page": 3}}),
+    ("nothing_made_up", {"done": {**CLEAN.done, "00ff": 3}}),
+    ("nothing_made_up", {"lines": (*CLEAN.lines, Line(f"{SITE}/never", 200, None, 1))}),
+    ("nothing_made_up", {"lines": (*CLEAN.lines, Line(f"{SITE}/page", 404, "http_404", 1))}),
+    ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, AGAIN)}),
+    ("one_fetch_per_owner", {"fetches": (*CLEAN.fetches, AGAIN, fetch(22, "/page")), "changes": {SITE: 1}}),
+    ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST, BUSY._replace(at_s=7.9))}),
+    ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST, BUSY._replace(at_s=7.9, machine=2))}),
+    ("polite", {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=0.9), *LATER)}),
+    ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST._replace(at_s=5.5), BUSY), "partings": [PARTITION]}),
+    ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
+    ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
+    ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
+    ("one_owner_when_quiet", {"claims": {}}),
+    ("one_owner_when_quiet", {"claims": {7: (2,)}}),
+    ("one_owner_when_quiet", {"named": ((1, 7, 1), (2, 7, 3))}),
+    ("three_copies", {"repair_s": None}),
+    ("three_copies", {"repair_s": judges.REPAIR_MOST_S + 0.1}),
+    ("three_copies", {"copies": {**CLEAN.copies, f"{SITE}/": 2}}),
+    ("no_early_end", {"ends": (End(9.0, 2, 1),)}),
+    ("no_early_end", {"ends": (End(31.0, 2, 1),), "partings": [PARTITION]}),
+    ("no_missing_end", {"over": False}),
+    ("bounded_queues", {"peaks": {"requests in flight": (65, 64)}}),
+    ("no_errors", {"errors": ["KeyError"]}),
+]
+
+
+def test_a_clean_record_passes_every_judge() -> None:
+    assert {} == judge(CLEAN)
+    assert 0 == duplicates(CLEAN) == parted(CLEAN)
+
+
+def test_nothing_at_all_is_clean() -> None:
+    assert {} == judge(Facts())
+
+
+@pytest.mark.parametrize(("name", "change"), BROKEN)
+def test_each_judge_finds_its_violation(name: str, change: dict[str, Any]) -> None:
+    found = judge(replace(CLEAN, **change))
+    assert [name] == list(found)
+    assert 1 == len(found[name])
+
+
+def test_every_judge_has_a_violation_to_find_and_says_what_it_promises() -> None:
+    assert {one.__name__ for one in JUDGES} == {name for name, _ in BROKEN}
+    assert all(one.__doc__ for one in JUDGES)
+
+
+PASSED: list[dict[str, Any]] = [
+    {"fetches": (*CLEAN.fetches, AGAIN), "changes": {SITE: 1}},
+    {"fetches": (*CLEAN.fetches, fetch(8.0, "/robots.txt", site=OTHER), fetch(9.0, "/", site=OTHER))},
+    # A site's own delay is not known before its robots.txt has been read; the job's is.
+    {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=1.0), *LATER)},
+    {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
+    {"ends": (End(9.0, 2, 1),), "partings": [PARTITION]},
+    {"over": False, "pending": {f"{SITE}/page": 3}, "waited_s": 300.0},
+]
+
+
+@pytest.mark.parametrize("change", PASSED[:-1])
+def test_what_is_allowed_is_not_held_against_the_peers(change: dict[str, Any]) -> None:
+    assert {} == judge(replace(CLEAN, **change))
+
+
+def test_work_left_is_lost_only_once_the_swarm_says_it_is_over() -> None:
+    assert ["no_missing_end"] == list(judge(replace(CLEAN, **PASSED[-1])))
+
+
+def test_sides_of_a_partition_may_hurry_a_site_together_and_that_is_counted() -> None:
+    hurried = (ROBOTS, HOME, PAGE, fetch(4.5, "/busy", 2, 503), BUSY_FIRST._replace(at_s=6.5), fetch(9.0, "/busy"))
+    facts = replace(CLEAN, fetches=hurried, partings=[PARTITION], truth={**CLEAN.truth, f"{SITE}/busy": Page(200, 3)})
+    assert {} == judge(facts)
+    assert 1 == parted(facts)
+    assert ["polite"] == list(judge(replace(facts, partings=())))
+
+
+def test_one_side_may_not_hurry_a_site_behind_requests_of_the_other() -> None:
+    behind = (ROBOTS, HOME, PAGE, fetch(4.2, "/busy", 2, 503), fetch(4.4, "/busy"))
+    facts = replace(CLEAN, fetches=behind, partings=[PARTITION])
+    assert 1 == len(judge(facts)["polite"])
+    assert 2 == parted(facts)
+
+
+def test_a_page_fetched_too_often_is_a_duplicate_unless_the_other_side_had_fetched_it() -> None:
+    facts = replace(CLEAN, fetches=(*CLEAN.fetches, AGAIN_THERE), changes={SITE: 1})
+    assert 1 == duplicates(facts)
+    assert (0, 1) == (duplicates(replace(facts, partings=[PARTITION])), parted(replace(facts, partings=[PARTITION])))
+    assert 1 == duplicates(replace(facts, fetches=(*CLEAN.fetches, AGAIN), partings=[PARTITION]))
+
+
+# --- awkward moments -------------------------------------------------------------------------------------------------
+
+CELL, FAR = Cell(7), Cell(9)
+HOLDERS = {CELL: (1, 2, 3), FAR: (4, 5, 6)}
+KEY = Key(bytes(20))
+
+
+@pytest.mark.parametrize(("killed", "met"), [((1,), True), ((3,), True), ((4,), False), ((4, 2), True), ((), False)])
+def test_a_kill_during_a_sync_is_one_of_the_owner_or_whom_it_asks(killed: tuple[int, ...], met: bool) -> None:
+    assert met is sometimes.kill_during_sync(killed, [CELL], HOLDERS)
+
+
+@pytest.mark.parametrize(("killed", "met"), [((1, 2), True), ((1, 3), True), ((2, 3), False), ((1, 5), False)])
+def test_owner_and_backup_must_be_of_the_same_cell(killed: tuple[int, ...], met: bool) -> None:
+    assert met is sometimes.kill_owner_and_backup(killed, HOLDERS)
+
+
+@pytest.mark.parametrize(
+    ("others", "met"), [([], True), ([{}], True), ([{KEY: 1}], False), ([{KEY: 2}], True), ([{}, {KEY: 1}], False)]
+)
+def test_a_record_no_other_has_as_it_is_was_not_copied(others: list[dict[Key, int]], met: bool) -> None:
+    assert met is sometimes.kill_between_journal_and_copy({KEY: 1}, others)
+
+
+@pytest.mark.parametrize(("newcomers", "met"), [((1, 3), True), ((1, 4), False), ((9, 1), False)])
+def test_two_joins_into_one_range_share_a_cell(newcomers: tuple[int, ...], met: bool) -> None:
+    assert met is sometimes.two_joins_into_one_range(newcomers, HOLDERS)
+
+
+def test_both_sides_of_a_partition_crawl_only_if_both_fetch_meanwhile() -> None:
+    here, there = fetch(5.0, "/", 1), fetch(6.0, "/", 2)
+    assert sometimes.crawl_on_both_sides(PARTITION, [here, there])
+    assert not sometimes.crawl_on_both_sides(PARTITION, [here, here])
+    assert not sometimes.crawl_on_both_sides(PARTITION, [here, there._replace(at_s=31.0)])
+
+
+def test_a_range_has_moved_once_another_has_crawled_it() -> None:
+    assert sometimes.old_disk_after_move(1, {SITE}, [fetch(5.0, "/", 2)])
+    assert not sometimes.old_disk_after_move(1, {SITE}, [fetch(5.0, "/", 1)])
+    assert not sometimes.old_disk_after_move(1, {OTHER}, [fetch(5.0, "/", 2)])
+
+
+def test_what_was_never_met_is_named() -> None:
+    assert [] == sometimes.never_met(dict.fromkeys(sometimes.AWKWARD, 1))
+    assert list(sometimes.AWKWARD) == sometimes.never_met({"kill_during_sync": 0})

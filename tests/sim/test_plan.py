@@ -1,0 +1,117 @@
+"""Fault plans: the same from a seed, never too much at once, whole however many events are taken out."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from sim.plan import EXPOSED_MAX, FAULTS_FROM_S, FAULTS_UNTIL_S, SETTLE_S, Event, Kind, Plan, draw
+from sim.shrink import shrink
+
+
+def exposed_at_once(plan: Plan) -> int:
+    """Return how many machines are exposed at most: gone, or back for less than `SETTLE_S`; a cut-off half is one."""
+    ends: dict[tuple[int, ...], float] = {}
+    most = 0
+    for event in plan.events:
+        if event.kind in (Kind.KILL, Kind.LEAVE):
+            for machine in event.machines:
+                restarts = [one.at_s for one in plan.events if one.kind is Kind.RESTART and machine in one.machines]
+                ends[(machine,)] = min((at for at in restarts if at >= event.at_s), default=event.at_s) + SETTLE_S
+        elif event.kind in (Kind.FREEZE, Kind.FULL, Kind.PARTITION, Kind.ONE_WAY):
+            alone = [(one,) for one in event.machines]
+            for group in [event.machines] if len(alone) > EXPOSED_MAX else alone:
+                ends[group] = max(event.at_s + event.for_s + SETTLE_S, ends.get(group, 0.0))
+        # Times in plans are rounded to milliseconds.
+        most = max(most, sum(until > event.at_s + 0.002 for until in ends.values()))
+    return most
+
+
+@pytest.mark.parametrize("peers", [2, 3, 4, 8, 16, 100])
+def test_no_more_machines_are_exposed_at_once_than_the_promise_allows(peers: int) -> None:
+    most = max(exposed_at_once(draw(seed, peers)) for seed in range(300))
+    assert most <= EXPOSED_MAX
+    assert peers < 4 or most == EXPOSED_MAX
+
+
+def test_the_same_seed_draws_the_same_plan_and_another_another() -> None:
+    assert draw(7, 16) == draw(7, 16)
+    assert draw(7, 16).events != draw(8, 16).events
+
+
+def test_everything_that_can_happen_does_in_a_few_hundred_seeds() -> None:
+    kinds = Counter(event.kind for seed in range(300) for event in draw(seed, 16).events)
+    assert set(Kind) == set(kinds)
+    disks = {event.disk for seed in range(300) for event in draw(seed, 16).events if event.kind is Kind.RESTART}
+    assert {"same", "old", "none"} == disks
+
+
+def test_events_come_in_order_and_faults_begin_in_their_time() -> None:
+    for seed in range(100):
+        events = draw(seed, 16).events
+        assert list(events) == sorted(events, key=lambda event: event.at_s)
+        faults = [event for event in events if event.kind not in (Kind.SNAPSHOT, Kind.RESTART)]
+        assert all(FAULTS_FROM_S <= event.at_s < FAULTS_UNTIL_S + 5 for event in faults)
+
+
+def test_enough_machines_stand_at_any_time() -> None:
+    for seed in range(300):
+        plan, up = draw(seed, 4), {0, 1, 2, 3}
+        for event in plan.events:
+            if event.kind in (Kind.KILL, Kind.LEAVE):
+                up -= set(event.machines)
+            elif event.kind in (Kind.JOIN, Kind.RESTART):
+                up |= set(event.machines)
+            assert len(up) >= 2
+
+
+def test_a_calm_plan_has_no_events() -> None:
+    assert () == draw(1, 16, faults=False).events
+
+
+def test_a_plan_goes_through_json_and_back() -> None:
+    plan = draw(3, 16)
+    assert plan == Plan.from_json(plan.to_json())
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[1]", b'{"seed": 1, "peers": 2, "events": [{"at_s": 1, "kind": "?"}]}'])
+def test_what_is_no_plan_is_refused(text: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        Plan.from_json(text)
+
+
+def test_what_lasts_has_two_moments_and_the_plan_is_over_after_the_last() -> None:
+    freeze = Event(1.0, Kind.FREEZE, (1,), for_s=5.0)
+    kill = Event(2.0, Kind.KILL, (2,))
+    plan = Plan(1, 3, (freeze, kill))
+    assert [(1.0, True, freeze), (2.0, True, kill), (6.0, False, freeze)] == plan.moments()
+    assert 6.0 == plan.over_s
+
+
+def test_a_plan_is_told_line_by_line() -> None:
+    events = (
+        Event(1.5, Kind.RESTART, (3,), disk="old"),
+        Event(2.0, Kind.LOSS, amount=0.1, for_s=4.0),
+        Event(3.0, Kind.PARTITION, (1, 2), for_s=4.0),
+    )
+    assert str(Plan(9, 4, events)).splitlines() == [
+        "plan of seed 9: 4 peers, 3 events",
+        "   1.500 s  restart   3 on old disk",
+        "   2.000 s  loss      by 0.1 for 4.000 s",
+        "   3.000 s  partition 1,2 for 4.000 s",
+    ]
+
+
+@pytest.mark.parametrize("needed", [(), (4,), (0, 19), (3, 4, 5), (1, 8, 15)])
+def test_a_shrunk_plan_has_the_needed_events_and_no_others(needed: tuple[int, ...]) -> None:
+    events = tuple(Event(float(at), Kind.KILL, (at,)) for at in range(20))
+    kept = {events[at] for at in needed}
+    asked = []
+
+    def fails(plan: Plan) -> bool:
+        asked.append(plan)
+        return kept <= set(plan.events)
+
+    short = shrink(Plan(1, 16, events), fails)
+    assert [events[at] for at in needed] == list(short.events)
+    assert len(asked) < 100

@@ -1,0 +1,77 @@
+"""One short run of each scenario of real processes that are really killed, and the judge's own faults."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scripts import chaos
+from scripts.chaos import SCENARIOS, Size, run
+from scripts.chaos_swarm import Swarm
+from scripts.dealt_web import DealtWeb, documentation, made_up
+
+SMALL = Size(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
+"""Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
+SITES = 8
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[DealtWeb]:
+    async with DealtWeb(made_up(120), SITES) as web:
+        yield web
+
+
+@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "everything"])
+async def test_whatever_happens_to_a_peer_the_others_finish_the_crawl(
+    scenario: str, web: DealtWeb, tmp_path: Path
+) -> None:
+    outcome = await run(scenario, 1, web, tmp_path / "run", SMALL)
+    assert [] == outcome.faults
+    assert outcome.events
+    assert (120, 120, 0, 0) == (outcome.pages, outcome.fetched, outcome.lost, outcome.hurried)
+
+
+async def test_the_judge_sees_what_is_not_as_it_should_be(web: DealtWeb, tmp_path: Path) -> None:
+    """A site that is hurried, a page nobody fetched, one nobody logged, a peer that ends otherwise than it should."""
+
+    async def spoiled(swarm: Swarm, random: object, size: Size) -> None:
+        await swarm.until(1.0)
+        await swarm.end(30.0)
+        url, last = next(iter(web.truth)), web.access_log[-1]
+        web.truth[url + "x"] = 200
+        web.access_log.append(last)
+        swarm.processes[0].exit_expected = 7
+        (swarm.processes[0].directory / "pages.jsonl").write_text("")
+
+    SCENARIOS["spoiled"] = spoiled
+    try:
+        outcome = await run("spoiled", 1, web, tmp_path / "run", replace(SMALL, peers=2))
+    finally:
+        del SCENARIOS["spoiled"]
+    for kind in ("never fetched", "in no page log", "hurried", "peer-1 exited with 0, not 7"):
+        assert any(fault.startswith(kind) for fault in outcome.faults), kind
+
+
+async def test_no_process_outlives_its_swarm(web: DealtWeb, tmp_path: Path) -> None:
+    async with Swarm(tmp_path / "run", web, 0.1) as swarm:
+        await swarm.begin(2)
+        assert [None, None] == [peer.process.returncode for peer in swarm.processes]
+    assert [-9, -9] == [peer.process.returncode for peer in swarm.processes]
+
+
+@pytest.mark.parametrize("make", [made_up, documentation])
+async def test_every_page_of_a_dealt_web_is_reachable(make: Callable[[int], dict[str, str]]) -> None:
+    pages = make(60)
+    if not pages:
+        pytest.skip("the documentation has not been fetched")
+    async with DealtWeb(pages, SITES) as web:
+        assert dict.fromkeys(web.truth, 200) == web.truth
+        assert len(pages) == len(web.truth) == 60
+        assert len({url.split("/")[2] for url in web.truth}) == SITES
+
+
+def test_every_scenario_says_what_happens() -> None:
+    assert all(scenario.__doc__ for scenario in SCENARIOS.values())
+    assert asyncio.iscoroutinefunction(chaos.run)
