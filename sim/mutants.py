@@ -32,14 +32,15 @@ MUTANTS: dict[str, Mutant] = {}
 """By name, in the order of a URL's life."""
 
 QUICK = (
-    "links_lost_on_refusal",
     "robots_ignored",
+    "crawl_delay_ignored",
+    "released_and_still_crawled",
     "second_closest_owner",
-    "ends_after_one_wave",
     "backup_skipped",
-    "clocks_forgotten_on_release",
-    "not_held_after_crash",
+    "backups_not_distinct",
+    "newcomers_not_told",
     "opened_before_caught_up",
+    "done_not_merged",
 )
 """Those a quick look plants: found within a few seeds, and of every room."""
 
