@@ -11,7 +11,6 @@ import pytest
 from kadcrawl import Peer
 from kadcrawl.history.store import DONE
 from kadcrawl.link.messages import Survey
-from kadcrawl.peer import records
 from scripts.kadcrawl_run import page_lines
 from tests.peer.conftest import MakePeer, finish, swarm, until
 from tests.peer.crash import crash
@@ -25,10 +24,11 @@ BEFORE = 120
 Disk = Literal["same", "old", "none"]
 
 
-@pytest.fixture(autouse=True)
-def pages_of_the_dead_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as usual: nobody here is slow to finish a page."""
-    monkeypatch.setattr(records, "UNFINISHED_WAIT_S", 0.5)
+# What a killed process leaves open the system closes; here nobody does.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def all_pages(site: Web) -> set[str]:
