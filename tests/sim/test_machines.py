@@ -262,8 +262,10 @@ def test_what_goes_wrong_in_a_peer_is_noted() -> None:
     with opened(1) as here:
         here.loop.run_until_complete(story(here))
         errors = here.machines.errors
-    assert len(errors) == 2
-    assert all("ZeroDivisionError" in error and "10.0.0.2" in error for error in errors[1:])
+    # Whether the first, which nobody waits for, is told before the end is the garbage collector's affair.
+    assert 1 <= len(errors) <= 2
+    assert "ZeroDivisionError" in errors[-1]
+    assert "10.0.0.2" in errors[-1]
 
 
 def test_a_full_disk_ends_no_other_peer() -> None:
