@@ -20,7 +20,8 @@ MakePeer = Callable[..., Awaitable[Peer]]
 
 async def until(condition: Callable[[], object]) -> None:
     """Return when the condition holds; fail after a while."""
-    async with asyncio.timeout(30):
+    # The slowest repair, of a copy nobody asked for, takes 35 s (history/sync.py).
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -33,7 +34,6 @@ async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
 
 async def finish(peers: Sequence[Peer]) -> None:
     """Return when the crawl is over, as each of these peers knows, and everything is on disk."""
-    # The slowest repair, of a copy nobody asked for, takes 35 s (history/sync.py).
     async with asyncio.timeout(60):
         for peer in peers:
             await peer.wait_done()
