@@ -272,13 +272,3 @@ class Store(Journal):
         """Return the first and the last key of a cell."""
         bits = self._cell_bits
         return id_bytes(anchor(cell, bits)), id_bytes(anchor(Cell(cell + 1), bits) - 1)
-
-    # --- ranges that move ----------------------------------------------------------------------------------------
-
-    def keys_from(self, first: bytes, before: bytes | None, count: int) -> list[tuple[Key, int]]:
-        """Return up to `count` (key, state) with first <= key < before, in key order; `before` None for no end."""
-        rows = self._db.execute(
-            "SELECT key, state FROM history WHERE key>=?1 AND (?2 IS NULL OR key<?2) ORDER BY key LIMIT ?3",
-            (first, before, count),
-        )
-        return rows.fetchall()

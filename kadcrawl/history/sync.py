@@ -103,8 +103,8 @@ class CellSync:
         self._arrival = Arrival(overlay, client, self.want)
         self._absences = 0
         """How often this peer was away: what was asked before says nothing after."""
-        self._came_or_went = 0
-        """How many peers have."""
+        self._newcomers = 0
+        """How many peers have come."""
         self._round = 0
         self.syncs = 0
         """Cells synced so far."""
@@ -180,7 +180,7 @@ class CellSync:
 
     def joined(self, newcomer: Contact) -> None:
         """A peer has come: cells that it is to hold in our place are told to their owners (P1 1.3.2)."""
-        self._came_or_went += 1
+        self._newcomers += 1
         ours, our_backups = self._holdings.joined(newcomer.number)
         for cell in ours:
             self._telling.tell(cell)
@@ -268,7 +268,7 @@ class CellSync:
     async def _catch_up(self, cell: Cell) -> bool:
         """Go once through the whole of it; return whether it came to its end."""
         await self._arrival.done.wait()
-        absences, came_or_went = self._absences, self._came_or_went
+        absences, newcomers = self._absences, self._newcomers
         me = self._overlay.me
         keys = placement_keys(cell, self._bits)
         nearest = [await self._overlay.nearest(key, HOLDERS) for key in keys]
@@ -317,7 +317,7 @@ class CellSync:
             self._sources[cell].pop(contact.id, None)
         if not self._sources[cell]:
             del self._sources[cell]
-        if came_or_went != self._came_or_went:
+        if newcomers != self._newcomers:
             known = holders([self._overlay.nearest_known(key, HOLDERS) for key in keys])
             if any(contact.id not in at_backups for contact in known[FIRST_BACKUP:]):
                 self._syncing[cell] = True  # Somebody nearer came while we were at it.
