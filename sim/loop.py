@@ -54,22 +54,17 @@ class SimFuture(asyncio.Future[Any]):
 
 
 class SimTask(asyncio.Task[Any]):
-    """A task that hashes by its number and knows its host."""
+    """A task that hashes by its number, given when it is made, and knows its host."""
 
-    def __init__(
-        self,
-        coro: Coroutine[Any, Any, Any],
-        *,
-        loop: "SimLoop",
-        context: contextvars.Context | None = None,
-        **options: Any,
-    ) -> None:
-        self._number = loop.next_number()
-        self.host = HOST.get(None) if context is None else context.get(HOST)
-        super().__init__(coro, loop=loop, context=context, **options)
+    _number: int
+    host: Host | None
 
     def __hash__(self) -> int:
-        return self._number
+        try:
+            return self._number
+        except AttributeError:
+            self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
+            return self._number
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -257,11 +252,16 @@ class SimLoop(asyncio.BaseEventLoop):
         transport.begin(protocol)
         return transport, protocol
 
-    def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> asyncio.Task[Any]:
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, coro: Any, context: contextvars.Context | None = None, **options: Any
+    ) -> asyncio.Task[Any]:
         if self._over:
             coro.close()
             raise RuntimeError("the world has ended")
-        return SimTask(coro, loop=self, **options)
+        task = SimTask(coro, loop=self, context=context, **options)
+        task.host = HOST.get(None) if context is None else context.get(HOST)
+        hash(task)  # Numbered now, whenever this Python first asks for it.
+        return task
 
 
 @contextmanager

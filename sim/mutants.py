@@ -197,13 +197,13 @@ def second_closest_owner(_: Any) -> Any:
     return owns
 
 
-@mutant("kadcrawl.history.sync:holders")
+@mutant("kadcrawl.history.catch_up:holders")
 def backup_skipped(holders: Any) -> Any:
     """The second backup gets nothing."""
     return lambda nearest: holders(nearest)[:2]
 
 
-@mutant("kadcrawl.history.sync:holders")
+@mutant("kadcrawl.history.catch_up:holders")
 def backups_not_distinct(_: Any) -> Any:
     """A backup may be the owner itself, as plain double hashing has it."""
 
@@ -278,7 +278,7 @@ def dropped_unseen(settle: Any) -> Any:
         if message.role == 0:
             for held in settled.unlike:
                 self._holdings.let_go(Cell(held.cell))
-                self._forgetting[Cell(held.cell)] = None
+                self._forget_soon(Cell(held.cell))
         return settled
 
     return settle_blindly

@@ -137,7 +137,7 @@ class Copies:
         self._make_batch = make_batch
         self._linger_s = linger_s
         self._streams: dict[bytes, Stream] = {}
-        self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = _no_spawn
+        self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
         """Starts a task that ends with the peer."""
         self.on_unlike: Callable[[Contact, Cell], None] = lambda contact, cell: None
         """Called when a peer has something else of a cell than we thought."""
@@ -260,6 +260,7 @@ class Copies:
         return answer
 
 
-def _no_spawn(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+def no_spawn(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    """Stand for what starts tasks as long as nobody does. Raises RuntimeError."""
     work.close()
     raise RuntimeError(f"{name}: nobody runs the tasks yet")

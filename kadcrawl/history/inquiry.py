@@ -39,7 +39,7 @@ class Inquiry:
         self,
         overlay: Overlay,
         client: LinkClient,
-        spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]],
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
         """`spawn` starts a task that ends with the peer."""
         self._overlay = overlay

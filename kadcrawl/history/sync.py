@@ -1,10 +1,8 @@
 """sync(cell): how whoever becomes the owner of a cell catches up, whatever happened before.
 
 A join, a leave, a crash, a restart with an old disk or none, a healed partition and the periodic repair differ only in
-why a cell is synced. The owner asks everybody who may know of the cell what they have of it: the peer next nearest to
-the anchor (who owned it before, or will), both backups, and whoever has said `Have` (see `tell`, the other side). Who
-was crawling it stops and passes its clocks on. What differs is exchanged, the cell is opened, its backups are told
-to keep it and everybody else to drop it. Merging is a join in a lattice, so a sync may be repeated or cut short.
+why a cell is synced: that is decided here. What is then done is always the same (`catch_up`); the other side of it,
+that of whoever holds something of a cell it does not own, is `tell`.
 """
 
 import asyncio
@@ -15,21 +13,18 @@ from typing import Any, Protocol
 
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.history.arrival import Arrival, packed
-from kadcrawl.history.copies import Copies, digest_of
+from kadcrawl.history.catch_up import CatchUp, nearer
+from kadcrawl.history.copies import Copies, no_spawn
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.inquiry import Inquiry
-from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, check_cell, holders, placement_keys
+from kadcrawl.history.placement import FIRST_BACKUP, check_cell
 from kadcrawl.history.store import Store
-from kadcrawl.history.tally import EMPTY
 from kadcrawl.history.tell import Crawl, Telling
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     BATCH_MAX,
     CLAIMED_MAX,
-    CellAnswer,
-    CellDigest,
     Claim,
     Claimed,
     Contact,
@@ -37,11 +32,7 @@ from kadcrawl.link.messages import (
     Taken,
 )
 
-DEADLINE_S = 5.0
 RETRY_S = 0.5
-RELEASE_POLL_S = 0.2
-SOURCES_MAX = 8
-"""Peers remembered for one cell as having something of it."""
 SYNCS_MAX = 2 * BATCH_MAX
 """Cells synced at the same time."""
 WHOLE_POLL_S = 0.1
@@ -49,6 +40,8 @@ REPAIR_S = 10.0
 """How often an owner compares digests with its backups."""
 SILENCE_MAX_S = 3.5 * REPAIR_S
 """An owner that has not spoken of a cell for this long is asked whether it still is."""
+ALONE_S = 60.0
+"""How long a peer that was away, and knew others before, waits for one of them before it goes on alone."""
 RECHECK_ROUNDS = 6
 """Repairs after which the holders of a cell are worked out anew."""
 
@@ -85,30 +78,34 @@ class CellSync:
         cell_bits: int,
     ) -> None:
         self._overlay = overlay
-        self._client = client
         self._store = store
         self._holdings = holdings
         self._copies = copies
-        self._exchanger = exchanger
         self._telling = telling
         self._crawl = crawl
         self._bits = cell_bits
         self._syncing: dict[Cell, bool] = {}
         """Cell being synced -> whether to sync it once more."""
         self._places = asyncio.Semaphore(SYNCS_MAX)
-        self._sources: defaultdict[Cell, dict[bytes, Contact]] = defaultdict(dict)
-        """Who has said `Have` since the last sync."""
         self._opened: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
-        self._inquiry = Inquiry(overlay, client, lambda work, name: self.spawn(work, name))
-        self._arrival = Arrival(overlay, client, self.want)
-        self._absences = 0
-        """How often this peer was away: what was asked before says nothing after."""
-        self._newcomers = 0
-        """How many peers have come."""
         self._round = 0
-        self.syncs = 0
-        """Cells synced so far."""
-        self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+        self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
+        """Starts a task that ends with the peer."""
+        self._arrival = Arrival(overlay, client, self.want, lambda work, name: self.spawn(work, name))
+        self._catch_up = CatchUp(
+            overlay,
+            client,
+            store,
+            holdings,
+            copies,
+            exchanger,
+            crawl,
+            cell_bits,
+            may_own=self._may_own,
+            want=self.want,
+            open_cell=self._open,
+            spawn=lambda work, name: self.spawn(work, name),
+        )
         copies.on_unlike = self._unlike
         copies.on_dead = self.lost
         telling.on_own = self.want
@@ -121,6 +118,11 @@ class CellSync:
         return cell in self._syncing
 
     @property
+    def syncs(self) -> int:
+        """Cells synced so far."""
+        return self._catch_up.count
+
+    @property
     def busy(self) -> bool:
         """Whether any cell is being synced."""
         return bool(self._syncing)
@@ -131,7 +133,7 @@ class CellSync:
         loop = asyncio.get_running_loop()
         waiting = []
         for cell in cells:
-            if not self._holdings.is_open(cell) and not self._telling.leaving and self._overlay.owns(cell):
+            if not self._holdings.is_open(cell) and self._may_own(cell):
                 self.want(cell)
                 if not self._holdings.is_open(cell):
                     future = loop.create_future()
@@ -150,12 +152,10 @@ class CellSync:
         """Sync a cell soon; `source` has something of it."""
         check_cell(cell, self._bits)
         if source is not None and source.id != self._overlay.me.id:
-            sources = self._sources[cell]
-            if source.id in sources or len(sources) < SOURCES_MAX:
-                sources[source.id] = source
+            self._catch_up.sources.add(cell, source)
         if cell in self._syncing:
             self._syncing[cell] = True
-        elif not self._overlay.contacts() and not self._sources.get(cell) and not self._telling.leaving:
+        elif self._is_alone and cell not in self._catch_up.sources and not self._telling.leaving:
             self._open_alone(cell)
         else:
             self.spawn(self._sync(cell), f"sync {cell}")
@@ -180,7 +180,7 @@ class CellSync:
 
     def joined(self, newcomer: Contact) -> None:
         """A peer has come: cells that it is to hold in our place are told to their owners (P1 1.3.2)."""
-        self._newcomers += 1
+        self._catch_up.newcomers += 1
         ours, our_backups = self._holdings.joined(newcomer.number)
         for cell in ours:
             self._telling.tell(cell)
@@ -190,7 +190,7 @@ class CellSync:
     def lost(self, peer: Contact) -> None:
         """A peer is dead or gone: find other backups for our cells, and other owners for its cells."""
         self._copies.lost(peer.id)
-        self._sources_lost(peer.id)
+        self._catch_up.sources.lost(peer.id)
         unsafe, orphans = self._holdings.lost(peer.id)
         for cell in unsafe:
             self.want(cell)
@@ -199,20 +199,18 @@ class CellSync:
 
     def close_all(self) -> None:
         """This peer was away: others may own its cells by now, so it crawls none before it has synced again."""
-        self._absences += 1
+        self._catch_up.absences += 1
         for cell in list(self._holdings.owned):
             self._crawl.close(cell)
             self._holdings.let_go(cell)
         for cell in self._store.cells:
             self._telling.tell(cell)
-        if self._arrival.done.is_set():
-            self.spawn(self._arrival.run(), "arrive")
-            self._arrival.done.clear()
+        self._arrival.begin(ALONE_S if self._overlay.contacts() else 0.0)
 
     async def run(self) -> None:
         """Sync what this peer came with, and repair now and then; until cancelled."""
         self._telling.tell_strays()
-        self.spawn(self._arrival.run(), "arrive")
+        self._arrival.begin()
         while True:
             await asyncio.sleep(REPAIR_S)
             self._repair()
@@ -224,9 +222,9 @@ class CellSync:
         owned = self._holdings.own(cell)
         self._holdings.back_up_at(cell, ())
         owned.whole = True
-        self._open(cell, hold=cell in self._store.cells)
+        self._open(cell, cell in self._store.cells)
 
-    def _open(self, cell: Cell, *, hold: bool) -> None:
+    def _open(self, cell: Cell, hold: bool) -> None:
         owned = self._holdings.owned[cell]
         self._telling.told(cell)
         if not owned.open:
@@ -241,10 +239,11 @@ class CellSync:
         """Sync one cell, again as long as somebody asks for it meanwhile."""
         try:
             async with self._places:
-                while self._overlay.owns(cell) and not self._telling.leaving:
+                while self._may_own(cell):
                     self._syncing[cell] = False
                     try:
-                        settled = await self._catch_up(cell)
+                        await self._arrival.done.wait()
+                        settled = await self._catch_up.once(cell)
                     except RemoteError as error:
                         log.info("sync.again cell=%d why=%s", cell, error)
                         settled = False
@@ -261,104 +260,9 @@ class CellSync:
         finally:
             del self._syncing[cell]
             if not self._holdings.is_open(cell):
-                self._sources.pop(cell, None)
+                self._catch_up.sources.forget(cell)
         if not self._holdings.is_open(cell) and cell in self._store.cells:
             self._telling.tell(cell)
-
-    async def _catch_up(self, cell: Cell) -> bool:
-        """Go once through the whole of it; return whether it came to its end."""
-        await self._arrival.done.wait()
-        absences, newcomers = self._absences, self._newcomers
-        me = self._overlay.me
-        keys = placement_keys(cell, self._bits)
-        nearest = [await self._overlay.nearest(key, HOLDERS) for key in keys]
-        chosen = holders(nearest)
-        if chosen[OWNER].id != me.id:
-            return False
-        backups = chosen[FIRST_BACKUP:]
-        before = self._holdings.others(cell)
-        asked = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2], *before]} | self._sources[cell]
-        asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked)
-        if answers is None or absences != self._absences or not self._overlay.owns(cell):
-            return False
-        owned = self._holdings.own(cell)
-        released = [answer for _, answer in answers if answer.released]
-        for answer in released:
-            self._crawl.learn_clocks(answer.sites)
-        # From now on changes go to the new backups; what was before is compared.
-        self._holdings.back_up_at(cell, backups)
-        anything = cell in self._store.cells or any(answer.held.keys for _, answer in answers)
-        at_backups = {contact.id for contact in backups}
-        answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
-        for contact, answer in answers:
-            if answer.held != self._held(cell):
-                await self._exchanger.reconcile(contact, answer.held, push=False)
-        for contact, answer in answers:
-            if contact.id in at_backups and answer.held != self._held(cell):
-                await self._exchanger.reconcile(contact, answer.held, push=True)
-        if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
-            await self._store.durable()  # Before anybody is told to drop it.
-        if absences != self._absences or not self._overlay.owns(cell) or cell not in self._holdings.owned:
-            return False
-        if any(_nearer(one, me, keys[OWNER]) for peer, one in self._sources[cell].items() if peer not in asked):
-            return False  # It has claimed the cell meanwhile, or leaves: hear it first.
-        self._open(cell, hold=anything and not released)
-        owned.whole = owned.backups == tuple(backups)
-        self.syncs += 1
-        for role, contact in enumerate(backups, FIRST_BACKUP):
-            self._copies.keep(contact, cell, role)
-        for contact, answer in answers:
-            if contact.id not in at_backups:
-                self._sources[cell].pop(contact.id, None)
-                if answer.held.keys:
-                    self._copies.drop(contact, answer.held)
-        for contact in backups:
-            self._sources[cell].pop(contact.id, None)
-        if not self._sources[cell]:
-            del self._sources[cell]
-        if newcomers != self._newcomers:
-            known = holders([self._overlay.nearest_known(key, HOLDERS) for key in keys])
-            if any(contact.id not in at_backups for contact in known[FIRST_BACKUP:]):
-                self._syncing[cell] = True  # Somebody nearer came while we were at it.
-        return True
-
-    async def _ask_all(self, cell: Cell, asked: dict[bytes, Contact]) -> list[tuple[Contact, CellAnswer]] | None:
-        """Ask everybody what they have of a cell; None if it cannot be taken over now."""
-        me = self._overlay.me
-        answers: dict[bytes, CellAnswer] = {}
-        while unasked := [contact for peer, contact in asked.items() if peer not in answers]:
-            got = await asyncio.gather(*(self._inquiry.ask(contact, cell) for contact in unasked))
-            silent = releasing = False
-            for contact, answer in zip(unasked, got, strict=True):
-                if answer is None:
-                    if self._inquiry.is_gone(contact):
-                        del asked[contact.id]
-                        self._sources[cell].pop(contact.id, None)
-                    else:
-                        silent = True
-                    continue
-                # Told only once: after its release it names us, and they must still be asked if this try fails.
-                self._sources[cell] |= {one.id: one for one in answer.others if one.id != me.id}
-                if answer.releasing:
-                    releasing = True
-                    continue
-                answers[contact.id] = answer
-                if answer.rival is not None:
-                    # Somebody nearer lives, they say: see for ourselves, and come back.
-                    self._overlay.suspect(answer.rival)
-                    return None
-                asked |= {one.id: one for one in answer.others if one.id not in asked and one.id != me.id}
-            if silent:
-                return None
-            if releasing:
-                await asyncio.sleep(RELEASE_POLL_S)
-            if not self._overlay.owns(cell) or self._telling.leaving:
-                return None
-        return [(contact, answers[peer]) for peer, contact in asked.items()]
-
-    def _held(self, cell: Cell) -> CellDigest:
-        return digest_of(cell, self._store.cells.get(cell, EMPTY))
 
     def _unlike(self, contact: Contact, cell: Cell) -> None:
         if self._holdings.is_open(cell):
@@ -391,7 +295,7 @@ class CellSync:
         taken: list[int] = []
         for held in message.cells:
             cell = Cell(held.cell)
-            if self._overlay.owns(cell) and not self._telling.leaving:
+            if self._may_own(cell):
                 self.want(cell, message.holder)
                 taken.append(cell)
         if not self._overlay.is_live(message.holder.id):
@@ -413,20 +317,19 @@ class CellSync:
         cells = [
             cell
             for cell in self._syncing
-            if cell not in self._holdings.owned and _nearer(newcomer, me, anchor(cell, self._bits))
+            if cell not in self._holdings.owned and nearer(newcomer, me, anchor(cell, self._bits))
         ]
         cells += self._holdings.owned_nearer_to(newcomer.number)
         return Claimed(packed(cells[:CLAIMED_MAX]))
 
     # --- tools ---------------------------------------------------------------------------------------------------
 
-    def _sources_lost(self, peer: bytes) -> None:
-        for sources in self._sources.values():
-            sources.pop(peer, None)
+    @property
+    def _is_alone(self) -> bool:
+        return self._arrival.done.is_set() and not self._overlay.contacts()
+
+    def _may_own(self, cell: Cell) -> bool:
+        return self._overlay.owns(cell) and not self._telling.leaving
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-def _nearer(one: Contact, other: Contact, target: int) -> bool:
-    return one.number ^ target < other.number ^ target

@@ -10,18 +10,22 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from math import inf
 from typing import Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.history.copies import digest_of
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import OWNER, check_cell
+from kadcrawl.history.reminders import Reminders
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import EMPTY
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     BATCH_MAX,
+    CONTACTS_MAX,
     CellAnswer,
     Contact,
     Have,
@@ -36,7 +40,7 @@ from kadcrawl.link.messages import (
 DEADLINE_S = 5.0
 RETRY_S = 0.5
 TELL_S = 0.25
-"""How often to look who is to be told."""
+"""How long what is to be told waits for more, so that it travels together."""
 TELL_AGAIN_S = 5.0
 TAKERS_MAX = 8
 """Peers tried in turn as takers of what a leaving peer has."""
@@ -105,11 +109,15 @@ class Telling:
         """Called when another peer takes a cell over, and nobody nearer is known."""
         self.on_forgotten: Callable[[], None] = lambda: None
         """Called when records are gone: there may be nothing left to do."""
-        self._due: dict[Cell, float] = {}
-        """Cell whose owner is to be told -> second at which."""
+        self._due = Reminders()
+        """Cells whose owners are to be told."""
         self._news: dict[Cell, None] = {}
         """Cells of which something is here that their owners may not know, whatever they say meanwhile."""
+        self._former: dict[Cell, list[Contact]] = {}
+        """Cells given away -> who had copies of them; its new owner may die before it has told them anything."""
         self._forgetting: dict[Cell, None] = {}
+        self._stirred = asyncio.Event()
+        """There may be something to be told or forgotten."""
 
     @property
     def untold(self) -> int:
@@ -118,18 +126,20 @@ class Telling:
 
     def tell(self, cell: Cell) -> None:
         """Tell the owner of the cell soon: it may not know what is here. Nothing is forgotten before."""
-        self._due[cell] = self._now()
+        self._remind(cell, self._now())
         self._news[cell] = None
         self._forgetting.pop(cell, None)
 
     def tell_strays(self) -> None:
         """Tell of every cell nobody has said anything about, unless it is to be told anyway."""
         for cell in self._holdings.strays(self._store.cells):
-            self._due.setdefault(cell, self._now())
+            self._due.put_if_new(cell, self._now())
+        self._stirred.set()
 
     def told(self, cell: Cell) -> None:
         """The cell needs no telling (any more)."""
-        self._due.pop(cell, None)
+        self._former.pop(cell, None)
+        self._due.drop(cell)
         self._news.pop(cell, None)
 
     async def run(self) -> None:
@@ -145,6 +155,7 @@ class Telling:
                 # A fault of ours must not cost more than this try in a crawl of months.
                 log.exception("tell.bug")
             await asyncio.sleep(0 if more else TELL_S)
+            await self._something()
 
     async def handed_over(self) -> None:
         """Return when others have taken all that is here; call after `leaving` was set."""
@@ -181,7 +192,7 @@ class Telling:
             return CellAnswer(held, rivals[0], [], releasing=False, released=False, sites=[])
         self.on_claimed(cell, claimant)
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
-        others = self._holdings.others(cell)
+        others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
         if owned is None:
             return CellAnswer(held, None, others, releasing=False, released=False, sites=[])
@@ -189,7 +200,7 @@ class Telling:
             owned.open, owned.closing = False, True
             log.debug("cell.closing cell=%d for=%s", cell, claimant)
             self._crawl.close(cell)
-        self._due[cell] = self._now() + TELL_AGAIN_S
+        self._remind(cell, self._now() + TELL_AGAIN_S)
         if self._crawl.is_busy(cell):
             return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
         clocks = self._crawl.clocks(cell)
@@ -197,6 +208,7 @@ class Telling:
             clocks = None
         # Whoever claims it next must hear of this claimant, as it may be open there by then.
         self._holdings.back_up_for(cell, claimant, None, self._now())
+        self._former[cell] = others
         released = owned.closing and clocks is not None
         log.debug("cell.released cell=%d to=%s", cell, claimant)
         return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [])
@@ -217,6 +229,7 @@ class Telling:
             if cell in self._holdings.owned and nearer and not self.leaving:
                 unlike.append(ours)  # Not so: we own it.
             elif message.role != OWNER:
+                self._former.pop(cell, None)
                 self._keep(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
@@ -225,7 +238,7 @@ class Telling:
                 self.told(cell)
                 if ours.keys:
                     log.debug("cell.dropped cell=%d for=%s", cell, message.owner)
-                    self._forgetting[cell] = None
+                    self._forget_soon(cell)
             else:
                 unlike.append(ours)
         return Settled(unlike)
@@ -240,7 +253,8 @@ class Telling:
                 continue
             if nearer or not _nearer(owner, self._overlay.me, target):
                 self._forgetting.pop(cell, None)
-                self._due.setdefault(cell, self._now())
+                self._due.put_if_new(cell, self._now())
+                self._stirred.set()
             else:
                 self._keep(cell, owner, None)
 
@@ -252,25 +266,42 @@ class Telling:
         self._forgetting.pop(cell, None)
         if not self._holdings.backed[cell].told:
             # Its owner may have lost the cell in the middle of a sync: another will not know of this copy.
-            self._due.setdefault(cell, self._now() + TELL_AGAIN_S)
+            self._due.put_if_new(cell, self._now() + TELL_AGAIN_S)
+            self._stirred.set()
         elif not self.leaving and cell not in self._news:
-            self._due.pop(cell, None)
+            self._due.drop(cell)
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    def _remind(self, cell: Cell, at: float) -> None:
+        self._due.put(cell, at)
+        self._stirred.set()
+
+    def _forget_soon(self, cell: Cell) -> None:
+        self._forgetting[cell] = None
+        self._stirred.set()
+
+    async def _something(self) -> None:
+        """Return when there is something to be told or forgotten."""
+        while not self._forgetting and (next_at := self._due.next_at) > self._now():
+            self._stirred.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(next_at if next_at < inf else None):
+                    await self._stirred.wait()
 
     async def _tell_due(self) -> int:
         """Remind the owners of the next cells that are due; those owned here are synced. Return how many they were."""
         now = self._now()
-        due = [cell for cell, at in self._due.items() if at <= now][:BATCH_MAX]
+        due = self._due.due(now, BATCH_MAX)
         owners = await asyncio.gather(*map(self._owner, due))
         told: defaultdict[Contact, list[Cell]] = defaultdict(list)
         for cell, owner in zip(due, owners, strict=True):
             if cell not in self._store.cells and cell not in self._holdings.owned:
                 self.told(cell)
             elif owner is None:
-                self._due[cell] = now + TELL_AGAIN_S  # Nobody is there to be told.
+                self._due.put(cell, now + TELL_AGAIN_S)  # Nobody is there to be told.
             elif owner.id == self._overlay.me.id:
-                self._due.pop(cell, None)
+                self._due.drop(cell)
                 self.on_own(cell)
             else:
                 told[owner].append(cell)
@@ -293,7 +324,7 @@ class Telling:
         held = [digest_of(cell, self._store.cells.get(cell, EMPTY)) for cell in cells]
         said_at = self._now()
         for cell in cells:
-            self._due[cell] = said_at
+            self._due.put(cell, said_at)
         try:
             answer = await self._client.ask(owner.address, Have(self._overlay.me, held), Taken, DEADLINE_S)
             taken = set(answer.cells)
@@ -309,9 +340,9 @@ class Telling:
             if cell in taken:
                 self._news.pop(cell, None)
             if cell in taken and cell in self._holdings.backed:
-                del self._due[cell]  # Its owner knows, and will say what is to become of it.
+                self._due.drop(cell)  # Its owner knows, and will say what is to become of it.
             else:
-                self._due[cell] = self._now() + (TELL_AGAIN_S if cell in taken else RETRY_S)
+                self._due.put(cell, self._now() + (TELL_AGAIN_S if cell in taken else RETRY_S))
 
     async def _forget(self) -> None:
         """Delete what was dropped, a little at a time."""
@@ -322,7 +353,7 @@ class Telling:
                 del self._forgetting[cell]
             elif not self._store.forget_cell(cell, FORGET_COUNT):
                 del self._forgetting[cell]
-                self._due.pop(cell, None)
+                self._due.drop(cell)
                 self.on_forgotten()
             await asyncio.sleep(0)
 

@@ -1,9 +1,9 @@
 """Who asks whether the crawl is over, and when: any peer that has become idle, without a leader.
 
-An idle peer waits a moment, chosen at random, so that usually one asks and the others hear it; then it sends a wave.
-If everybody was idle it sends the second at once, and if that proves quiescence it tells the swarm. A peer that has
-just become idle asks soon; one that asked in vain waits longer each time, since whoever is still busy will ask
-when it stops being so.
+An idle peer waits a moment, chosen at random, so that usually one asks and the others hear it. It asks a few peers
+first, as in the middle of a crawl one of them is busy; only if none is it sends a wave. If everybody was idle it sends
+the second at once, and if that proves quiescence it tells the swarm. A peer that has just become idle asks soon; one
+that asked in vain waits longer each time, since whoever is still busy will ask when it stops being so.
 """
 
 import asyncio
@@ -18,6 +18,10 @@ LATE_S = 10.0
 PEERS_PER_SECOND = 50
 """The wait is spread over one second per this many peers, so that few ask at once however many are idle."""
 WAVES_IN_A_ROW_MAX = 4
+SAMPLE = 3
+"""Peers asked before a wave is sent to all."""
+SAMPLE_S = 2.0
+"""How long their answers are waited for."""
 
 
 class Activity:
@@ -87,6 +91,11 @@ class Termination:
         return True
 
     async def _over(self) -> bool:
+        heard = self._waves.surveys
+        sample = await self._waves.ask_some(Survey(), SAMPLE, self._random, SAMPLE_S)
+        self._others_busy = any(tally.pending or tally.unacknowledged for tally in sample)
+        if self._others_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
+            return False
         quiescence = Quiescence()
         for _ in range(WAVES_IN_A_ROW_MAX):
             tally = (await self._waves.ask_all(Survey())).tally

@@ -8,6 +8,7 @@ not answer is suspected and the next of its bucket is asked; a bucket in which n
 
 import asyncio
 from collections.abc import Callable
+from random import Random
 from typing import Protocol
 
 from kadcrawl.errors import RemoteError
@@ -24,6 +25,8 @@ TELL_TRIES = 5
 """How often a wave that must reach everybody is repeated while somebody is missing."""
 TELL_AGAIN_S = 0.5
 """First wait before that; it doubles."""
+NO_BUCKET = 0
+"""Limit of a wave that goes no further."""
 
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 
@@ -59,9 +62,17 @@ class Waves:
             await asyncio.sleep(TELL_AGAIN_S * 2**attempt)
         raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
 
+    async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
+        """Ask `count` peers drawn at random among those known here, each for itself; return what they answer."""
+        known = [contact for members in self._tree.subtrees().values() for contact in members]
+        asked = random.sample(known, min(count, len(known)))
+        deadline = asyncio.get_running_loop().time() + deadline_s
+        answers = await asyncio.gather(*(self._ask_one(NO_BUCKET, [one], question, deadline) for one in asked))
+        return [answer.tally for answer in answers]
+
     async def answer(self, wave: Wave) -> Answer:
         """Respond here, ask the subtrees below the wave's limit, and return all of it added up."""
-        self.surveys += isinstance(wave.question, Survey)
+        self.surveys += isinstance(wave.question, Survey) and wave.limit > NO_BUCKET
         tally, rows = self._respond(wave.question)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL

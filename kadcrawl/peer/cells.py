@@ -32,7 +32,7 @@ OPEN_WAIT_S = 4.0
 """How long an offer waits for its cells to be opened; then it is to be tried again."""
 UNFINISHED_WAIT_S = 1.0
 """How long a cell that goes waits for pages that are fetched already and whose links travel."""
-BEAT_S = 0.25
+BEAT_S = 0.5
 STALL_S = 1.5
 """Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""
 

@@ -23,7 +23,7 @@ from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.history import sync as sync_module
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.placement import HOLDERS, OWNER, holders, placement_keys
+from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.keys import Cell, Key, anchor, cell_of, id_bytes, site_hash, url_key
 from kadcrawl.link.codec import pack, unpack
@@ -714,6 +714,33 @@ def test_what_was_acknowledged_survives_any_two_that_die_then_and_there(play: Pl
     play(scenario)
 
 
+def test_a_backup_replaced_while_its_first_records_travel_is_told_to_drop_them(play: Play) -> None:
+    """When it was asked it had nothing, so nobody else would ever say anything to it."""
+
+    async def scenario(swarm: Swarm) -> None:
+        for _ in range(3):
+            await swarm.join()
+            await asyncio.sleep(0.5)
+        cell = CELLS[3]
+        _, backup, _ = swarm.holders(cell)
+        gate = asyncio.Event()
+
+        async def hold_records(sender: Contact, address: tuple[str, int], message: Any) -> None:
+            if isinstance(message, Records) and address == backup.contact.address:
+                await gate.wait()
+
+        swarm.hooks.append(hold_records)
+        offering = asyncio.create_task(swarm.offer(cell, range(3)))
+        await asyncio.sleep(2.0)
+        await swarm.join(placement_keys(cell, BITS)[FIRST_BACKUP] ^ 1)
+        await asyncio.sleep(3.0)
+        gate.set()
+        await offering
+        await swarm.settle(20.0)
+
+    play(scenario)
+
+
 def test_a_source_is_told_to_drop_only_when_the_backups_have_what_it_had(play: Play) -> None:
     """Else the new owner's death alone would lose it."""
 
@@ -785,6 +812,33 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
         assert sleeper.cells.is_stalled()
         assert [] == [cell for cell in CELLS if sleeper.frontier.is_open(cell)]
         await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_peer_that_was_away_and_hears_nobody_goes_on_alone_only_after_a_while(play: Play) -> None:
+    """It is more likely cut off than the last of all; and of its copies the others may have done much."""
+
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        sleeper, *others = swarm.peers.values()
+        sleeper.cells.sync.close_all()
+        woke_at = swarm.loop.time()
+        await swarm.kill(*others)
+        while not any(sleeper.cells.holdings.is_open(cell) for cell in CELLS):
+            await asyncio.sleep(0.5)
+        assert 60.0 <= swarm.loop.time() - woke_at <= 63.0
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_peer_that_was_away_and_alone_before_goes_on_at_once(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 1)
+        (sleeper,) = swarm.peers.values()
+        sleeper.cells.sync.close_all()
+        await swarm.settle(3.0)
 
     play(scenario)
 
@@ -1105,7 +1159,7 @@ def test_those_who_claim_to_hold_something_are_remembered_in_bounded_number(play
         for number in range(3_000):
             stranger = Contact(id_bytes(number + 1), "10.9.9.9", 4160)
             await owner.answer(Have(stranger, [CellDigest(cell, 1, 1, bytes(16))]))
-        assert len(owner.cells.sync._sources[cell]) <= 1_000
+        assert len(owner.cells.sync._catch_up.sources.of(cell)) <= 1_000
         await swarm.settle(300.0)
 
     play(scenario)

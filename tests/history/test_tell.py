@@ -297,7 +297,22 @@ def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Benc
         bench.own()
         bench.holdings.back_up_at(CELL, [FAR])
         assert [FAR] == bench.asked_by(NEAR).others
-        assert [NEAR] == bench.asked_by(NEAREST).others
+        assert NEAR in bench.asked_by(NEAREST).others
+
+    run(bench, scenario)
+
+
+def test_who_had_copies_of_a_cell_given_away_is_named_until_its_new_owner_has_spoken(bench: Bench) -> None:
+    """The new owner may die before it has told them anything, and come back without a memory of them."""
+
+    async def scenario() -> None:
+        bench.fill()
+        bench.own()
+        bench.holdings.back_up_at(CELL, [FAR])
+        assert bench.asked_by(NEAR).released
+        assert FAR in bench.asked_by(NEAR).others
+        bench.telling.settle(Settle(NEAR, 1, [bench.held()]))
+        assert FAR not in bench.asked_by(NEAR).others
 
     run(bench, scenario)
 

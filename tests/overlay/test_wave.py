@@ -96,3 +96,22 @@ async def test_a_subtree_nobody_answers_for_is_told_as_missing() -> None:
     answer = await swarm.waves[1].ask_all(Survey())
     assert (1, 1) == (answer.tally.members, answer.tally.missing)
     assert swarm.suspected == swarm.dead
+
+
+async def test_a_few_may_be_asked_for_themselves_alone() -> None:
+    swarm = Swarm(40, seed=5)
+    waves = swarm.waves[1]
+    known = {contact.port for bucket in waves._tree.subtrees().values() for contact in bucket}
+    tallies = await waves.ask_some(Survey(), 3, Random(1), 2.0)
+    assert [1, 1, 1] == [tally.members for tally in tallies]
+    assert set(swarm.answered) == {tally.pending for tally in tallies} <= known
+    # Nobody takes that for a wave that asks all.
+    assert not any(one.surveys for one in swarm.waves.values())
+
+
+async def test_asking_a_few_passes_over_the_dead_and_asks_nobody_twice() -> None:
+    swarm = Swarm(3, seed=6)
+    swarm.dead.add(swarm.contacts[1])
+    tallies = await swarm.waves[1].ask_some(Survey(), 5, Random(1), 2.0)
+    assert [0, 1] == sorted(tally.members for tally in tallies)
+    assert {swarm.contacts[1]} == swarm.suspected

@@ -1,0 +1,175 @@
+"""One sync of one cell by its owner, from the asking to the settling (`sync` says when a cell is due for it).
+
+Everybody who may know of the cell is asked what they have of it: the peer next nearest to the anchor (who owned it
+before, or will), both backups, and whoever has said `Have` or was named by one of these. Who was crawling it stops and
+passes its clocks on. What differs is exchanged, the cell is opened, its backups are told to keep it and everybody else
+to drop it. Merging is a join in a lattice, so this may be repeated or cut short anywhere.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+from kadcrawl.history.copies import Copies, digest_of
+from kadcrawl.history.exchange import Exchanger
+from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.inquiry import Inquiry
+from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
+from kadcrawl.history.sources import Sources
+from kadcrawl.history.store import Store
+from kadcrawl.history.tally import EMPTY
+from kadcrawl.history.tell import Crawl
+from kadcrawl.keys import Cell
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import CellAnswer, CellDigest, Contact
+
+RELEASE_POLL_S = 0.2
+
+
+class Overlay(Protocol):
+    """What catching up needs of the overlay."""
+
+    @property
+    def me(self) -> Contact: ...
+    def is_live(self, peer: bytes) -> bool: ...
+    def nearest_known(self, target: int, count: int) -> list[Contact]: ...
+    async def nearest(self, target: int, count: int) -> list[Contact]: ...
+    def suspect(self, contact: Contact) -> None: ...
+
+
+class CatchUp:
+    """How this peer catches up with cells it owns."""
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        client: LinkClient,
+        store: Store,
+        holdings: Holdings,
+        copies: Copies,
+        exchanger: Exchanger,
+        crawl: Crawl,
+        cell_bits: int,
+        *,
+        may_own: Callable[[Cell], bool],
+        want: Callable[[Cell], None],
+        open_cell: Callable[[Cell, bool], None],
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
+    ) -> None:
+        """`open_cell(cell, hold)` lets a cell be crawled; `want` has it synced once more; `spawn` starts a task."""
+        self._overlay = overlay
+        self._store = store
+        self._holdings = holdings
+        self._copies = copies
+        self._exchanger = exchanger
+        self._crawl = crawl
+        self._bits = cell_bits
+        self._may_own = may_own
+        self._want = want
+        self._open = open_cell
+        self._inquiry = Inquiry(overlay, client, spawn)
+        self.sources = Sources()
+        self.absences = 0
+        """How often this peer was away: what was asked before says nothing after."""
+        self.newcomers = 0
+        """How many peers have come."""
+        self.count = 0
+        """Cells caught up with so far."""
+
+    async def once(self, cell: Cell) -> bool:
+        """Go once through the whole of it; return whether it came to its end.
+
+        Raises RemoteError when somebody who is needed fails in the middle.
+        """
+        absences, newcomers = self.absences, self.newcomers
+        me = self._overlay.me
+        keys = placement_keys(cell, self._bits)
+        nearest = [await self._overlay.nearest(key, HOLDERS) for key in keys]
+        chosen = holders(nearest)
+        if chosen[OWNER].id != me.id:
+            return False
+        backups = chosen[FIRST_BACKUP:]
+        before = {contact.id: contact for contact in self._holdings.others(cell)}
+        asked = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]} | before | self.sources.of(cell)
+        asked.pop(me.id, None)
+        answers = await self._ask_all(cell, asked)
+        if answers is None or absences != self.absences or not self._may_own(cell):
+            return False
+        owned = self._holdings.own(cell)
+        released = [answer for _, answer in answers if answer.released]
+        for answer in released:
+            self._crawl.learn_clocks(answer.sites)
+        # From now on changes go to the new backups; what was before is compared.
+        self._holdings.back_up_at(cell, backups)
+        anything = cell in self._store.cells or any(answer.held.keys for _, answer in answers)
+        at_backups = {contact.id for contact in backups}
+        answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
+        for contact, answer in answers:
+            if answer.held != self._held(cell):
+                await self._exchanger.reconcile(contact, answer.held, push=False)
+        for contact, answer in answers:
+            if contact.id in at_backups and answer.held != self._held(cell):
+                await self._exchanger.reconcile(contact, answer.held, push=True)
+        if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
+            await self._store.durable()  # Before anybody is told to drop it.
+        if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
+            return False
+        if any(nearer(one, me, keys[OWNER]) for peer, one in self.sources.of(cell).items() if peer not in asked):
+            return False  # It has claimed the cell meanwhile, or leaves: hear it first.
+        self._open(cell, anything and not released)
+        owned.whole = owned.backups == tuple(backups)
+        self.count += 1
+        for role, contact in enumerate(backups, FIRST_BACKUP):
+            self._copies.keep(contact, cell, role)
+        for contact, answer in answers:
+            self.sources.discard(cell, contact.id)
+            if contact.id not in at_backups and (answer.held.keys or contact.id in before):
+                # A former backup may have nothing yet of what is on its way to it.
+                self._copies.drop(contact, answer.held)
+        if newcomers != self.newcomers:
+            known = holders([self._overlay.nearest_known(key, HOLDERS) for key in keys])
+            if any(contact.id not in at_backups for contact in known[FIRST_BACKUP:]):
+                self._want(cell)  # Somebody nearer came while we were at it.
+        return True
+
+    async def _ask_all(self, cell: Cell, asked: dict[bytes, Contact]) -> list[tuple[Contact, CellAnswer]] | None:
+        """Ask everybody what they have of a cell; None if it cannot be taken over now."""
+        me = self._overlay.me
+        answers: dict[bytes, CellAnswer] = {}
+        while unasked := [contact for peer, contact in asked.items() if peer not in answers]:
+            got = await asyncio.gather(*(self._inquiry.ask(contact, cell) for contact in unasked))
+            silent = releasing = False
+            for contact, answer in zip(unasked, got, strict=True):
+                if answer is None:
+                    if self._inquiry.is_gone(contact):
+                        del asked[contact.id]
+                        self.sources.discard(cell, contact.id)
+                    else:
+                        silent = True
+                    continue
+                # Told only once: after its release it names us, and they must still be asked if this try fails.
+                self.sources.add_named(cell, (one for one in answer.others if one.id != me.id))
+                if answer.releasing:
+                    releasing = True
+                    continue
+                answers[contact.id] = answer
+                if answer.rival is not None:
+                    # Somebody nearer lives, they say: see for ourselves, and come back.
+                    self._overlay.suspect(answer.rival)
+                    return None
+                asked |= {one.id: one for one in answer.others if one.id not in asked and one.id != me.id}
+            if silent:
+                return None
+            if releasing:
+                await asyncio.sleep(RELEASE_POLL_S)
+            if not self._may_own(cell):
+                return None
+        return [(contact, answers[peer]) for peer, contact in asked.items()]
+
+    def _held(self, cell: Cell) -> CellDigest:
+        return digest_of(cell, self._store.cells.get(cell, EMPTY))
+
+
+def nearer(one: Contact, other: Contact, target: int) -> bool:
+    """Return whether one peer is XOR-nearer to a key than another."""
+    return one.number ^ target < other.number ^ target

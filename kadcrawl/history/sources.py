@@ -1,0 +1,50 @@
+"""Who is known to have something of a cell, beside its backups: whoever has said `Have`, or was named by one. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from kadcrawl.keys import Cell
+from kadcrawl.link.messages import Contact
+
+SOURCES_MAX = 8
+"""Peers remembered for one cell on their own word."""
+
+
+class Sources:
+    """The sources of all cells, by peer ID."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[Cell, dict[bytes, Contact]] = defaultdict(dict)
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._of
+
+    def of(self, cell: Cell) -> dict[bytes, Contact]:
+        """Return the sources of one cell."""
+        return dict(self._of.get(cell, {}))
+
+    def add(self, cell: Cell, source: Contact) -> None:
+        """A peer says that it has something of the cell; passed over if too many do already."""
+        known = self._of[cell]
+        if source.id in known or len(known) < SOURCES_MAX:
+            known[source.id] = source
+
+    def add_named(self, cell: Cell, sources: Iterable[Contact]) -> None:
+        """A peer that was asked names others that have something of the cell."""
+        if named := {source.id: source for source in sources}:
+            self._of[cell] |= named
+
+    def discard(self, cell: Cell, peer: bytes) -> None:
+        """This peer, by ID, has nothing of the cell any more, or is gone."""
+        known = self._of.get(cell)
+        if known is not None and known.pop(peer, None) is not None and not known:
+            del self._of[cell]
+
+    def lost(self, peer: bytes) -> None:
+        """This peer, by ID, is dead or gone."""
+        for cell in [cell for cell, known in self._of.items() if peer in known]:
+            self.discard(cell, peer)
+
+    def forget(self, cell: Cell) -> None:
+        """Nobody is asked for this cell any more."""
+        self._of.pop(cell, None)
