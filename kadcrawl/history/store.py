@@ -38,6 +38,8 @@ class Store(Journal):
         `sync` makes the files of these descriptors durable; it is called in the loop's executor.
         """
         super().__init__(directory, commit_interval_s, sync)
+        self._metas: dict[str, bytes] = {}
+        """What was journaled by name in this run."""
         self.cells: dict[Cell, CellTally] = {}
         """The tally of every cell that holds anything; to be read only."""
         self.pending = 0
@@ -233,7 +235,10 @@ class Store(Journal):
         return row[0] if row else None
 
     def set_meta(self, name: str, value: bytes) -> None:
-        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        """Journal a value by its name, unless that is what was journaled last."""
+        if self._metas.get(name) != value:
+            self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+            self._metas[name] = value
 
     # --- changes -------------------------------------------------------------------------------------------------
 

@@ -319,8 +319,7 @@ class Overlay:
         known = contact.id in self._membership.table.members
         if known or len(self._verifying) < self._settings.verifying_max:
             self._verifying.add(contact.id)
-            task = self._spawn(self._socket.call_ping(Neighbor(contact)), "verify")
-            task.add_done_callback(lambda _: self._verifying.discard(contact.id))
+            self._socket.probe(contact, lambda: self._verifying.discard(contact.id))
 
     async def _greet(self, address: Address) -> bool:
         """Ping an address whose ID we do not know; return whether another peer answered."""

@@ -75,7 +75,8 @@ class Exchange:
     address: Address
     datagram: bytes
     expects: type[Message]
-    reply: asyncio.Future[Message | None]
+    settle: Callable[[Message | None], None]
+    """Called once, with the reply or None; must not raise."""
     timer: asyncio.TimerHandle
     due_at: float
     """When it should be given up."""
@@ -120,8 +121,8 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
-        for exchange in list(self._outstanding.values()):
-            self._settle(exchange, None)
+        for request_id in list(self._outstanding):
+            self._settle(request_id, None)
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -148,7 +149,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if exchange is None or exchange.address != address or type(message) is not exchange.expects:
             self.counters.unexpected += 1
             return
-        self._settle(exchange, message)
+        self._settle(request_id, message)
 
     def _send(self, datagram: bytes, address: Address) -> None:
         if self.transport is None or self.transport.is_closing():
@@ -231,45 +232,75 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         for contact in contacts:
             self._verify(contact)
 
+    def probe(self, contact: Contact, done: Callable[[], None]) -> None:
+        """Ping a peer and draw the conclusions, without a task: most of what peers say to each other is this."""
+
+        def settle(reply: Message | None) -> None:
+            # A fault in what listens must not close the socket, as it would from within its callback.
+            self._loop.call_soon(conclude, reply)
+
+        def conclude(reply: Message | None) -> None:
+            done()
+            if self.transport is not None:
+                self.handle_call_response((reply is not None, reply), Neighbor(contact))
+
+        self._begin(contact.address, Ping(self.source_node.id, self.load), settle)
+
     async def _request(self, address: Address, message: Message) -> Result:
         """Ask once, again after `resend_s`, and give up after `timeout_s`."""
         async with self._slots:
-            request_id = self._random.getrandbits(64)
-            while request_id in self._outstanding:
-                request_id = self._random.getrandbits(64)
-            datagram = encode(request_id, message)
             reply: asyncio.Future[Message | None] = self._loop.create_future()
-            timer = self._loop.call_later(self._settings.resend_s, self._resend, request_id)
-            due_at = self._loop.time() + self._settings.timeout_s
-            exchange = Exchange(address, datagram, REPLY_TO[type(message)], reply, timer, due_at)
-            self._outstanding[request_id] = exchange
-            self._send(datagram, address)
+
+            def settle(answer: Message | None) -> None:
+                if not reply.done():  # Whoever asked may have been cancelled a moment ago.
+                    reply.set_result(answer)
+
+            request_id = self._begin(address, message, settle)
             try:
                 answer = await reply
             finally:
-                exchange.timer.cancel()
-                del self._outstanding[request_id]
+                self._end(request_id)
         return answer is not None, answer
+
+    def _begin(self, address: Address, message: Message, settle: Callable[[Message | None], None]) -> int:
+        """Send a request; return its number."""
+        request_id = self._random.getrandbits(64)
+        while request_id in self._outstanding:
+            request_id = self._random.getrandbits(64)
+        datagram = encode(request_id, message)
+        timer = self._loop.call_later(self._settings.resend_s, self._resend, request_id)
+        due_at = self._loop.time() + self._settings.timeout_s
+        self._outstanding[request_id] = Exchange(address, datagram, REPLY_TO[type(message)], settle, timer, due_at)
+        self._send(datagram, address)
+        return request_id
+
+    def _end(self, request_id: int) -> Exchange | None:
+        """Wait no more for the reply to a request; return what was waited for."""
+        exchange = self._outstanding.pop(request_id, None)
+        if exchange is not None:
+            exchange.timer.cancel()
+        return exchange
 
     def _resend(self, request_id: int) -> None:
         exchange = self._outstanding[request_id]
         self._send(exchange.datagram, exchange.address)
-        exchange.timer = self._loop.call_at(exchange.due_at, self._give_up, exchange)
+        exchange.timer = self._loop.call_at(exchange.due_at, self._give_up, request_id)
 
-    def _give_up(self, exchange: Exchange) -> None:
+    def _give_up(self, request_id: int) -> None:
+        exchange = self._outstanding[request_id]
         now = self._loop.time()
         if now - exchange.due_at > LATE_S:
             # It was us who were held up: the reply may be waiting in the socket. Look there once before blaming.
             exchange.due_at = float("inf")
-            exchange.timer = self._loop.call_later(self._settings.resend_s, self._give_up, exchange)
+            exchange.timer = self._loop.call_later(self._settings.resend_s, self._give_up, request_id)
             return
         self.counters.timeouts += 1
-        self._settle(exchange, None)
+        self._settle(request_id, None)
 
-    @staticmethod
-    def _settle(exchange: Exchange, reply: Message | None) -> None:
-        if not exchange.reply.done():
-            exchange.reply.set_result(reply)
+    def _settle(self, request_id: int, reply: Message | None) -> None:
+        exchange = self._end(request_id)
+        if exchange is not None:
+            exchange.settle(reply)
 
 
 def encode(request_id: int, message: Message) -> bytes:

@@ -53,7 +53,7 @@ class OverlaySettings:
     asks_max: int = 100
     """Questions one lookup may ask, so that made-up contacts cannot keep it running."""
     requests_max: int = 256
-    """Own requests in flight; further ones wait."""
+    """Own requests in flight, pings not counted; further ones wait."""
     verifying_max: int = 64
     """Strangers being pinged before they may enter the table; further ones are passed over for now."""
     join_tries: int = 4

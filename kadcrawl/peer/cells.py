@@ -30,7 +30,7 @@ from kadcrawl.peer.records import Records
 
 OPEN_WAIT_S = 4.0
 """How long an offer waits for its cells to be opened; then it is to be tried again."""
-UNFINISHED_WAIT_S = 1.0
+FINISHING_S = 1.0
 """How long a cell that goes waits for pages that are fetched already and whose links travel."""
 BEAT_S = 0.5
 STALL_S = 1.5
@@ -66,7 +66,7 @@ class CellCrawl:
         if self._frontier.in_flight(cell):
             return True
         closed_at = self._closed_at.get(cell, 0.0)
-        return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + UNFINISHED_WAIT_S
+        return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
 
     def clocks(self, cell: Cell) -> list[SiteRecord] | None:
         now = self._clock.now()
