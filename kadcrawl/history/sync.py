@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
+from itertools import count
 from typing import Any, Protocol
 
 from kadcrawl.errors import RemoteError, StorageError
@@ -38,8 +39,11 @@ SYNCS_MAX = 2 * BATCH_MAX
 WHOLE_POLL_S = 0.1
 REPAIR_S = 10.0
 """How often an owner compares digests with its backups."""
-SILENCE_MAX_S = 3.5 * REPAIR_S
-"""An owner that has not spoken of a cell for this long is asked whether it still is."""
+SILENCE_MAX_S = 1.5 * REPAIR_S
+"""An owner that has not spoken of a cell for this long is asked whether it still is: it may be dead, or back without
+a memory of us, and not one of those whose heartbeats we hear."""
+LOOKS = 4
+"""How often in between to look for that."""
 ALONE_S = 60.0
 """How long a peer that was away, and knew others before, waits for one of them before it goes on alone."""
 RECHECK_ROUNDS = 6
@@ -211,9 +215,11 @@ class CellSync:
         """Sync what this peer came with, and repair now and then; until cancelled."""
         self._telling.tell_strays()
         self._arrival.begin()
-        while True:
-            await asyncio.sleep(REPAIR_S)
-            self._repair()
+        for look in count(1):
+            await asyncio.sleep(REPAIR_S / LOOKS)
+            if look % LOOKS == 0:
+                self._repair()
+            self._telling.tell_silent(self._now() - SILENCE_MAX_S)
 
     # --- the owner's side ----------------------------------------------------------------------------------------
 
@@ -273,8 +279,7 @@ class CellSync:
             self.want(cell, claimant)  # We are about to open it ourselves.
 
     def _repair(self) -> None:
-        """Compare every cell owned here with its backups; tell of every cell whose owner is silent."""
-        now = self._now()
+        """Compare every cell owned here with its backups; tell of every cell nobody has spoken of."""
         self._round += 1
         for cell, owned in list(self._holdings.owned.items()):
             if not self._overlay.owns(cell):
@@ -284,8 +289,6 @@ class CellSync:
             elif cell in self._store.cells:
                 for role, contact in enumerate(owned.backups, FIRST_BACKUP):
                     self._copies.keep(contact, cell, role)
-        for cell in self._holdings.silent(now - SILENCE_MAX_S):
-            self._telling.tell(cell)
         self._telling.tell_strays()
 
     def have(self, message: Have) -> Taken:

@@ -136,6 +136,13 @@ class Telling:
             self._due.put_if_new(cell, self._now())
         self._stirred.set()
 
+    def tell_silent(self, since: float) -> None:
+        """Tell of every cell whose owner has said nothing of it since that second, unless it is to be told anyway."""
+        for cell in self._holdings.silent(since):
+            if cell in self._store.cells:
+                self._due.put_if_new(cell, self._now())
+                self._stirred.set()
+
     def told(self, cell: Cell) -> None:
         """The cell needs no telling (any more)."""
         self._former.pop(cell, None)

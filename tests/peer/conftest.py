@@ -20,7 +20,7 @@ MakePeer = Callable[..., Awaitable[Peer]]
 
 async def until(condition: Callable[[], object]) -> None:
     """Return when the condition holds; fail after a while."""
-    # The slowest repair, of a copy nobody asked for, takes 35 s (history/sync.py).
+    # The slowest repair, of a copy nobody asked for, takes 18 s (history/sync.py).
     async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.005)
