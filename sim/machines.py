@@ -16,10 +16,12 @@ from email.utils import formatdate
 from functools import lru_cache
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Protocol, Self
 from unittest import mock
 
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.http_websocket import WebSocketWriter
 
 from kadcrawl import Peer
 from kadcrawl.config import Config, Job, Limits
@@ -156,12 +158,17 @@ class Machines:
                 SERVER_SOFTWARE="aiohttp",  # The real one names the version of Python.
             )
         )
+        chance = Random(f"websockets {self._seed}")
+        self._stack.enter_context(mock.patch("aiohttp.client.os", SimpleNamespace(urandom=chance.randbytes)))
+        # The masks of frames come from a default of this one argument.
+        self._stack.enter_context(mock.patch.dict(WebSocketWriter.__init__.__kwdefaults__, random=chance))
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._closed = True
         for machine in self.live:
-            self._stop(machine, "killed")
+            machine.alive, machine.end = False, "killed"
+            machine.host.cease()  # What still waits on it ends with the loop: looked for once, not for each machine.
         for machine in self.machines.values():
             machine.disk.destroy()
             machine.peer = None
@@ -171,6 +178,11 @@ class Machines:
     def live(self) -> list[Machine]:
         """The machines that are switched on, by number."""
         return [machine for _, machine in sorted(self.machines.items()) if machine.alive]
+
+    @property
+    def disk_bytes(self) -> int:
+        """What the files of all disks take; each is looked at."""
+        return sum(path.stat().st_blocks * 512 for path in self._directory.rglob("*"))
 
     @property
     def wall(self) -> float:

@@ -1,39 +1,31 @@
-"""The receiving end of the link: one HTTP POST in, one message out.
+"""The answering end of the link: a WebSocket for each peer that asks, one message out for one message in.
 
 Owns the listening TCP socket. Each request type has one handler, registered by the room that understands it; a
 handler may answer Refused, and whatever it raises beyond RemoteError is a bug of ours: logged, answered by Refused.
-Bytes that are no message of this wire get an empty 400 and are counted; they never reach a handler.
+A frame whose bytes are no message of this wire is answered by its bare number, and anything else that is no question
+by the end of the connection; both are counted, and never reach a handler.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
-from aiohttp import StreamReader, web
+from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
+from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
 
-PATH = "/kadcrawl/1"
-CONTENT_TYPE = "application/vnd.kadcrawl+msgpack"
-HEADERS = {"Content-Type": CONTENT_TYPE}
+PATH = "/kadcrawl/2"
 
 log = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", bound=Message)
 Handler = Callable[[Any], Awaitable[Message]]
-
-
-async def read_body(content: StreamReader, bytes_max: int) -> bytes:
-    """Read an HTTP body to its end. Raises MalformedError above `bytes_max`."""
-    body = bytearray()
-    async for chunk in content.iter_any():
-        body += chunk
-        if len(body) > bytes_max:
-            raise MalformedError(f"more than {bytes_max} bytes")
-    return bytes(body)
 
 
 class LinkServer:
@@ -44,6 +36,10 @@ class LinkServer:
         self.malformed = 0
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
+        self._incoming: dict[Incoming, None] = {}
+        """The connections; a dict, as it keeps their order."""
+        self._answering: set[asyncio.Task[None]] = set()
+        """Questions of all connections."""
 
     def handle(self, kind: type[Kind], handler: Callable[[Kind], Awaitable[Message]]) -> None:
         """Let `handler` answer requests of this kind."""
@@ -54,7 +50,7 @@ class LinkServer:
         """Begin to answer; return the port, which the system chose if `port` is 0. Raises OSError."""
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
         server = web.Server(self._respond, access_log=None)
-        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         try:
@@ -66,35 +62,72 @@ class LinkServer:
         return bound
 
     async def close(self) -> None:
-        """Stop listening and give running handlers a second to finish."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        """Stop listening, give running handlers a second to finish, and end all connections."""
+        if self._runner is None:
+            return
+        runner, self._runner = self._runner, None
+        for site in list(runner.sites):
+            await site.stop()
+        if self._answering:
+            _, late = await asyncio.wait(self._answering, timeout=CLOSE_S)
+            for task in late:
+                task.cancel()
+        async with asyncio.TaskGroup() as partings:
+            for incoming in self._incoming:
+                partings.create_task(incoming.close(WSCloseCode.GOING_AWAY))
+        await runner.cleanup()
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=CLOSE_S)
 
-    async def _respond(self, request: web.BaseRequest) -> web.Response:
-        if request.method != "POST" or request.path != PATH:
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method != "GET" or request.path != PATH:
             return web.Response(status=404)
-        try:
-            if (request.content_length or 0) > self.message_bytes_max:
-                raise MalformedError(f"{request.content_length} bytes announced")
-            message = unpack(await read_body(request.content, self.message_bytes_max), Request, self.message_bytes_max)
-        except MalformedError as error:
-            self.malformed += 1
-            log.warning("link.malformed from=%s why=%s", request.remote, error)
+        # One byte more than any question, as aiohttp takes what is below it.
+        bytes_max = self.message_bytes_max + NUMBER_BYTES + 1
+        socket = web.WebSocketResponse[bool](
+            compress=False, autoclose=False, max_msg_size=bytes_max, decode_text=False, timeout=CLOSE_S
+        )
+        transport = request.transport
+        if transport is None or not socket.can_prepare(request):
             return web.Response(status=400)
-        reply = await self._answer(message)
-        return web.Response(body=pack(reply), headers=HEADERS)
+        try:
+            await socket.prepare(request)
+        except ConnectionError:
+            return web.Response(status=400)  # Whoever dialled is gone already.
+        incoming = Incoming(socket, transport, partial(self._reply, request.remote), self._answering)
+        self._incoming[incoming] = None
+        code = WSCloseCode.OK
+        try:
+            await incoming.run()
+        except MalformedError as error:
+            self._note_malformed(error, request.remote)
+            code = WSCloseCode.PROTOCOL_ERROR
+        finally:
+            del self._incoming[incoming]
+        await incoming.close(code)
+        return socket
+
+    async def _reply(self, remote: str | None, question: bytes) -> bytes:
+        """Return the packed answer to a packed question; nothing if it is malformed."""
+        try:
+            message = unpack(question, Request, self.message_bytes_max)
+        except MalformedError as error:
+            self._note_malformed(error, remote)
+            return b""
+        try:
+            return pack(await self._answer(message))
+        except KadcrawlError as error:
+            return pack(Refused(str(error)[:1000]))
+        except Exception as error:
+            log.exception("link.bug request=%s", type(message).__name__)
+            return pack(Refused(f"a fault of this peer: {error!r}"[:1000]))
 
     async def _answer(self, message: Message) -> Message:
         handler = self._handlers.get(type(message))
         if handler is None:
             return Refused(f"this peer does not answer {type(message).__name__}")
-        try:
-            return await handler(message)
-        except asyncio.CancelledError:
-            raise
-        except KadcrawlError as error:
-            return Refused(str(error)[:1000])
-        except Exception as error:
-            log.exception("link.bug request=%s", type(message).__name__)
-            return Refused(f"a fault of this peer: {error!r}"[:1000])
+        return await handler(message)
+
+    def _note_malformed(self, error: MalformedError, remote: str | None) -> None:
+        self.malformed += 1
+        log.warning("link.malformed from=%s why=%s", remote, error)

@@ -151,10 +151,8 @@ async def test_nobody_says_the_end_while_a_page_is_slow(make_peer: MakePeer) -> 
         async with asyncio.timeout(20):
             while len(site.fetched) < 20:
                 await asyncio.sleep(0.01)
-        surveys = [peer.waves.surveys for peer in peers]
-        async with asyncio.timeout(20):
-            while any(peer.waves.surveys < before + 2 for peer, before in zip(peers, surveys, strict=True)):
-                await asyncio.sleep(0.01)
+        # Who is idle asks within a second (overlay/termination.py).
+        await asyncio.sleep(3.0)
         assert not any(peer.ended for peer in peers)
         release.set()
         await finish(peers)

@@ -1,0 +1,200 @@
+"""The asking end of one kept WebSocket: many questions at once, answered in any order.
+
+A binary frame is a number of eight bytes and a packed message; an answer bears the number of its question. A
+connection belongs to whoever dialled it: only the dialler asks, and only the dialler closes it for want of use.
+"""
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from itertools import count
+
+import aiohttp
+from aiohttp import ClientWebSocketResponse, WSCloseCode, WSMsgType
+
+NUMBER_BYTES = 8
+IN_FLIGHT_MAX = 64
+"""Questions of one connection that may wait for their answers at a time; the other end handles no more either."""
+PATIENT_MAX = 48
+"""Of these, those that wait at the other end for what other questions do, and so must leave room for them."""
+DIAL_S = 10.0
+KEPT_IDLE_S = 60.0
+SILENT_MIN_S = 1.0
+"""A connection is not given up for a shorter silence, however soon an answer was wanted."""
+CLOSE_S = 1.0
+"""What the words of parting may take."""
+
+_number = struct.Struct("!Q").pack
+
+
+class BrokenError(Exception):
+    """The connection could not be made, or broke. The text says how, about the other end."""
+
+
+class UnsentError(BrokenError):
+    """It broke before the question was sent, so that another connection may be tried."""
+
+
+class Connection:
+    """One WebSocket, dialled when made, until it breaks, is given up, or is without use for `KEPT_IDLE_S`."""
+
+    def __init__(
+        self, dial: Callable[[], Awaitable[ClientWebSocketResponse[bool]]], gone: Callable[["Connection"], None]
+    ) -> None:
+        """`dial` raises BrokenError, ValueError (no such address can be), aiohttp.ClientError or OSError.
+
+        `gone` is called once, as soon as no further question can be asked.
+        """
+        self._dial = dial
+        self._gone = gone
+        self._loop = asyncio.get_running_loop()
+        self._socket: ClientWebSocketResponse[bool] | None = None
+        self._settled = asyncio.Event()
+        """It is open, or over."""
+        self._why: str | None = None
+        """How it ended."""
+        self._waiting: dict[bytes, asyncio.Future[bytes | None]] = {}
+        """By number; the answer is None when there will be none."""
+        self._numbers = count(1)
+        self._places = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._patient = asyncio.Semaphore(PATIENT_MAX)
+        self._sending = asyncio.Lock()
+        self._asking = 0
+        self._used_at = self._heard_at = self._loop.time()
+        self._idle = self._loop.call_later(KEPT_IDLE_S, self._look)
+        self.task = self._loop.create_task(self._run(), name="link connection")
+        """Ends when the connection is closed for good."""
+
+    async def ask(self, question: bytes) -> bytes:
+        """Return what the other end answers. Raises BrokenError, UnsentError. May be cancelled at any moment."""
+        self._asking += 1
+        try:
+            if self._socket is None:
+                await self._settled.wait()
+                if self._socket is None:
+                    raise BrokenError(self._why)
+            async with self._places:
+                number = _number(next(self._numbers))
+                answer = self._waiting[number] = self._loop.create_future()
+                try:
+                    await self._send(number + question)
+                    body: bytes | None = await answer
+                finally:
+                    del self._waiting[number]
+            if body is None:
+                raise BrokenError(self._why)
+            return body
+        finally:
+            self._asking -= 1
+            self._used_at = self._loop.time()
+            if self._asking == 0 and self._socket is None:
+                self.drop("nobody waits for it any more")
+
+    async def ask_patiently(self, question: bytes) -> bytes:
+        """Ask what waits at the other end for what other questions do."""
+        async with self._patient:
+            return await self.ask(question)
+
+    def silent_since(self, asked_at: float) -> None:
+        """A deadline has passed; give up the connection if nothing has come since `asked_at`, as it may be dead.
+
+        TCP would wait long before it tries a dead one again. Dialling goes on while anybody waits for it.
+        """
+        silent = self._heard_at <= asked_at <= self._loop.time() - SILENT_MIN_S
+        if silent and self._socket is not None:
+            self.drop("is silent")
+
+    def drop(self, why: str) -> None:
+        """Ask nothing more; whoever waits for an answer hears `why` there is none."""
+        if self._end(why):
+            self.task.cancel()
+
+    async def _send(self, frame: bytes) -> None:
+        # One frame at a time, or all of them would be in the buffer of the transport when the other end reads slowly.
+        async with self._sending:
+            if self._why is not None:
+                raise UnsentError(self._why)
+            assert self._socket is not None, "dialled before anything is sent"
+            try:
+                await self._socket.send_bytes(frame)
+            except ConnectionError:
+                self.drop("the connection is lost")
+                raise UnsentError(self._why) from None
+
+    async def _run(self) -> None:
+        why = "an exception"
+        try:
+            async with asyncio.timeout(DIAL_S):
+                self._socket = await self._dial()
+            self._heard_at = self._loop.time()
+            self._settled.set()
+            why = await self._read(self._socket)
+        except TimeoutError:
+            why = f"cannot be reached within {DIAL_S:g} s"
+        except BrokenError as error:
+            why = str(error)
+        except ValueError as error:
+            why = f"is no address: {error}"
+        except (aiohttp.ClientError, OSError) as error:
+            what = "cannot be reached" if self._socket is None else "the connection is lost"
+            why = f"{what}: {error or type(error).__name__}"
+        finally:
+            self._end(why)
+            if self._socket is not None:
+                await _close(self._socket)
+
+    async def _read(self, socket: ClientWebSocketResponse[bool]) -> str:
+        """Hand out answers until there are no more; return why."""
+        waiting, time = self._waiting, self._loop.time
+        while True:
+            frame = await socket.receive()
+            if frame.type is not WSMsgType.BINARY:
+                break
+            data: bytes = frame.data
+            if len(data) < NUMBER_BYTES:
+                return "malformed answer: a frame without a number"
+            self._heard_at = time()
+            answer = waiting.get(data[:NUMBER_BYTES])
+            if answer is not None and not answer.done():
+                answer.set_result(data[NUMBER_BYTES:])
+        if frame.type is WSMsgType.TEXT:
+            return "malformed answer: a text frame"
+        if frame.type is WSMsgType.ERROR:
+            return f"malformed answer: {frame.data}"
+        code = socket.close_code
+        if code in (None, 0, WSCloseCode.ABNORMAL_CLOSURE):
+            return "the connection is lost"
+        return f"has closed the connection (code {code})"
+
+    def _end(self, why: str) -> bool:
+        """Note that it is over; return False if that was known."""
+        if self._why is not None:
+            return False
+        self._why = why
+        self._idle.cancel()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_result(None)
+        self._settled.set()
+        self._gone(self)
+        return True
+
+    def _look(self) -> None:
+        """Close it if it is without use."""
+        now = self._loop.time()
+        since = now if self._asking else self._used_at
+        if now >= since + KEPT_IDLE_S:
+            self.drop("is not needed")
+        else:
+            self._idle = self._loop.call_at(since + KEPT_IDLE_S, self._look)
+
+
+async def _close(socket: ClientWebSocketResponse[bool]) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await socket.close()
+    except TimeoutError:
+        pass
+    finally:
+        # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
+        socket._writer.transport.abort()
