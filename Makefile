@@ -49,6 +49,9 @@ sim-mutants: $(STAMP) ## Plant bugs in the simulated peers, to see whether the j
 chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (about ten minutes)
 	$(BIN)/python -m scripts.chaos $(ARGS)
 
+chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as root, on Linux; about five minutes)
+	$(BIN)/python -m scripts.chaos --network $(ARGS)
+
 bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
@@ -63,4 +66,4 @@ clean: ## Remove what the other commands made
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check sim sim-mutants chaos bench bench-overlay bench-moves clean
+.PHONY: help setup demo test test-newer check sim sim-mutants chaos chaos-net bench bench-overlay bench-moves clean

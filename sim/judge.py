@@ -21,6 +21,8 @@ class Access(NamedTuple):
     """Path and query as they were sent."""
     status: int
     user_agent: str
+    asker: str = ""
+    """Address it came from, where that matters."""
 
     @property
     def url(self) -> str:

@@ -1,16 +1,16 @@
 """One short run of each scenario of real processes that are really killed, and the judge's own faults."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from scripts import chaos
-from scripts.chaos import SCENARIOS, Size, run
-from scripts.chaos_swarm import Swarm
-from scripts.dealt_web import DealtWeb, documentation, made_up
+from scripts.chaos.dealt_web import DealtWeb, documentation, made_up
+from scripts.chaos.network import NETWORK
+from scripts.chaos.processes import PROCESSES
+from scripts.chaos.run import Scenario, Size, run
+from scripts.chaos.swarm import Swarm
 
 SMALL = Size(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
 """Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
@@ -23,11 +23,11 @@ async def web() -> AsyncIterator[DealtWeb]:
         yield web
 
 
-@pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name != "everything"])
+@pytest.mark.parametrize("scenario", [name for name in PROCESSES if name != "everything"])
 async def test_whatever_happens_to_a_peer_the_others_finish_the_crawl(
     scenario: str, web: DealtWeb, tmp_path: Path
 ) -> None:
-    outcome = await run(scenario, 1, web, tmp_path / "run", SMALL)
+    outcome = await run(PROCESSES[scenario], 1, web, tmp_path / "run", SMALL)
     assert [] == outcome.faults
     assert outcome.events
     assert (120, 120, 0, 0) == (outcome.pages, outcome.fetched, outcome.lost, outcome.hurried)
@@ -45,11 +45,8 @@ async def test_the_judge_sees_what_is_not_as_it_should_be(web: DealtWeb, tmp_pat
         swarm.processes[0].exit_expected = 7
         (swarm.processes[0].directory / "pages.jsonl").write_text("")
 
-    SCENARIOS["spoiled"] = spoiled
-    try:
-        outcome = await run("spoiled", 1, web, tmp_path / "run", replace(SMALL, peers=2))
-    finally:
-        del SCENARIOS["spoiled"]
+    outcome = await run(Scenario(spoiled), 1, web, tmp_path / "run", replace(SMALL, peers=2))
+    assert "spoiled" == outcome.scenario
     for kind in ("never fetched", "in no page log", "hurried", "peer-1 exited with 0, not 7"):
         assert any(fault.startswith(kind) for fault in outcome.faults), kind
 
@@ -73,5 +70,6 @@ async def test_every_page_of_a_dealt_web_is_reachable(make: Callable[[int], dict
 
 
 def test_every_scenario_says_what_happens() -> None:
-    assert all(scenario.__doc__ for scenario in SCENARIOS.values())
-    assert asyncio.iscoroutinefunction(chaos.run)
+    for name, scenario in (PROCESSES | NETWORK).items():
+        assert name == scenario.name
+        assert scenario.happens.__doc__, name

@@ -16,13 +16,16 @@ from random import Random
 from types import TracebackType
 from typing import Final, Self
 
-from scripts.dealt_web import DealtWeb
-from scripts.kadcrawl_run import LOOPBACK
+from scripts.chaos.dealt_web import DealtWeb
+from scripts.chaos.machines import Machine, OnHub
+from scripts.chaos.parted import Parting
 
 KADCRAWL: Final = str(Path(sys.executable).with_name("kadcrawl"))
 READY_S: Final = 60.0
 """A peer joins in a second or two; on a machine with other work in somewhat more."""
 COMMAND_S: Final = 60.0
+CONTACT: Final = "chaos@example.org"
+"""Asked for wherever the web is not on loopback."""
 POLL_S: Final = 0.05
 LATE: Final = 0.97
 """Share of the pages after which the crawl may end at any time."""
@@ -37,8 +40,11 @@ class OverError(Exception):
 class PeerProcess:
     """One peer's process; started again on its directory it is another one."""
 
-    def __init__(self, name: str, directory: Path, said: Path, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self, name: str, machine: Machine, directory: Path, said: Path, process: asyncio.subprocess.Process
+    ) -> None:
         self.name = name
+        self.machine = machine
         self.directory = directory
         self.said = said
         """File with what it writes to standard output and error."""
@@ -73,6 +79,8 @@ class Swarm:
         """Those told to hand over and go."""
         self.events: list[str] = []
         """What was done to whom, and when by the share of pages fetched."""
+        self.parting: Parting | None = None
+        """When some were cut off from the others, if they were."""
         self._web = web
         self._delay_s = delay_s
 
@@ -100,17 +108,17 @@ class Swarm:
 
     def note(self, what: str, *names: str) -> None:
         """Remember what happened to whom."""
-        self.events.append(f"{self.share:.0%} {what} {' '.join(names)}")
+        self.events.append(" ".join([f"{self.share:.0%}", what, *names]))
 
     # --- life ----------------------------------------------------------------------------------------------------
 
     async def begin(self, count: int) -> None:
         """Start `count` peers, and hand the seeds to one of them once all have joined."""
-        options = ["--delay", str(self._delay_s), "--exit-when-done"]
+        options = ["--delay", str(self._delay_s), "--contact", CONTACT, "--exit-when-done"]
         first = await self._start("peer-1", ["start", *options])
         await first.ready()
         await asyncio.gather(*[self.join(f"peer-{number}") for number in range(2, count + 1)])
-        await self._command("add", *self._web.seeds, "--peer", first.address)
+        await self._command(first, "add", *self._web.seeds)
 
     async def join(self, name: str) -> PeerProcess:
         """Start a peer on the directory of this name; return once it has joined a living one.
@@ -182,7 +190,7 @@ class Swarm:
         """Tell a peer to hand its range over and go."""
         self.note("kadcrawl leave", peer.name)
         self.left.append(peer)
-        await self._command("leave", "--peer", peer.address)
+        await self._command(peer, "leave")
 
     def terminate(self, peer: PeerProcess) -> None:
         """Do as an administrator does."""
@@ -191,14 +199,37 @@ class Swarm:
         peer.exit_expected = 11
         peer.process.terminate()
 
+    async def part(self, few: Sequence[PeerProcess], seconds: float, *, one_way: bool = False) -> None:
+        """Cut some off from all other peers for so long, though not from the web; `one_way`, only what they send."""
+        machines = self._web.machines
+        assert isinstance(machines, OnHub), "nothing is cut on loopback"
+        inside = {peer.machine.address for peer in few}
+        outside = {peer.machine.address for peer in self.processes} - inside
+        names = [peer.name for peer in few]
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self.note(f"{'what they send is cut' if one_way else 'cut off'} for {seconds:g} s:", *names)
+        machines.faults.cut(inside, outside)
+        if not one_way:
+            machines.faults.cut(outside, inside)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            machines.faults.heal()
+            self.parting = Parting(frozenset(inside), began, loop.time())
+        self.note("healed:", *names)
+
     # --- inside --------------------------------------------------------------------------------------------------
 
     async def _start(self, name: str, arguments: Sequence[str]) -> PeerProcess:
         directory = self.directory / name
+        machine = self._web.machines.peer(name)
         said = self.directory / f"{name}.{sum(peer.name == name for peer in self.processes) + 1}.said"
-        options = ["--listen", "127.0.0.1:0", "--data", str(directory), "--allow-network", LOOPBACK]
+        listen, network = f"{machine.address}:0", self._web.machines.network
+        options = ["--listen", listen, "--data", str(directory), "--allow-network", network]
         with said.open("wb") as file:
             process = await asyncio.create_subprocess_exec(
+                *machine.prefix,
                 KADCRAWL,
                 *arguments,
                 *options,
@@ -208,14 +239,20 @@ class Swarm:
                 start_new_session=True,
                 env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")},
             )
-        peer = PeerProcess(name, directory, said, process)
+        peer = PeerProcess(name, machine, directory, said, process)
         self.processes.append(peer)
         return peer
 
-    async def _command(self, *arguments: str) -> None:
-        """Run a command to its end. Raises RuntimeError if it fails."""
+    async def _command(self, peer: PeerProcess, *arguments: str) -> None:
+        """Give a peer a command, on its machine, and wait until it is carried out. Raises RuntimeError if it fails."""
         process = await asyncio.create_subprocess_exec(
-            KADCRAWL, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+            *peer.machine.prefix,
+            KADCRAWL,
+            *arguments,
+            "--peer",
+            peer.address,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
         )
         try:
             async with asyncio.timeout(COMMAND_S):

@@ -3,7 +3,7 @@
 The pages are those of the PostgreSQL manual where `scripts.sites` has fetched it, breadth first from its index, and
 made up otherwise. A page's site follows from its path; links between the pages are rewritten to lead there, all others
 lead nowhere. So the sites are small, of about one size, and linked to each other as closely as a book's chapters.
-Each lives on a loopback address of its own. The access log is the server's; shares no code with kadcrawl.
+Each lives on an address of its own. The access log is the server's; shares no code with kadcrawl.
 """
 
 import asyncio
@@ -20,12 +20,11 @@ from typing import Final, Self
 
 from aiohttp import web
 
+from scripts.chaos.machines import Loopback, Machines
 from scripts.sites import PACKAGES, cache_directory, sites
 from scripts.truth import crawl
 from sim.judge import Access
 
-FIRST_ADDRESS: Final = 2
-"""Sites live on 127.0.0.2, 127.0.0.3, ..."""
 PAGE_BYTES_MAX: Final = 40_000
 """Larger pages are passed over: the peers' processor time is not what is measured."""
 DOCUMENTATION: Final = next(package for package in PACKAGES if package.name == "postgresql-doc-15")
@@ -61,7 +60,9 @@ def made_up(count: int) -> dict[str, str]:
 class DealtWeb:
     """Async context manager: these pages, path -> text, on so many sites, served while it is open."""
 
-    def __init__(self, pages: Mapping[str, str], site_count: int) -> None:
+    def __init__(self, pages: Mapping[str, str], site_count: int, machines: Machines | None = None) -> None:
+        self.machines = machines or Loopback()
+        """Where the sites are, and the peers that crawl them."""
         self.access_log: list[Access] = []
         """Every request since the crawl under judgment began, in the order of arrival."""
         self.origins: tuple[str, ...] = ()
@@ -74,12 +75,13 @@ class DealtWeb:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            listeners = [stack.enter_context(_bound(number)) for number in range(self._site_count)]
+            with self.machines.web():
+                listeners = [stack.enter_context(_bound(self.machines.site(n))) for n in range(self._site_count)]
             self.origins = tuple("http://{}:{}".format(*listener.getsockname()) for listener in listeners)
             self._bodies = {self._url(path): self._rewritten(path) for path in self._pages}
             for origin, listener in zip(self.origins, listeners, strict=True):
                 await self._serve(stack, origin, listener)
-            self.truth = await asyncio.to_thread(crawl, self.seeds)
+            self.truth = await asyncio.to_thread(self._walk)
             self._resources = stack.pop_all()
         return self
 
@@ -100,6 +102,10 @@ class DealtWeb:
     def fetched(self) -> Counter[str]:
         """How often each URL was asked for, robots.txt aside."""
         return Counter(access.url for access in self.access_log if access.path != "/robots.txt")
+
+    def _walk(self) -> dict[str, int]:
+        with self.machines.web():
+            return crawl(self.seeds)
 
     def _origin(self, path: str) -> str:
         dealt = int.from_bytes(blake2b(path.encode(), digest_size=8).digest(), "big")
@@ -122,7 +128,7 @@ class DealtWeb:
             body = self._bodies.get(origin + request.raw_path)
             status = 404 if body is None else 200
             agent = request.headers.get("User-Agent", "")
-            self.access_log.append(Access(clock(), origin, request.raw_path, status, agent))
+            self.access_log.append(Access(clock(), origin, request.raw_path, status, agent, request.remote or ""))
             return web.Response(status=status, body=body or b"", content_type="text/html", charset="utf-8")
 
         runner = web.ServerRunner(web.Server(answer, access_log=None), shutdown_timeout=1)
@@ -148,10 +154,10 @@ def _targets(path: str, text: str) -> Iterator[str]:
             yield posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
 
 
-def _bound(number: int) -> socket.socket:
+def _bound(address: str) -> socket.socket:
     listener = socket.socket()
     try:
-        listener.bind((f"127.0.0.{FIRST_ADDRESS + number}", 0))
+        listener.bind((address, 0))
     except OSError:
         listener.close()
         raise

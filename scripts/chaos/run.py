@@ -1,0 +1,162 @@
+"""One crawl of a real swarm that something happens to, and the verdict on it. `chaos` makes many of them.
+
+Every run begins with empty directories and ends with the same questions, which the web's own access log, the page
+logs of all peers, the dead ones' too, and the exit codes answer: was every reachable page fetched, were at most 1 %
+fetched twice, was no site hurried, did the swarm end by itself? Only a partition is an excuse, and only for what each
+side could not know of the other (see `parted`).
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from scripts.chaos.dealt_web import DealtWeb
+from scripts.chaos.machines import OnHub
+from scripts.chaos.parted import Across, across, views
+from scripts.chaos.swarm import OverError, PeerProcess, Swarm
+from scripts.chaos.tun_hub import Conditions, Counts
+from scripts.kadcrawl_run import page_lines
+from sim.judge import Expected, judge
+
+PEERS: Final = 8
+DELAY_S: Final = 0.4
+"""Between two requests to one site: the largest has some 65 pages, so a crawl takes about half a minute."""
+FREEZE_S: Final = 30.0
+DUPLICATES_MAX: Final = 0.01
+"""Share of the pages that may be fetched twice."""
+RUN_S_MAX: Final = 240.0
+"""A run that takes longer hangs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large a run is."""
+
+    peers: int = PEERS
+    delay_s: float = DELAY_S
+    freeze_s: float = FREEZE_S
+    """How long what passes by itself lasts, at most."""
+    duplicates_max: float = DUPLICATES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What happens, to whom, and when; its name is the function's, which says it in its docstring."""
+
+    happens: Callable[[Swarm, Random, Size], Awaitable[None]]
+    slower: float = 1.0
+    """Factor of the delay where the crawl must last until all has happened."""
+    conditions: Conditions = field(default_factory=Conditions)
+    """Of the network, from before the first peer starts; on a hub only."""
+
+    @property
+    def name(self) -> str:
+        return self.happens.__name__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the judge says of one run."""
+
+    scenario: str
+    seed: int
+    seconds: float
+    pages: int
+    fetched: int
+    lost: int
+    """Pages never fetched, or fetched and in no page log."""
+    duplicates: int
+    """Fetches of a page beyond its first, where no partition explains them."""
+    hurried: int
+    across: Across
+    """What a partition explains."""
+    packets: dict[str, int]
+    """What the hub made of them; nothing on loopback."""
+    events: list[str]
+    faults: list[str]
+
+
+async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, size: Size) -> Outcome:
+    """Let one crawl of `web` go through a scenario, and judge it."""
+    web.access_log.clear()
+    random = Random(f"{scenario.name} {seed}")
+    delay_s = size.delay_s * scenario.slower
+    counts = _conditions(web, scenario)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    faults: list[str] = []
+    async with Swarm(directory, web, delay_s) as swarm:
+        try:
+            async with asyncio.timeout(RUN_S_MAX):
+                await swarm.begin(size.peers)
+                await scenario.happens(swarm, random, size)
+        except OverError:
+            swarm.note("over before the rest could happen")
+        except (RuntimeError, TimeoutError) as error:
+            faults.append(f"{type(error).__name__}: {error}")
+        late = await swarm.end(max(10.0, began + RUN_S_MAX - loop.time()))
+        faults += [f"{name} did not end by itself" for name in late]
+        faults += _exits(swarm.processes, late)
+    verdict = judge(web.access_log, _expected(web))
+    delays = dict.fromkeys(web.origins, delay_s)
+    judged = (judge(view, {}, (), delays).hurried for view in views(web.access_log, swarm.parting))
+    hurried = dict.fromkeys(sentence for sentences in judged for sentence in sentences)
+    unknowing = across(web.access_log, swarm.parting, delay_s)
+    lines = Counter(line.url for line in page_lines(directory))
+    unlogged = sorted(web.truth.keys() - lines.keys())
+    duplicates = web.fetched.total() - len(web.fetched) - unknowing.repeated
+    faults += [f"never fetched: {url}" for url in verdict.missing]
+    faults += [f"in no page log: {url}" for url in unlogged if url in web.fetched]
+    faults += [f"nobody links to: {url}" for url in verdict.extra]
+    faults += [f"hurried: {what}" for what in hurried]
+    if duplicates > size.duplicates_max * len(web.truth):
+        faults += [f"{duplicates} of {len(web.truth)} fetched twice", *verdict.duplicates]
+    faults += _bugs(directory)
+    return Outcome(
+        scenario=scenario.name,
+        seed=seed,
+        seconds=round(loop.time() - began, 1),
+        pages=len(web.truth),
+        fetched=len(web.fetched),
+        lost=len(set(verdict.missing) | set(unlogged)),
+        duplicates=duplicates,
+        hurried=len(hurried),
+        across=unknowing,
+        packets={} if counts is None else asdict(counts),
+        events=swarm.events,
+        faults=faults,
+    )
+
+
+def _conditions(web: DealtWeb, scenario: Scenario) -> Counts | None:
+    """Make the network as the scenario has it; return what will count its packets."""
+    if not isinstance(web.machines, OnHub):
+        return None
+    faults = web.machines.faults
+    faults.conditions, faults.counts = scenario.conditions, Counts()
+    return faults.counts
+
+
+def _expected(web: DealtWeb) -> dict[str, Expected]:
+    """Return what the access log is to show; how often is looked at apart."""
+    pages = {url: Expected(status, 1, 1) for url, status in web.truth.items()}
+    return pages | {f"{origin}/robots.txt": Expected(404, 0, len(web.access_log)) for origin in web.origins}
+
+
+def _exits(processes: Sequence[PeerProcess], late: Sequence[str]) -> Iterator[str]:
+    for peer in processes:
+        code = peer.process.returncode
+        if code != peer.exit_expected and peer.name not in late:
+            yield f"{peer.name} exited with {code}, not {peer.exit_expected}"
+
+
+def _bugs(directory: Path) -> Iterator[str]:
+    """Yield what the peers say of faults of their own."""
+    for log in sorted([*directory.glob("*.said"), *directory.glob("*/peer.log")]):
+        said = [line for line in log.read_text().splitlines() if " ERROR " in line or line.startswith("Traceback")]
+        if said:
+            yield f"{log.relative_to(directory)}: {said[0]}" + (f" and {len(said) - 1} more" if said[1:] else "")
