@@ -35,6 +35,8 @@ class Membership:
         self.pace = Pace(settings.round_s_min, settings.round_s_max, random)
         self.evicted: OrderedDict[bytes, Contact] = OrderedDict()
         """Peers that fell silent, latest last: after a partition they are the way back."""
+        self.unreached: OrderedDict[bytes, Contact] = OrderedDict()
+        """Strangers near us who did not answer, latest last: whoever came while we were cut off is named to us once."""
         self.evictions = 0
         self.on_joined: list[Callable[[Contact], None]] = []
         self.on_lost: list[Callable[[Contact], None]] = []
@@ -52,6 +54,7 @@ class Membership:
             self.gone(neighbor.contact, now)
             neighbor = None  # It has moved: the old address is silent, and the new one answers.
         self.liveness.heard(contact.id, now)
+        self.unreached.pop(contact.id, None)
         if self.evicted.pop(contact.id, None) is not None:
             self.owners.clear()  # We were cut off, it seems: from others we do not know as well, and what they own.
         if neighbor is None:
@@ -100,6 +103,7 @@ class Membership:
         neighbor = self.table.members.get(contact.id)
         if neighbor is None:
             self.liveness.missed(contact.id, now)
+            self._not_reached(contact, now)
             return []
         if neighbor.contact.address != contact.address:
             return []
@@ -114,6 +118,11 @@ class Membership:
             self.table.set_live(neighbor, False)
             self._lost(neighbor, now)
         return []
+
+    @property
+    def away(self) -> list[Contact]:
+        """Those to be tried now and then, as they may be there (again)."""
+        return [*self.evicted.values(), *self.unreached.values()]
 
     def gone(self, contact: Contact, now: float) -> list[Contact]:
         """Forget `contact` at once. Return who might take its place, to be pinged."""
@@ -147,6 +156,15 @@ class Membership:
         """Return the live contacts nearest to `target`, nearest first."""
         without = Node(exclude) if exclude is not None else None
         return [n.contact for n in self.table.find_neighbors(Node(id_bytes(target)), count, without)]
+
+    def _not_reached(self, contact: Contact, now: float) -> None:
+        """Try a stranger again who would be a sibling: soon at first, then ever more seldom (see `Pace`)."""
+        known = contact.id in self.evicted or contact.id in self.unreached
+        if not known and self.siblings.admits(contact.number):
+            self.unreached[contact.id] = contact
+            if len(self.unreached) > self._settings.unreached_max:
+                self.unreached.popitem(last=False)
+            self.pace.reset(now)
 
     def _joined(self, neighbor: Neighbor, now: float) -> None:
         self.owners.drop_taken_by(neighbor.contact)

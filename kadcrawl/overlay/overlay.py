@@ -25,8 +25,8 @@ from kadcrawl.overlay.settings import OverlaySettings
 
 TICK_S = 0.5
 """How often the overlay looks whether something is due: the grain of all its longer intervals."""
-ROUND_EVICTED = 8
-"""Evicted contacts tried in one sibling round: after a short cut all are back within a few rounds."""
+ROUND_AWAY = 8
+"""Contacts that were away tried in one sibling round: after a short cut all are back within a few rounds."""
 ROUND_ASKS = 3
 """Siblings asked in one sibling round."""
 
@@ -225,11 +225,11 @@ class Overlay:
 
     async def lookup(self, target: int, count: int) -> list[Contact]:
         """Return the `count` live peers nearest to the key `target`, ourselves included, nearest first."""
-        return await self._lookup(target, count, ())
+        return await self._lookup(target, count, (), self._settings.alpha)
 
-    async def _lookup(self, target: int, count: int, hints: Sequence[Contact]) -> list[Contact]:
+    async def _lookup(self, target: int, count: int, hints: Sequence[Contact], alpha: int) -> list[Contact]:
         known = [*hints, *self._membership.nearest(target, self._settings.k)]
-        lookup = Lookup(target, count, self.me, known, alpha=self._settings.alpha, asks_max=self._settings.asks_max)
+        lookup = Lookup(target, count, self.me, known, alpha=alpha, asks_max=self._settings.asks_max)
         stirred = asyncio.Event()
         while not lookup.finished:
             while (contact := lookup.next()) is not None:
@@ -264,7 +264,7 @@ class Overlay:
     async def _look_up_owner(self, cell: Cell, hint: Contact | None) -> Contact:
         cached = self._membership.owners.get(cell, self._now())
         hints = [contact for contact in (hint, cached) if contact is not None]
-        owner = (await self._lookup(anchor(cell, self._cell_bits), 1, hints))[0]
+        owner = (await self._lookup(anchor(cell, self._cell_bits), 1, hints, self._settings.owner_alpha))[0]
         if owner.id == self.me.id:
             self._membership.owners.drop(cell)
         else:
@@ -287,9 +287,9 @@ class Overlay:
                 self._spawn(self._refresh(), "refresh")
 
     async def _sibling_round(self) -> None:
-        """Ask some siblings whom they know near us, and try some of the evicted."""
-        evicted = list(self._membership.evicted.values())
-        for contact in self._random.sample(evicted, min(ROUND_EVICTED, len(evicted))):
+        """Ask some siblings whom they know near us, and try some of those that were away."""
+        away = self._membership.away
+        for contact in self._random.sample(away, min(ROUND_AWAY, len(away))):
             self._verify(contact)
         siblings = list(self._membership.siblings.nearest)
         async with asyncio.TaskGroup() as group:

@@ -97,7 +97,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         self.counters = Counters()
         self.load = 0
         self.silent = False
-        """Set while leaving: whoever pings us now must not take us back."""
+        """Set while leaving: whoever asks us now must not take us back."""
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.DatagramTransport | None = None
         self._membership = membership
@@ -164,17 +164,23 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     def rpc_ping(self, sender: Address, message: Ping) -> Message | None:
         if self.silent:
+            self._say_goodbye(sender)
             return None
         self._welcome(sender, message.sender, message.load)
         return Pong(self.source_node.id, self.load)
 
     def rpc_find_node(self, sender: Address, message: FindNode) -> Message | None:
         if self.silent:
+            self._say_goodbye(sender)
             return None
         self._welcome(sender, message.sender)
         target = int.from_bytes(message.target, "big")
         contacts = self._membership.nearest(target, self._settings.k, exclude=message.sender)
         return Nodes(self.source_node.id, fitting(contacts))
+
+    def _say_goodbye(self, address: Address) -> None:
+        """Whoever asks us while we leave has missed our goodbye, and our own look-ups seem signs of life to it."""
+        self._send(encode(self._random.getrandbits(64), Leave(self.source_node.id)), address)
 
     def rpc_leave(self, sender: Address, message: Leave) -> Message:
         self._verify_all(self._membership.gone(Contact(message.sender, *sender), self._loop.time()))

@@ -12,7 +12,7 @@ before it has seen the nearest, `get_bucket_for` misplaces the last ID of a buck
 nobody awaits. Those are overridden.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
@@ -110,7 +110,13 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
     def find_neighbors(self, node: Node, k: int | None = None, exclude: Node | None = None) -> list[Neighbor]:
         """Return the `k` live contacts XOR-nearest to `node`, exactly, nearest first."""
         without = exclude.id if exclude is not None else None
-        return nearest([n for n in self.live() if n.id != without], node.long_id, k or self.ksize)
+        found: list[Neighbor] = []
+        for group in self._by_distance(node.long_id):
+            left = (k or self.ksize) - len(found)
+            if not left:
+                break
+            found += nearest([n for n in group if n.live and n.id != without], node.long_id, left)
+        return found
 
     def live(self) -> list[Neighbor]:
         """Return the live contacts in the order they entered."""
@@ -129,6 +135,18 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
         """Return who waits for a place in the bucket of `node`, most recently heard first; none if it is full."""
         bucket = self.buckets[self.get_bucket_for(node)]
         return list(reversed(bucket.replacement_nodes.values())) if len(bucket) < self.ksize else []
+
+    def _by_distance(self, target: int) -> Iterator[Iterable[Neighbor]]:
+        """Yield groups of contacts: all of one are nearer to `target` than any of the next."""
+        index = firstdiff(self.me, target)
+        filled = self.filled()
+        # At our firstdiff from the target contacts take its side, below it they take ours, above it neither's.
+        if index in self.buckets:
+            yield self.buckets[index].nodes.values()
+        yield [neighbor for near in filled if near < index for neighbor in self.buckets[near].nodes.values()]
+        for far in filled:
+            if far > index:
+                yield self.buckets[far].nodes.values()
 
     def _remask(self, index: int) -> None:
         bit = 1 << index

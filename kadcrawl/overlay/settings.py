@@ -14,6 +14,9 @@ class OverlaySettings:
     """Contacts kept per bucket and handed out per FindNode (Kademlia's k)."""
     alpha: int = 3
     """Questions of one lookup in flight, slow ones not counted (Kademlia's alpha)."""
+    owner_alpha: int = 1
+    """The same of a lookup for one owner: the nearest peer knows its siblings exactly, so asking more in step with it
+    costs twice the datagrams and finds nobody else."""
     siblings: int = 16
     """Nearest peers kept exactly (S/Kademlia 4.1); at most k."""
     resend_s: float = 0.25
@@ -30,18 +33,20 @@ class OverlaySettings:
     """Misses in a row after which it is forgotten."""
     miss_spacing_s: tuple[float, float] = (0.5, 2.0)
     """Wait before the next probe, and before the next miss counts: after the first miss, after any later one."""
-    fresh_s: float = 5.0
-    """A cached owner silent for longer is asked again before it is named."""
+    fresh_s: float = 30.0
+    """A cached owner silent for longer is asked again before it is named; one that a call could not reach, at once."""
     owners_max: int = 16_384
     """Cells in the cache cell -> owner: a quarter of all cells."""
-    owner_ttl_s: float = 300.0
-    """A cached owner is looked up anew after this long, whoever it is."""
+    owner_ttl_s: float = 60.0
+    """A cached owner is looked up anew after this long: a nearer one may have come of whom nobody has told us."""
     strangers_max: int = 2048
     """Peers outside the table whose last answer or miss is remembered."""
     stranger_miss_s: float = 30.0
     """How long a miss of a peer outside the table is held against it."""
     evicted_max: int = 64
     """Evicted contacts still tried now and then, so that two sides of a partition find each other again."""
+    unreached_max: int = 16
+    """Strangers near us that did not answer, tried likewise."""
     round_s_min: float = 1.0
     """Sibling rounds: first interval after a change among the siblings; it doubles while nothing changes ..."""
     round_s_max: float = 32.0

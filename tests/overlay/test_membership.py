@@ -152,3 +152,33 @@ def test_evicted_peers_are_kept_for_the_way_back_but_not_all() -> None:
     assert [found.number for found in record.membership.evicted.values()] == [9, 10]
     record.membership.heard(contact(9), 100)
     assert [found.number for found in record.membership.evicted.values()] == [10]
+
+
+def test_a_stranger_near_us_that_did_not_answer_is_tried_again_soon_and_then_seldom() -> None:
+    """It may have come while we were cut off from it, and those who named it will not do so again."""
+    record = Record(unreached_max=2)
+    peers = record.membership
+    peers.heard(contact(8), 0)
+    for now in range(1, 100):
+        peers.pace.due(now)
+    assert not peers.pace.due(101)
+    peers.missed(contact(9), 102)
+    assert peers.pace.due(104)
+    assert [contact(9)] == peers.away
+    while peers.pace.due(now):
+        now += 1
+    peers.missed(contact(9), now)
+    assert not peers.pace.due(now), "one that is tried again and again must not keep us busy"
+    for number in (10, 11):
+        peers.missed(contact(number), now)
+    assert [contact(10), contact(11)] == peers.away
+    peers.heard(contact(11), now)
+    assert [contact(10)] == peers.away
+
+
+def test_a_stranger_that_would_be_no_sibling_is_not_tried_again() -> None:
+    record = Record(siblings=2)
+    for number in (1, 2):
+        record.membership.heard(contact(number), 0)
+    record.membership.missed(contact(200), 1)
+    assert [] == record.membership.away

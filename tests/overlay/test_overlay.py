@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
-from kadcrawl.link.messages import Contact, FindNode, Message, Nodes, Ping, Pong
+from kadcrawl.link.messages import Contact, FindNode, Leave, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay, OverlaySettings
 from sim.loop import SimLoop
 from sim.overlays import CELL_BITS, Swarm, simulate
@@ -140,6 +140,20 @@ def test_who_leaves_is_forgotten_at_once_and_not_taken_back() -> None:
         assert sum(overlay.evictions for overlay in swarm.overlays) == 0
 
     simulate(story)
+
+
+def test_who_missed_the_goodbye_hears_it_when_it_asks(loop: SimLoop) -> None:
+    async def story() -> None:
+        leaver = await our_peer(loop, 0, ANNE)
+        newcomer = await scripted_peer(loop, 1)
+        await leaver.leave()
+        for question in (Ping(id_bytes(BERT), 0), FindNode(id_bytes(BERT), id_bytes(CARL))):
+            newcomer.send(question, 0)
+            await asyncio.sleep(0.1)
+        assert [Leave(leaver.me.id)] * 2 == newcomer.heard
+        await leaver.close()
+
+    loop.run_until_complete(story())
 
 
 def test_leaving_ends_in_time_when_nobody_answers() -> None:

@@ -43,6 +43,21 @@ def test_neighbors_are_the_nearest_known_where_the_package_names_others() -> Non
     assert plain_wrong > 5
 
 
+def test_neighbors_are_exact_however_near_the_target_and_whoever_is_left_out() -> None:
+    random = Random(2)
+    table, _ = filled_tables(random, 60)
+    members = list(table.members.values())
+    for suspect in members[::7]:
+        table.set_live(suspect, False)
+    for bits in (*range(0, 160, 3), 160):
+        target = table.me ^ random.getrandbits(bits)
+        without = random.choice(members)
+        for count in (1, 3, K, 100):
+            live = [one for one in members if one.live and one is not without]
+            nearest = sorted(live, key=lambda one: one.long_id ^ target)[:count]
+            assert table.find_neighbors(Node(id_bytes(target)), count, without) == nearest
+
+
 def test_every_id_is_in_the_range_of_its_bucket_where_the_package_is_off_by_one() -> None:
     middle = Node(id_bytes(2**159))
     plain = RoutingTable(None, K, Node(id_bytes(5)))
