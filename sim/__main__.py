@@ -13,9 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sim import sometimes
+from sim.big import PAGES_PER_SITE, Sight, crawl, plan_of
 from sim.campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
+from sim.draw import draw
 from sim.mutants import MUTANTS, QUICK
-from sim.plan import Plan, draw
+from sim.plan import Plan
 from sim.shrink import shrink
 from sim.trial import USUAL, Outcome, Size, run
 
@@ -43,6 +45,7 @@ def main() -> None:
     python -m sim shrink 42 -o plan.json          the fewest events that still break the promise
     python -m sim replay plan.json --trace        just those
     python -m sim mutants --quick                 do the judges find bugs that are planted?
+    python -m sim big                             a thousand peers, a hundred thousand pages
     """
 
 
@@ -52,10 +55,10 @@ def sized(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--peers", default=16, show_default=True, type=click.IntRange(1, 10_000), help="Machines at first.")
     @click.option("--pages", default=USUAL.pages, show_default=True, type=click.IntRange(1), help="Pages of the web.")
     @click.option("--sites", default=USUAL.sites, show_default=True, type=click.IntRange(1), help="Sites they are on.")
-    @click.option("--delay", default=USUAL.delay_s, show_default=True, help="Seconds between requests to one site.")
+    @click.option("--delay", type=click.FloatRange(0.0), help="Seconds between requests to one site.  [default: drawn]")
     @wraps(command)
-    def with_size(*args: Any, pages: int, sites: int, delay: float, **options: Any) -> Any:
-        return command(*args, size=Size(pages=pages, sites=sites, delay_s=delay), **options)
+    def with_size(*args: Any, pages: int, sites: int, **options: Any) -> Any:
+        return command(*args, size=Size(pages=pages, sites=sites), **options)
 
     return with_size
 
@@ -83,6 +86,7 @@ def run_seeds(
     patience: int,
     peers: int,
     size: Size,
+    delay: float | None,
 ) -> None:
     """Run a campaign and say what it found."""
     if trace and seed is None:
@@ -90,12 +94,13 @@ def run_seeds(
     wanted = range(first_seed, first_seed + seeds) if seed is None else range(seed, seed + 1)
     totals = Totals()
     if trace:
-        plan = draw(wanted[0], peers, faults=not calm)
+        plan = draw(wanted[0], peers, faults=not calm).delayed(delay)
         _tell(plan, outcome := run(plan, size, mutant=mutant, say=print))
         totals.add(outcome)
     else:
         todo = (
-            one._replace(wall_most_s=patience) for one in tasks(wanted, peers, size, faults=not calm, mutant=mutant)
+            one._replace(wall_most_s=patience)
+            for one in tasks(wanted, peers, size, delay_s=delay, faults=not calm, mutant=mutant)
         )
         with _progress() as progress:
             bar = progress.add_task("seeds", total=len(wanted), found="")
@@ -103,7 +108,7 @@ def run_seeds(
                 totals.add(outcome)
                 failing = f"[red]{len(totals.failing)} failing[/]" if totals.failing else "[green]clean[/]"
                 progress.update(bar, advance=1, found=f"{failing}, {totals.seeds / totals.wall_s:.1f}/s")
-        _show(totals, peers, size, mutant)
+        _show(totals, _options(peers=peers, size=size, delay=delay, mutant=mutant))
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(totals.report()), indent=2) + b"\n")
     sys.exit(1 if totals.failing else 0)
@@ -114,9 +119,9 @@ def run_seeds(
 @click.option("--trace", is_flag=True, help="Tell the story: every event, and what the peers log.")
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @sized
-def replay(what: str, trace: bool, mutant: str | None, peers: int, size: Size) -> None:
+def replay(what: str, trace: bool, mutant: str | None, peers: int, size: Size, delay: float | None) -> None:
     """Live through one world again: that of a seed, or of a plan that was kept."""
-    plan = _plan(what, peers)
+    plan = _plan(what, peers).delayed(delay)
     outcome = run(plan, size, mutant=mutant, say=print if trace else None)
     _tell(plan, outcome)
     sys.exit(0 if outcome.clean else 1)
@@ -128,9 +133,17 @@ def replay(what: str, trace: bool, mutant: str | None, peers: int, size: Size) -
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the short plan here.")
 @sized
-def shrink_plan(what: str, judge: str | None, mutant: str | None, output: Path | None, peers: int, size: Size) -> None:
+def shrink_plan(
+    what: str,
+    judge: str | None,
+    mutant: str | None,
+    output: Path | None,
+    peers: int,
+    size: Size,
+    delay: float | None,
+) -> None:
     """Take out of a plan every event that is not needed for some judge to find what it finds."""
-    plan = _plan(what, peers)
+    plan = _plan(what, peers).delayed(delay)
     first = attempt(Task(plan, size, mutant))
     judges = {judge} if judge else set(first.violations)
     if not judges & first.violations.keys():
@@ -149,7 +162,7 @@ def shrink_plan(what: str, judge: str | None, mutant: str | None, output: Path |
     console.print(f"{len(short.events)} of {len(plan.events)} events are enough ({tried} worlds)")
     if output is not None:
         output.write_bytes(short.to_json() + b"\n")
-        console.print(f"python -m sim replay {output}{_options(peers=None, size=size, mutant=mutant)}")
+        console.print(f"python -m sim replay {output}{_options(peers=None, size=size, delay=None, mutant=mutant)}")
 
 
 @main.command()
@@ -169,6 +182,7 @@ def mutants(
     jobs: int,
     peers: int,
     size: Size,
+    delay: float | None,
 ) -> None:
     """Plant bugs, one at a time, and see in how many seeds the judges find each.
 
@@ -183,7 +197,7 @@ def mutants(
             console.print(f"[bold]{name}[/]: {MUTANTS[name].breaks}")
         return
     count = seeds or (HUNT_SEEDS_QUICK if quick else HUNT_SEEDS)
-    todo = [Hunt(name, range(first_seed, first_seed + count), peers, size) for name in chosen]
+    todo = [Hunt(name, range(first_seed, first_seed + count), peers, size, delay) for name in chosen]
     found = 0
     table = Table("mutant", "seeds it took", "seed", "found by", title=f"within {count} seeds of {peers} peers")
     with _progress() as progress:
@@ -196,6 +210,32 @@ def mutants(
     console.print(table)
     console.print(f"{found} of {len(todo)} mutants found")
     sys.exit(0 if found == len(todo) else 1)
+
+
+@main.command()
+@click.option("--peers", default=1_000, show_default=True, type=click.IntRange(1, 10_000), help="Machines.")
+@click.option("--pages", default=100_000, show_default=True, type=click.IntRange(1), help="Pages of the web.")
+@click.option("--sites", type=click.IntRange(1), help=f"Sites they are on.  [default: one for {PAGES_PER_SITE} pages]")
+@click.option("--kills", default=0, show_default=True, type=click.IntRange(0), help="Machines killed in between.")
+@click.option("--seed", default=1, show_default=True, help="Of the world.")
+def big(peers: int, pages: int, sites: int | None, kills: int, seed: int) -> None:
+    """Let one large swarm crawl a large web, and say what it takes (minutes, and some gigabytes)."""
+    plan = plan_of(seed, peers, kills)
+    with _progress() as progress:
+        bar = progress.add_task("pages", total=pages, found="")
+
+        def show(sight: Sight) -> None:
+            found = f"{sight.peers} peers, {sight.virtual_s:.1f} virtual seconds"
+            progress.update(bar, completed=sight.pages, total=sight.pages_all, found=found)
+
+        outcome, cost = crawl(plan, pages, sites, show)
+    _tell(plan, outcome)
+    console.print(
+        f"{cost.cpu_s:.0f} s of processor, {cost.wall_s:.0f} s in all; {cost.memory_bytes / 1e9:.2f} GB of memory, "
+        f"{cost.disk_bytes / 1e9:.2f} GB on disks; {outcome.urls / cost.wall_s:.0f} pages and "
+        f"{outcome.messages / cost.wall_s:.0f} messages a second"
+    )
+    sys.exit(0 if outcome.clean else 1)
 
 
 # --- what a person sees ----------------------------------------------------------------------------------------------
@@ -236,8 +276,8 @@ def _tell(plan: Plan, outcome: Outcome) -> None:
     )
 
 
-def _show(totals: Totals, peers: int, size: Size, mutant: str | None) -> None:
-    """Print what a campaign adds up to."""
+def _show(totals: Totals, options: str) -> None:
+    """Print what a campaign adds up to; `options` are those it was run with."""
     report = totals.report()
     table = Table(show_header=False)
     for name in list(report)[:15]:
@@ -251,16 +291,16 @@ def _show(totals: Totals, peers: int, size: Size, mutant: str | None) -> None:
         console.print(f"{totals.met[name]:6} x {what}" if totals.met[name] else f"[yellow] never[/]   {what}")
     for seed, found in sorted(totals.failing.items()):
         judges = ", ".join(f"{name} {len(sentences)}" for name, sentences in found.items())
-        console.print(f"python -m sim replay {seed}{_options(peers=peers, size=size, mutant=mutant)}  # {judges}")
+        console.print(f"python -m sim replay {seed}{options}  # {judges}")
 
 
-def _options(*, peers: int | None, size: Size, mutant: str | None) -> str:
+def _options(*, peers: int | None, size: Size, delay: float | None, mutant: str | None) -> str:
     """Return the options, as typed, that make a world of this size."""
     chosen = {
         "peers": (peers, None),
         "pages": (size.pages, USUAL.pages),
         "sites": (size.sites, USUAL.sites),
-        "delay": (size.delay_s, USUAL.delay_s),
+        "delay": (delay, None),
         "mutant": (mutant, None),
     }
     return "".join(f" --{name} {value}" for name, (value, default) in chosen.items() if value != default)

@@ -16,7 +16,8 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from sim import judges, sometimes
-from sim.plan import Plan, draw
+from sim.draw import draw
+from sim.plan import Plan
 from sim.trial import USUAL, Outcome, Size, run
 
 TRIAL_WALL_S = 120
@@ -41,6 +42,8 @@ class Hunt(NamedTuple):
     seeds: range
     peers: int
     size: Size = USUAL
+    delay_s: float | None = None
+    """The job's; None for what each seed draws."""
 
 
 class Catch(NamedTuple):
@@ -56,11 +59,17 @@ class Catch(NamedTuple):
 
 
 def tasks(
-    seeds: Iterable[int], peers: int, size: Size, *, faults: bool = True, mutant: str | None = None
+    seeds: Iterable[int],
+    peers: int,
+    size: Size,
+    *,
+    delay_s: float | None = None,
+    faults: bool = True,
+    mutant: str | None = None,
 ) -> Iterator[Task]:
-    """Yield the trials of these seeds."""
+    """Yield the trials of these seeds, of jobs with this delay or, for None, with the one each draws."""
     for seed in seeds:
-        yield Task(draw(seed, peers, faults=faults), size, mutant)
+        yield Task(draw(seed, peers, faults=faults).delayed(delay_s), size, mutant)
 
 
 def trials(todo: Iterable[Task], jobs: int) -> Iterator[Outcome]:
@@ -85,7 +94,7 @@ def attempt(task: Task) -> Outcome:
 def hunt(one: Hunt) -> Catch:
     """Try seeds until some judge finds what it does not find in the same world without the mutant."""
     for tried, seed in enumerate(one.seeds, 1):
-        plan = draw(seed, one.peers)
+        plan = draw(seed, one.peers).delayed(one.delay_s)
         found = attempt(Task(plan, one.size, one.mutant))
         if not found.clean:
             control = attempt(Task(plan, one.size))

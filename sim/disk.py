@@ -43,6 +43,8 @@ class Disk:
         """Bytes that are safe, by device and inode."""
         self._lines: dict[tuple[int, int, bytes], None] = {}
         """Page lines by wipes, place and text: one that was written again at its place is the same."""
+        self._lines_left: list[tuple[int, int, bytes]] = []
+        """Those in the file when power went: if the disk is used again they must be shown again."""
 
     def boot(self, state: DiskState) -> Path:
         """Return the directory of a new incarnation. A disk that never was "old" is as it was left."""
@@ -52,6 +54,10 @@ class Disk:
             self._wipes += 1
         elif state == "old":
             source = self._old or self._left
+        else:
+            for line in self._lines_left:
+                self._lines.pop(line, None)
+        self._lines_left = []
         self._synced.clear()
         self.directory = self._next()
         if source is None:
@@ -71,7 +77,11 @@ class Disk:
             self._synced[_inode(status)] = status.st_size
 
     def crash(self) -> None:
-        """The peer was killed: what was not synced is lost in part."""
+        """The peer was killed: what was not synced is lost in part.
+
+        A page line that was shown counts, unless the peer comes back on this very disk and does not show it again.
+        """
+        self._lines_left = self._read_lines()
         self._end(self._survivors())
 
     def close(self) -> None:
@@ -123,13 +133,16 @@ class Disk:
         """Draw how many of the `count` bytes that were not synced are kept: often none, sometimes all."""
         return round(count * min(1.0, max(0.0, self._random.uniform(-1, 1.5))))
 
-    def _read_lines(self) -> None:
+    def _read_lines(self) -> list[tuple[int, int, bytes]]:
+        """Remember, and return, the lines that are in the file now."""
         path = self.directory / PAGES
-        place = 0
+        place, found = 0, []
         for line in path.read_bytes().splitlines(keepends=True) if path.exists() else ():
             if line.endswith(b"\n"):
-                self._lines[self._wipes, place, line] = None
+                found.append((self._wipes, place, line))
             place += len(line)
+        self._lines.update(dict.fromkeys(found))
+        return found
 
     def _next(self) -> Path:
         self._numbers += 1

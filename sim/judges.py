@@ -275,13 +275,17 @@ def parted(facts: Facts) -> int:
 def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
     """Yield each pair of requests to one site that are too close, and whether a partition excuses them."""
     recent: defaultdict[str, list[Fetch]] = defaultdict(list)
+    answered: set[str] = set()
     told: set[str] = set()
+    """Sites whose robots.txt somebody has read, as a page was asked for after it: its asker may have died before."""
     for fetch in facts.fetches:
+        if fetch.path != ROBOTS_PATH and fetch.site in answered:
+            told.add(fetch.site)
         delay_s = facts.delays.get(fetch.site, facts.delay_s) if fetch.site in told else facts.delay_s
         close = [one for one in recent[fetch.site] if fetch.at_s - one.at_s < delay_s - SLACK_S]
         recent[fetch.site] = [*close, fetch]
         if fetch.path == ROBOTS_PATH and fetch.status == 200:
-            told.add(fetch.site)
+            answered.add(fetch.site)
         for before in close:
             sentence = (
                 f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, only "

@@ -4,6 +4,14 @@ A mutant is a function that takes what stands at a *seam* (a class's method, a m
 returns what is put there instead while the mutant is planted (`unittest.mock.patch.object`). Its docstring says in
 words what is then wrong. Nothing else of kadcrawl is touched, and nothing of it knows of this file; a seam that has
 been renamed makes `planted` raise AttributeError, which the tests look for.
+
+Not every slip breaks a promise. These were planted and left out again, as something else makes up for each while no
+more than two peers are gone: one wave taken for proof of the end, or silence for idleness (what is pending is counted
+at three peers, of which one at least answers); links on their way not counted (their page stays PENDING until they have
+arrived); digests that do not tell PENDING from DONE (they are compared with the number of PENDING beside them, and
+by windows only in cells of thousands); a death that backups do not report at once (they report strays anyway); a
+site's own delay that does not move with it (waits of more than 10 s are copied, and robots.txt says it again); cells
+dropped unseen (all that is left to drop is a page fetched twice, which a change of owner may cost).
 """
 
 import asyncio
@@ -41,6 +49,9 @@ QUICK = (
     "newcomers_not_told",
     "opened_before_caught_up",
     "done_not_merged",
+    "clocks_forgotten_on_move",
+    "holders_keep_silent",
+    "ends_after_a_sample",
 )
 """Those a quick look plants: found within a few seeds, and of every room."""
 
@@ -151,16 +162,10 @@ def not_held_after_crash(open_cell: Any) -> Any:
     return lambda self, cell, now, *, hold: open_cell(self, cell, now, hold=False)
 
 
-@mutant("kadcrawl.crawl.frontier:Frontier.clocks")
-def clocks_forgotten_on_release(_: Any) -> Any:
-    """Who releases a cell tells no clock of its sites."""
-    return lambda self, cell, now: []
-
-
-@mutant("kadcrawl.crawl.frontier:Frontier.learn_clock")
-def delays_forgotten_on_move(learn_clock: Any) -> Any:
-    """A site's own delay does not come with its cell."""
-    return lambda self, name, wait_s, delay_s, now: learn_clock(self, name, wait_s, 0.0, now)
+@mutant("kadcrawl.crawl.frontier:Frontier.clock")
+def clocks_forgotten_on_move(clock: Any) -> Any:
+    """Whoever takes a cell over hears that its sites may be asked at once."""
+    return lambda self, name, now: (0.0, clock(self, name, now)[1])
 
 
 @mutant("kadcrawl.crawl.frontier:Frontier.close")
@@ -214,10 +219,14 @@ def backups_not_distinct(_: Any) -> Any:
     return holders
 
 
-@mutant("kadcrawl.history.holdings:Holdings.lost")
-def orphans_forgotten(lost: Any) -> Any:
-    """When an owner dies its backups do not tell the next one."""
-    return lambda self, peer: (lost(self, peer)[0], [])
+@mutant("kadcrawl.history.tell:Telling._say_have")
+def holders_keep_silent(_: Any) -> Any:
+    """Who holds records of a cell does not tell its owner so: neither backups of one that died nor who comes back."""
+
+    async def say_nothing(self: Any, owner: Any, cells: Any) -> None:
+        return None
+
+    return say_nothing
 
 
 @mutant("kadcrawl.history.holdings:Holdings.joined")
@@ -251,12 +260,6 @@ def done_not_merged(_: Any) -> Any:
     return lambda self, key, now: None
 
 
-@mutant("kadcrawl.history.tally:contribution")
-def digest_without_state(contribution: Any) -> Any:
-    """Digests do not tell PENDING from DONE, so copies that differ in that seem alike."""
-    return lambda key, state: contribution(key, 1)
-
-
 @mutant("kadcrawl.history.exchange:Exchanger.reconcile")
 def opened_before_caught_up(_: Any) -> Any:
     """A cell is opened without what the others have of it."""
@@ -265,23 +268,6 @@ def opened_before_caught_up(_: Any) -> Any:
         return None
 
     return reconcile
-
-
-@mutant("kadcrawl.history.tell:Telling.settle")
-def dropped_unseen(settle: Any) -> Any:
-    """A peer told to drop a cell does so, even if it has more of it than the owner has seen."""
-
-    def settle_blindly(self: Any, message: Any) -> Any:
-        from kadcrawl.keys import Cell
-
-        settled = settle(self, message)
-        if message.role == 0:
-            for held in settled.unlike:
-                self._holdings.let_go(Cell(held.cell))
-                self._forget_soon(Cell(held.cell))
-        return settled
-
-    return settle_blindly
 
 
 @mutant("kadcrawl.history.tell:Telling.handed_over")
@@ -297,28 +283,17 @@ def left_without_handing_over(_: Any) -> Any:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.overlay.quiescence:Quiescence.observe")
-def ends_after_one_wave(_: Any) -> Any:
-    """One wave that finds everybody idle is taken for proof."""
-    return lambda self, tally: tally.pending == 0 and tally.unacknowledged == 0 and tally.missing == 0
+@mutant("kadcrawl.overlay.termination:Termination._over")
+def ends_after_a_sample(_: Any) -> Any:
+    """A few peers that are idle are taken for the whole swarm."""
 
+    async def over(self: Any) -> bool:
+        from kadcrawl.link.messages import Survey
 
-@mutant("kadcrawl.overlay.quiescence:Quiescence.observe")
-def silence_taken_for_idleness(observe: Any) -> Any:
-    """Parts of the swarm that do not answer count as having nothing to do."""
+        sample = await self._waves.ask_some(Survey(), 3, self._random, 2.0)
+        return not any(tally.pending or tally.unacknowledged or tally.missing for tally in sample)
 
-    def observe_who_answers(self: Any, tally: Any) -> Any:
-        from kadcrawl.link.messages import Tally
-
-        return observe(self, Tally(tally.members, tally.view, tally.pending, tally.unacknowledged, 0))
-
-    return observe_who_answers
-
-
-@mutant("kadcrawl.crawl.forward:Forwarder.unacknowledged")
-def links_on_their_way_not_counted(_: Any) -> Any:
-    """The end is sought while links are on their way to their owners."""
-    return property(lambda self: 0)
+    return over
 
 
 @mutant("kadcrawl.crawl.crawler:Crawler.pending")

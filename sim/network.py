@@ -66,6 +66,8 @@ class Host:
         """Alive and not frozen."""
         self.read_bytes_s = math.inf
         """How fast it reads from each of its streams."""
+        self.disk_s = 0.0
+        """What its executor takes for each thing beyond what all disks do."""
         self.sockets: dict[int, SimDatagramTransport] = {}
         self.listeners: dict[int, Listener] = {}
         self.connections: dict[SimTransport, None] = {}
@@ -90,7 +92,7 @@ class Host:
 
     def disk_turn(self) -> float:
         """Return the instant at which the disk will be done with one thing more."""
-        disk_s = self.network.conditions.disk_s * (1 + self.network.lots(f"disk {self.ip}")[0])
+        disk_s = (self.network.conditions.disk_s + self.disk_s) * (1 + self.network.lots(f"disk {self.ip}")[0])
         self._disk_free_at = max(self._disk_free_at, self.network.loop.time()) + disk_s
         return self._disk_free_at
 

@@ -7,7 +7,7 @@ that stand. A machine *stands* while it is up, not frozen, has a job and is not 
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 
 from kadcrawl.config import Job
@@ -16,6 +16,7 @@ from kadcrawl.history.store import DONE
 from kadcrawl.keys import Cell, Key, anchor, backup_key, cell_of
 from kadcrawl.peer import Peer
 from sim import sometimes
+from sim.holders import rightful
 from sim.judges import COPIES, End, Facts, Fetch, Line, Page, Parting
 from sim.machines import Machine, Machines
 from sim.plan import SETTLE_S, Event, Kind
@@ -67,7 +68,7 @@ class Observer:
         self._ends: list[End] = []
         self._peaks: dict[str, tuple[int, int]] = {}
         self._holders_of: tuple[Standing, dict[Cell, tuple[int, ...]]] = ({}, {})
-        self._to_repair: set[Key] | None = None
+        self._to_repair: dict[Cell, set[Key]] | None = None
         self._repair_s: float | None = None
         self._quiet_at = 0.0
         self.met: Counter[str] = Counter()
@@ -111,7 +112,10 @@ class Observer:
         """Nothing more will happen to anybody: from now on the swarm has to come to rest."""
         self.look(now)
         self._quiet_at = now
-        self._to_repair = {key for number in self._standing() for key in self._records(number)}
+        self._to_repair = {}
+        for number in self._standing():
+            for cell in self._peer(number).store.cells:
+                self._to_repair.setdefault(cell, set()).update(self._records_of(number, cell))
 
     @property
     def at_rest(self) -> bool:
@@ -122,6 +126,16 @@ class Observer:
         records = {number: self._records(number) for number in standing}
         wanted = min(COPIES, len(standing))
         return all(copies == wanted for copies in self._copies(standing, records).values())
+
+    def is_alone(self, number: int) -> bool:
+        """Return whether a machine holds a record that no other that stands has as far."""
+        standing = self._standing()
+        if number not in standing:
+            return False
+        stores = [self._peer(other).store for other in standing if other != number]
+        return any(
+            all((store.state(key) or 0) < state for store in stores) for key, state in self._records(number).items()
+        )
 
     def agrees(self, named: Iterable[tuple[int, int, int]]) -> bool:
         """Return whether all name the rightful owners (see `Facts`)."""
@@ -175,6 +189,11 @@ class Observer:
         return all(machine.number in self._says_over for machine in self._machines.live)
 
     @property
+    def pages(self) -> int:
+        """URLs there are to be crawled."""
+        return len(self._truth)
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """Those of the web's sites."""
         return self._cells
@@ -219,9 +238,10 @@ class Observer:
     def _repaired(self, standing: Standing) -> bool:
         """Whether all that was stored at the last fault is with its rightful holders."""
         holders = self._holders(standing)
-        records = {number: self._records(number) for number in standing}
         return all(
-            key in records[number] for key in self._to_repair or () for number in holders.get(self._cell_of(key), ())
+            keys <= self._records_of(number, cell).keys()
+            for cell, keys in (self._to_repair or {}).items()
+            for number in holders.get(cell, ())
         )
 
     # --- what is done to them ------------------------------------------------------------------------------------
@@ -292,19 +312,15 @@ class Observer:
     def _holders(self, standing: Standing) -> dict[Cell, tuple[int, ...]]:
         """Return who ought to hold each cell, its owner first."""
         if self._holders_of[0] != standing:
-            found = {}
-            for cell, keys in self._placements.items() if standing else ():
-                chosen: list[int] = []
-                for key in keys:
-                    rest = [number for number in standing if number not in chosen]
-                    chosen += [min(rest, key=_distance(standing, key))] if rest else []
-                found[cell] = tuple(chosen)
-            self._holders_of = standing, found
+            self._holders_of = standing, rightful(standing, self._placements) if standing else {}
         return self._holders_of[1]
 
     def _records(self, number: int) -> dict[Key, int]:
-        store = self._peer(number).store
-        return {key: state for cell in store.cells for key, state in store.records(cell, b"", 2**40)}
+        cells = self._peer(number).store.cells
+        return {key: state for cell in cells for key, state in self._records_of(number, cell).items()}
+
+    def _records_of(self, number: int, cell: Cell) -> dict[Key, int]:
+        return dict(self._peer(number).store.records(cell, b"", 2**40))
 
     def _busy(self, number: int) -> Iterator[Cell]:
         """Yield the cells of which a machine holds work."""
@@ -349,10 +365,6 @@ class Observer:
 
     def _name(self, key: bytes) -> str:
         return self._urls.get(key) or key.hex()
-
-
-def _distance(standing: Standing, key: int) -> Callable[[int], int]:
-    return lambda number: standing[number] ^ key
 
 
 def queues(peer: Peer) -> Iterator[tuple[str, int, int]]:

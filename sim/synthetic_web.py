@@ -6,7 +6,8 @@ were asked before: `Answer.counted` tells the server which, and the server keeps
 
 Within a site, page n hangs below page ``(n - 1) // fanout``, so everything is reachable and `Truth` knows it without a
 walk. Over this tree lie random links: log-normally many a page, popular targets more often, one in eight to another
-site. The first `Site.inner` pages carry the tree and end in HTML; only the leaves may be something else.
+site. The first `Site.inner` pages carry the tree and end in HTML; only the leaves may be something else. A *trail* is a
+chain of pages from site to site, each linked from the one before only: one link lost loses the rest of it.
 
 Whatever goes wrong here ends in the same way whoever asks, dies, and asks again: a busy page answers at the
 second request, a missing one never, after three redirects comes a page, and the one endless part, the maze, is
@@ -33,7 +34,7 @@ SLOW_BYTES_S: Final = 1_000
 """And then it drips, but not so slowly that a crawler gives up."""
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
-_SPECIAL: Final = re.compile(r"/(page|old|calendar|maze)/([1-9][0-9]{0,8})")
+_SPECIAL: Final = re.compile(r"/(page|old|calendar|maze|trail)/([1-9][0-9]{0,8})")
 _HTML: Final = (("Content-Type", "text/html; charset=utf-8"),)
 _DECOY: Final = b'<a href="/not/a/link">%%EOF</a>\n'
 """In what no crawler takes links from."""
@@ -70,6 +71,7 @@ class Kind(Enum):
     OLD = auto()
     CALENDAR = auto()
     MAZE = auto()
+    TRAIL = auto()
     ROBOTS = auto()
     NOTHING = auto()
 
@@ -78,6 +80,7 @@ class SyntheticWeb:
     """`pages` pages on `sites` sites, all from `seed`; the first `seeds` sites are where a crawl begins.
 
     `zipf` is the exponent of the law of sizes: 0 makes all sites alike, 1 the second half as large as the first.
+    From the home pages of the first `trails` sites one trail each begins, of `trail_pages` pages beside the others.
     Hosts are served from the IP `addresses` in turn, port 80. Raises ValueError for a web that cannot be.
     """
 
@@ -90,10 +93,14 @@ class SyntheticWeb:
         seeds: int = 1,
         zipf: float = 1.0,
         mix: Mix | None = None,
+        trails: int = 0,
+        trail_pages: int = 0,
         addresses: tuple[str, ...] = ("10.255.0.1",),
     ) -> None:
         if not 1 <= seeds <= sites <= pages:
             raise ValueError("a web has at least as many pages as sites, as many sites as seeds, and one seed")
+        if not 0 <= trails <= seeds or trail_pages < 0:
+            raise ValueError("a web has no more trails than seeds, and none of less than no pages")
         if not addresses:
             raise ValueError("a web is served from at least one address")
         self._mix = mix or Mix()
@@ -112,6 +119,8 @@ class SyntheticWeb:
         """The largest first."""
         self.seeds: tuple[str, ...] = tuple(f"{site.origin}/" for site in self.sites[:seeds])
         """The URLs a crawl starts from."""
+        self._trails, self._trail_pages = trails, trail_pages
+        self._open = [site for site in self.sites if site.open]
         self._by_host = {site.host: number for number, site in enumerate(self.sites)}
 
     def address(self, host: str) -> str | None:
@@ -176,6 +185,8 @@ class SyntheticWeb:
                 return Kind.OLD, number
             case "calendar" if number <= site.calendar:
                 return Kind.CALENDAR, number
+            case "trail" if number <= self._trails * self._trail_pages and self._trail_site(number) is site:
+                return Kind.TRAIL, number
             case "maze" if site.maze:
                 return Kind.MAZE, number
         return Kind.NOTHING, number
@@ -202,6 +213,9 @@ class SyntheticWeb:
                 yield f"/old/{number}"
         for number in range(1, site.calendar + 1):
             yield f"/calendar/{number}"
+        for number in range(1, self._trails * self._trail_pages + 1):
+            if self._trail_site(number) is site:
+                yield f"/trail/{number}"
 
     def site(self, host: str) -> Site | None:
         """Return the site at `host`, if there is one."""
@@ -218,6 +232,13 @@ class SyntheticWeb:
     def _moved(self, site: Site, number: int) -> bool:
         # Asked about every link of every page, so it costs no hash.
         return (number * _GOLDEN + site.phase) & 0xFFFFFFFF < self._moved_below and number > 0
+
+    def _trail_site(self, number: int) -> Site:
+        return self._open[number % len(self._open)]
+
+    def _trail(self, number: int) -> str:
+        """Return the URL of a page of some trail; they are numbered in a row."""
+        return f"{self._trail_site(number).origin}/trail/{number}"
 
     # --- what it answers -----------------------------------------------------------------------------------------
 
@@ -240,6 +261,9 @@ class SyntheticWeb:
             case Kind.CALENDAR:
                 onward = [f"/calendar/{number + 1}"] if number < site.calendar else []
                 return Answer(200, _HTML, _document(["/", *onward], 0))
+            case Kind.TRAIL:
+                onward = [self._trail(number + 1)] if number % self._trail_pages else []
+                return Answer(200, _HTML, _document(onward, 0))
             case Kind.MAZE:
                 return Answer(200, _HTML, _document([f"/maze/{2 * number}", f"/maze/{2 * number + 1}"], 0))
         chance = _words(site, number, 1)[0]
@@ -255,6 +279,8 @@ class SyntheticWeb:
         links += [f"{origin}/" for origin in site.exits.get(number, ())]
         if number == 0 and site.calendar:
             links.append("/calendar/1")
+        if number == 0 and site in self.sites[: self._trails] and self._trail_pages:
+            links.append(self._trail(self._by_host[site.host] * self._trail_pages + 1))
         if site.maze and number % 16 == 0:
             links.append("/maze/1")
         for chance in _words(site, number, 2 + degree)[2:]:

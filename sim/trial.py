@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import msgspec
 
 from kadcrawl.config import Job, Limits
 from kadcrawl.keys import Cell
+from sim.ambush import STEP_S, Ambushes
 from sim.judges import Facts, duplicates, judge, parted
 from sim.loop import SimLoop, world
 from sim.machines import WEB_NETWORKS, Machines
@@ -30,13 +31,18 @@ from sim.mutants import planted
 from sim.network import HOST, Conditions
 from sim.observer import Observer
 from sim.plan import Event, Kind, Plan
+from sim.synthetic_sites import Mix
 from sim.synthetic_web import SyntheticWeb
 from sim.web_server import WebServer
 
 LOOK_S = 0.25
-"""How often the observer looks."""
+"""How often the observer looks, ..."""
+MACHINES_SEEN_S = 1000
+"""... unless it would see more machines than this in a second."""
 BOOT_APART_S = 0.05
-"""Between two of the machines that are there from the beginning."""
+"""Between two of the machines that are there from the beginning, ..."""
+BOOT_MOST_S = 10.0
+"""... unless it would take longer than this until all are switched on."""
 OWNERS_KNOWN_S = 60.0
 """Virtual seconds after the last fault within which all peers come to name the rightful owners: two rounds among
 siblings at their slowest pace (`OverlaySettings.round_s_max`)."""
@@ -49,7 +55,9 @@ SEEDS = 3
 """Sites a crawl begins with."""
 WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
 CELLS_ASKED = 4
-"""Cells of which every peer is asked for the owner."""
+"""Cells of which peers are asked for the owner."""
+ASKED_MOST = 64
+"""Peers that are asked: of a larger swarm some, spread evenly."""
 
 CALM = Conditions()
 """The network when nothing befalls it."""
@@ -62,9 +70,32 @@ class Size:
     """How much there is to crawl. The default keeps a swarm busy for about as long as faults befall it."""
 
     pages: int = 80
+    """If the job's delay is a second or less; with a longer one fewer, so that the crawl takes no longer."""
     sites: int = 12
-    delay_s: float = 1.0
-    """Seconds between two requests to one site."""
+
+    @property
+    def limits(self) -> Limits:
+        """The peers' bounds."""
+        return LIMITS
+
+    def web(self, plan: Plan) -> SyntheticWeb:
+        """Return the web of a plan: of few pages, more are slow and more sites ask for a delay, so that some do."""
+        hurried = plan.delay_s <= 1.0
+        pages = self.pages if hurried else round(self.pages / plan.delay_s)
+        seeds = min(SEEDS, self.sites)
+        trails = min(plan.trails, seeds)
+        on_trails = pages // 2 if trails else 0
+        mix = Mix(crawl_delay_s=plan.own_delay_s)
+        return SyntheticWeb(
+            plan.seed,
+            sites=self.sites,
+            pages=max(self.sites, pages - on_trails),
+            seeds=seeds,
+            mix=mix if hurried else replace(mix, calendar=0.0, no_robots=0.1, crawl_delay=0.6, slow=0.25),
+            trails=trails,
+            trail_pages=on_trails // max(1, trails),
+            addresses=(WEB_ADDRESS,),
+        )
 
 
 USUAL = Size()
@@ -99,20 +130,32 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(
-    plan: Plan, size: Size = USUAL, *, mutant: str | None = None, say: Callable[[str], None] | None = None
+    plan: Plan,
+    size: Size = USUAL,
+    *,
+    mutant: str | None = None,
+    say: Callable[[str], None] | None = None,
+    watch: Callable[["Trial"], None] | None = None,
 ) -> Outcome:
-    """Run one trial. `mutant` plants a bug by name; `say` is told the story line by line."""
+    """Run one trial. `mutant` plants a bug by name; `say` is told the story line by line, `watch` after each look."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=_memory())))
         stack.enter_context(planted(mutant))
         loop = stack.enter_context(world(plan.seed))
-        return _lived(loop, plan, size, directory, say)
+        return _lived(loop, plan, size, directory, say, watch)
 
 
-def _lived(loop: SimLoop, plan: Plan, size: Size, directory: Path, say: Callable[[str], None] | None) -> Outcome:
+def _lived(
+    loop: SimLoop,
+    plan: Plan,
+    size: Size,
+    directory: Path,
+    say: Callable[[str], None] | None,
+    watch: Callable[["Trial"], None] | None,
+) -> Outcome:
     """Run one trial on its loop. What it made is nobody's on return, so that it ends with the world."""
     began = time.perf_counter()
-    trial = Trial(loop, plan, size, directory, say)
+    trial = Trial(loop, plan, size, directory, say, watch)
     with trial.logged(), trial.machines:
         facts = loop.run_until_complete(trial.story())
     with warnings.catch_warnings():
@@ -127,19 +170,31 @@ class Trial:
     """One world and its story."""
 
     def __init__(
-        self, loop: SimLoop, plan: Plan, size: Size, directory: Path, say: Callable[[str], None] | None
+        self,
+        loop: SimLoop,
+        plan: Plan,
+        size: Size,
+        directory: Path,
+        say: Callable[[str], None] | None,
+        watch: Callable[["Trial"], None] | None,
     ) -> None:
         self._loop = loop
         self._plan = plan
         self._say = say
-        web = SyntheticWeb(
-            plan.seed, sites=size.sites, pages=size.pages, seeds=min(SEEDS, size.sites), addresses=(WEB_ADDRESS,)
-        )
+        self._watch = watch
+        self._look_s = max(LOOK_S, plan.peers / MACHINES_SEEN_S)
+        web = size.web(plan)
         self._server = WebServer(web)
-        job = Job(seeds=web.seeds, scope="any", delay_s=size.delay_s)
-        self.machines = Machines(loop, web, job=job, limits=LIMITS, seed=plan.seed, directory=directory)
-        self._observer = Observer(self.machines, web, self._server.log, job)
+        job = Job(seeds=web.seeds, scope="any", delay_s=plan.delay_s)
+        self.machines = Machines(loop, web, job=job, limits=size.limits, seed=plan.seed, directory=directory)
+        self.observer = Observer(self.machines, web, self._server.log, job)
         self._active: list[Event] = []
+        self._ambushes = Ambushes(self.observer.is_alone)
+
+    @property
+    def now(self) -> float:
+        """The world's time, in seconds."""
+        return self._loop.time()
 
     def outcome(self, facts: Facts, wall_s: float) -> Outcome:
         network = self._loop.network
@@ -150,14 +205,14 @@ class Trial:
             virtual_s=self._loop.time(),
             wall_s=wall_s,
             messages=network.delivered,
-            kills=self._observer.kills,
+            kills=self.observer.kills,
             partitions=sum(event.kind in (Kind.PARTITION, Kind.ONE_WAY) for event in self._plan.events),
             urls=len(facts.truth),
             fetches=len(facts.fetches),
             duplicates=duplicates(facts),
             parted=parted(facts),
             repair_s=facts.repair_s,
-            met=dict(self._observer.met),
+            met=dict(self.observer.met),
         )
 
     # --- the story -----------------------------------------------------------------------------------------------
@@ -168,43 +223,54 @@ class Trial:
         await self._loop.network.host(WEB_ADDRESS).spawn(listens)
         self.machines.start(0)
         for number in range(1, self._plan.peers):
-            await asyncio.sleep(BOOT_APART_S)
+            await asyncio.sleep(min(BOOT_APART_S, BOOT_MOST_S / self._plan.peers))
             self.machines.join(number)
+            self._show()
         for moment in self._plan.moments():
             await self._wait_until(moment.at_s)
-            self._observer.before(moment.event, now(), begins=moment.begins)
+            self.observer.before(moment.event, now(), begins=moment.begins)
             self._befall(moment.event, begins=moment.begins)
-        self._observer.calm(now())
+        calm_from = rested_from = now()
+        self.observer.calm(calm_from)
         self._tell("nothing more will happen")
-        rested_from = now()
-        while now() < rested_from + QUIET_S and now() < self._plan.over_s + PATIENCE_S:
-            await self._wait_until(now() + LOOK_S)
-            if not self._observer.at_rest:
+        while now() < rested_from + QUIET_S and now() < calm_from + PATIENCE_S:
+            await self._wait_until(now() + self._look_s)
+            if not self.observer.at_rest:
                 rested_from = now()
         named = await self._ask_for_owners()
-        while not self._observer.agrees(named) and now() < self._plan.over_s + OWNERS_KNOWN_S:
+        while not self.observer.agrees(named) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
             named = await self._ask_for_owners()
-        self._observer.sides_crawled()
-        return self._observer.facts(now(), named)
+        self.observer.sides_crawled()
+        return self.observer.facts(now(), named)
 
     async def _wait_until(self, at_s: float) -> None:
         while self._loop.time() < at_s:
-            await asyncio.sleep(min(LOOK_S, at_s - self._loop.time()))
-            self._observer.look(self._loop.time())
+            await self._wait(min(self._look_s, at_s - self._loop.time()))
+            self.observer.look(self._loop.time())
+            self._show()
+
+    async def _wait(self, seconds: float) -> None:
+        until = self._loop.time() + seconds
+        while self._ambushes and self._loop.time() < until - STEP_S:
+            await asyncio.sleep(STEP_S)
+            for event in self._ambushes.sprung(self._loop.time()):
+                self._cut_power(event)
+        await asyncio.sleep(until - self._loop.time())
 
     async def _ask_for_owners(self) -> list[tuple[int, int, int]]:
-        """Ask every peer who owns some of the cells."""
-        cells = self._observer.cells[:CELLS_ASKED]
+        """Ask peers who owns some of the cells."""
+        cells = self.observer.cells[:CELLS_ASKED]
+        live = self.machines.live
         questions: list[tuple[int, Cell, asyncio.Task[Any]]] = [
             (machine.number, cell, machine.host.spawn(machine.peer.overlay.owner(cell)))
-            for machine in self.machines.live
+            for machine in live[:: math.ceil(len(live) / ASKED_MOST) or 1]
             if machine.peer is not None and machine.peer.begun
             for cell in cells
         ]
         answers = await asyncio.gather(*(task for _, _, task in questions))
         return [
-            (asked, cell, self._observer.number_of(answer.id))
+            (asked, cell, self.observer.number_of(answer.id))
             for (asked, cell, _), answer in zip(questions, answers, strict=True)
         ]
 
@@ -213,11 +279,21 @@ class Trial:
         self._tell(str(event) if begins else f"           over: {event.kind} {event.machines or ''}")
         for number in event.machines:
             self._befall_machine(event, number, begins=begins)
+        if event.kind is Kind.AMBUSH and begins:
+            self._ambushes.lay(event)
+        elif event.kind is Kind.AMBUSH and self._ambushes.lift(event):
+            self._cut_power(event)
         if begins:
             self._active.append(event)
         elif event in self._active:
             self._active.remove(event)
         self._set_weather()
+
+    def _cut_power(self, ambush: Event) -> None:
+        """Its moment has come: let the machines be killed."""
+        kill = Event(self._loop.time(), Kind.KILL, ambush.machines)
+        self.observer.before(kill, kill.at_s, begins=True)
+        self._befall(kill, begins=True)
 
     def _befall_machine(self, event: Event, number: int, *, begins: bool) -> None:
         machines = self.machines
@@ -255,6 +331,8 @@ class Trial:
         for number, host in hosts.items():
             slow = [one.amount for one in self._active if one.kind is Kind.SLOW and number in one.machines]
             host.read_bytes_s = min(slow, default=math.inf)
+            stalling = [one.amount for one in self._active if one.kind is Kind.STALL and number in one.machines]
+            host.disk_s = max(stalling, default=0.0)
         for event in self._active:
             if event.kind in (Kind.PARTITION, Kind.ONE_WAY):
                 few = [host.ip for number, host in hosts.items() if number in event.machines]
@@ -266,6 +344,10 @@ class Trial:
     def logged(self) -> AbstractContextManager[None]:
         """While open, what the peers log is part of the story."""
         return nullcontext() if self._say is None else _telling(self._tell)
+
+    def _show(self) -> None:
+        if self._watch is not None:
+            self._watch(self)
 
     def _tell(self, what: str) -> None:
         if self._say is not None:

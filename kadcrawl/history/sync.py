@@ -301,6 +301,9 @@ class CellSync:
             if self._may_own(cell):
                 self.want(cell, message.holder)
                 taken.append(cell)
+            elif not self._telling.leaving:
+                # It takes us for the owner, so whom we take for it may be gone, or saying goodbye.
+                self._overlay.suspect(self._overlay.nearest_known(anchor(cell, self._bits), 1)[0])
         if not self._overlay.is_live(message.holder.id):
             self._overlay.suspect(message.holder)  # We may not know each other yet.
         return Taken(taken)

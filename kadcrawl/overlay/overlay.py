@@ -14,7 +14,7 @@ from typing import Any
 from kademlia.node import Node
 
 from kadcrawl.errors import StartError
-from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
+from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
 from kadcrawl.link.messages import Contact
 from kadcrawl.overlay.addresses import ip_version, sendable
 from kadcrawl.overlay.lookup import Lookup
@@ -134,19 +134,20 @@ class Overlay:
         """Return the up to 16 live peers nearest to us, nearest first."""
         return [neighbor.contact for neighbor in self._membership.siblings.nearest]
 
-    def subtrees(self) -> dict[int, list[Contact]]:
-        """Return, by firstdiff, whom we know there: live contacts, most recently heard first, then suspects.
+    def subtrees(self, below: int = ID_BITS) -> dict[int, list[Contact]]:
+        """Return, by firstdiff less than `below`, whom we know there: live ones, latest heard first, then suspects.
 
         A wave asks suspects too: it must not take a peer that is slow, or just coming back, for one that is gone.
         """
-        members = self._membership.table.members.values()
-        suspects = [neighbor.contact for neighbor in members if not neighbor.live]
+        table = self._membership.table
         trees = {
-            index: [neighbor.contact for neighbor in self._membership.table.bucket(index)]
-            for index in self._membership.table.filled()
+            index: [neighbor.contact for neighbor in table.bucket(index)] for index in table.filled() if index < below
         }
-        for contact in suspects:
-            trees.setdefault(firstdiff(self._node_id, contact.number), []).append(contact)
+        for index, bucket in table.buckets.items():
+            if index < below:
+                for neighbor in bucket.nodes.values():
+                    if not neighbor.live:
+                        trees.setdefault(index, []).append(neighbor.contact)
         return trees
 
     def nearest_known(self, target: int, count: int) -> list[Contact]:

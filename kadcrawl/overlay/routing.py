@@ -12,7 +12,7 @@ before it has seen the nearest, `get_bucket_for` misplaces the last ID of a buck
 nobody awaits. Those are overridden.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
@@ -111,11 +111,11 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
         """Return the `k` live contacts XOR-nearest to `node`, exactly, nearest first."""
         without = exclude.id if exclude is not None else None
         found: list[Neighbor] = []
-        for group in self._by_distance(node.long_id):
+        for bucket in self._by_distance(node.long_id):
             left = (k or self.ksize) - len(found)
             if not left:
                 break
-            found += nearest([n for n in group if n.live and n.id != without], node.long_id, left)
+            found += nearest([n for n in bucket.nodes.values() if n.live and n.id != without], node.long_id, left)
         return found
 
     def live(self) -> list[Neighbor]:
@@ -129,24 +129,29 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
 
     def filled(self) -> list[int]:
         """Return the indexes of the buckets with a live contact, nearest first."""
-        return [index for index in range(self.live_mask.bit_length()) if self.live_mask >> index & 1]
+        filled = []
+        left = self.live_mask
+        while left:
+            filled.append((left & -left).bit_length() - 1)
+            left &= left - 1
+        return filled
 
     def replacements(self, node: Node) -> list[Neighbor]:
         """Return who waits for a place in the bucket of `node`, most recently heard first; none if it is full."""
         bucket = self.buckets[self.get_bucket_for(node)]
         return list(reversed(bucket.replacement_nodes.values())) if len(bucket) < self.ksize else []
 
-    def _by_distance(self, target: int) -> Iterator[Iterable[Neighbor]]:
-        """Yield groups of contacts: all of one are nearer to `target` than any of the next."""
-        index = firstdiff(self.me, target)
+    def _by_distance(self, target: int) -> list[Bucket]:
+        """Return the filled buckets in such an order that all of one are nearer to `target` than any of the next.
+
+        Where we differ from the target a bucket takes its side, so the farthest such bucket is the nearest to it; where
+        we do not, a bucket leaves it, the farther the more (as in `ownership`).
+        """
         filled = self.filled()
-        # At our firstdiff from the target contacts take its side, below it they take ours, above it neither's.
-        if index in self.buckets:
-            yield self.buckets[index].nodes.values()
-        yield [neighbor for near in filled if near < index for neighbor in self.buckets[near].nodes.values()]
-        for far in filled:
-            if far > index:
-                yield self.buckets[far].nodes.values()
+        side = self.me ^ target
+        towards = [index for index in reversed(filled) if side >> index & 1]
+        away = [index for index in filled if not side >> index & 1]
+        return [self.buckets[index] for index in towards + away]
 
     def _remask(self, index: int) -> None:
         bit = 1 << index

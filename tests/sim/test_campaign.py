@@ -1,9 +1,6 @@
-"""Campaigns: a world is the same in any process, what breaks is an outcome, totals say what must be said."""
+"""Campaigns: what breaks is an outcome, totals say what must be said, the command does what it says."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,20 +12,8 @@ from sim.campaign import Task, TooLong, Totals, attempt, quantile, tasks, trials
 from sim.plan import Event, Kind, Plan
 from sim.trial import Outcome, Size, run
 
-SMALL = Size(pages=30, sites=4, delay_s=0.2)
+SMALL = Size(pages=30, sites=4)
 SMALL_OPTIONS = ["--peers", "3", "--pages", "30", "--sites", "4", "--delay", "0.2"]
-TROUBLED = Plan(
-    3,
-    4,
-    (
-        Event(1.0, Kind.SNAPSHOT, (1,)),
-        Event(1.2, Kind.KILL, (1,)),
-        Event(1.5, Kind.LOSS, amount=0.05, for_s=3.0),
-        Event(2.0, Kind.FREEZE, (2,), for_s=2.0),
-        Event(2.5, Kind.RESTART, (1,), disk="old"),
-        Event(3.0, Kind.JOIN, (4,)),
-    ),
-)
 ISSUE_FIELDS = [
     "seeds",
     "virtual_hours",
@@ -69,22 +54,12 @@ def outcome(seed: int, violations: dict[str, list[str]] | None = None, repair_s:
 
 
 def test_a_calm_world_is_crawled_to_its_end_and_judged_clean() -> None:
-    [calm] = tasks([5], 3, SMALL, faults=False)
+    [calm] = tasks([5], 3, SMALL, delay_s=0.2, faults=False)
     found = run(calm.plan, calm.size)
     assert {} == found.violations
     assert found.urls > 20
     assert found.fetches >= found.urls
     assert found.virtual_s < 60
-
-
-def test_the_same_plan_is_the_same_world_in_another_process_under_another_hash_seed() -> None:
-    here = run(TROUBLED, SMALL)
-    assert 1 == here.kills
-    program = "from tests.sim.test_campaign import *; print(run(TROUBLED, SMALL).trace)"
-    environment = {"PYTHONHASHSEED": "4242", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", program]
-    there = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    assert here.trace == there.stdout.strip()
 
 
 def test_outcomes_travel_between_processes() -> None:
@@ -163,7 +138,7 @@ def test_a_kept_plan_is_replayed_and_its_story_told(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(Plan(1, 2, (Event(0.5, Kind.DUPLICATE, amount=0.5, for_s=2.0),)).to_json())
     result = CliRunner().invoke(main, ["replay", str(file), "--trace", "--pages", "20", "--sites", "3"])
-    assert "plan of seed 1: 2 peers, 1 events" in result.output
+    assert "plan of seed 1: 2 peers, delay 1 s, 1 events" in result.output
     assert "peer.begun" in result.output
 
 

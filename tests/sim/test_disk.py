@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from sim.disk import Disk
+from sim.disk import Disk, DiskState
 
 
 @pytest.fixture
@@ -128,6 +128,26 @@ def test_a_new_disk_is_empty_and_has_no_past(disk: Disk) -> None:
     assert list(disk.boot("none").iterdir()) == []
     disk.crash()
     assert list(disk.boot("old").iterdir()) == []
+
+
+def test_a_line_that_is_not_shown_again_on_the_same_disk_never_was(disk: Disk) -> None:
+    disk.boot("none")
+    append(disk, b'{"n": 1}\n', sync=True)
+    append(disk, b'{"n": 2}\n', sync=False)
+    disk.crash()
+    assert [{"n": 1}, {"n": 2}] == disk.lines(), "while the machine is down it may still come back with both"
+    (disk.boot("same") / "pages.jsonl").write_bytes(b'{"n": 1}\n')
+    assert [{"n": 1}] == disk.lines()
+
+
+@pytest.mark.parametrize("state", ["old", "none"])
+def test_a_line_shown_on_a_disk_that_is_used_no_more_stays_known(disk: Disk, state: DiskState) -> None:
+    disk.boot("none")
+    disk.snapshot()
+    append(disk, b'{"n": 1}\n', sync=False)
+    disk.crash()
+    disk.boot(state)
+    assert [{"n": 1}] == disk.lines()
 
 
 def test_each_line_shown_counts_once_however_often_it_is_restored(disk: Disk) -> None:

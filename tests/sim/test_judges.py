@@ -69,6 +69,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST, BUSY._replace(at_s=7.9, machine=2))}),
     ("polite", {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=0.9), *LATER)}),
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST._replace(at_s=5.5), BUSY), "partings": [PARTITION]}),
+    ("polite", {"fetches": (ROBOTS, HOME, fetch(3.0, "/robots.txt", 2), PAGE._replace(at_s=5.0, machine=2), *LATER)}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
@@ -112,6 +113,8 @@ PASSED: list[dict[str, Any]] = [
     {"fetches": (*CLEAN.fetches, fetch(8.0, "/robots.txt", site=OTHER), fetch(9.0, "/", site=OTHER))},
     # A site's own delay is not known before its robots.txt has been read; the job's is.
     {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=1.0), *LATER)},
+    # Nor if whoever asked for it has died before it could tell anybody.
+    {"fetches": (ROBOTS._replace(at_s=-1.0, machine=3), ROBOTS, *CLEAN.fetches[1:])},
     {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
     {"ends": (End(9.0, 2, 1),), "partings": [PARTITION]},
     {"over": False, "pending": {f"{SITE}/page": 3}, "waited_s": 300.0},

@@ -16,7 +16,7 @@ def at_seam(name: str) -> Any:
 
 
 def test_there_are_enough_of_them_and_the_quick_ones_are_among_them() -> None:
-    assert len(MUTANTS) >= 18
+    assert len(MUTANTS) >= 20
     assert set(QUICK) <= MUTANTS.keys()
 
 
@@ -39,6 +39,6 @@ def test_a_mutant_nobody_knows_is_an_error() -> None:
 
 
 def test_a_planted_bug_is_found_in_a_small_world() -> None:
-    catch = hunt(Hunt("robots_ignored", range(3, 8), 2, Size(pages=30, sites=4, delay_s=0.2)))
+    catch = hunt(Hunt("robots_ignored", range(3, 8), 2, Size(pages=30, sites=4), delay_s=0.2))
     assert 4 == catch.seed
     assert "robots_obeyed" in catch.judges

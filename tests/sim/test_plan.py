@@ -5,19 +5,28 @@ from collections import Counter
 import msgspec
 import pytest
 
-from sim.plan import EXPOSED_MAX, FAULTS_FROM_S, FAULTS_UNTIL_S, SETTLE_S, Event, Kind, Plan, draw
+from sim.draw import DELAYS_S, FAULTS_FROM_S, FAULTS_UNTIL_S, LEAVERS_MIN, TRAILS, draw
+from sim.plan import EXPOSED_MAX, SETTLE_S, Event, Kind, Plan
 from sim.shrink import shrink
 
 
 def exposed_at_once(plan: Plan) -> int:
-    """Return how many machines are exposed at most: gone, or back for less than `SETTLE_S`; a cut-off half is one."""
+    """Return how many machines are exposed at most: gone, or back for less than `SETTLE_S`; a cut-off half is one.
+
+    Many that leave together are as many as may be.
+    """
     ends: dict[tuple[int, ...], float] = {}
     most = 0
     for event in plan.events:
-        if event.kind in (Kind.KILL, Kind.LEAVE):
+        if event.kind is Kind.LEAVE and len(event.machines) > 1:
+            for place in range(EXPOSED_MAX):
+                ends[(*event.machines, -place)] = event.at_s + SETTLE_S
+        elif event.kind in (Kind.KILL, Kind.AMBUSH, Kind.LEAVE):
             for machine in event.machines:
                 restarts = [one.at_s for one in plan.events if one.kind is Kind.RESTART and machine in one.machines]
-                ends[(machine,)] = min((at for at in restarts if at >= event.at_s), default=event.at_s) + SETTLE_S
+                ends[(machine,)] = (
+                    min((at for at in restarts if at >= event.at_s), default=event.at_s + event.for_s) + SETTLE_S
+                )
         elif event.kind in (Kind.FREEZE, Kind.FULL, Kind.PARTITION, Kind.ONE_WAY):
             alone = [(one,) for one in event.machines]
             for group in [event.machines] if len(alone) > EXPOSED_MAX else alone:
@@ -46,6 +55,28 @@ def test_everything_that_can_happen_does_in_a_few_hundred_seeds() -> None:
     assert {"same", "old", "none"} == disks
 
 
+def test_jobs_and_webs_are_of_every_kind_and_all_alike_before_they_were_drawn() -> None:
+    plans = [draw(seed, 16) for seed in range(100)]
+    assert set(DELAYS_S) == {(plan.delay_s, plan.own_delay_s) for plan in plans}
+    assert set(TRAILS) == {plan.trails for plan in plans}
+    old = Plan.from_json(b'{"seed": 1, "peers": 2, "events": []}')
+    assert (1.0, 2.0, 0) == (old.delay_s, old.own_delay_s, old.trails)
+
+
+def test_a_delay_may_be_given_instead_of_the_one_drawn() -> None:
+    plan = draw(7, 16)
+    assert plan is plan.delayed(None)
+    assert 0.5 == plan.delayed(0.5).delay_s
+    assert plan.events == plan.delayed(0.5).events
+
+
+def test_no_plan_has_everything_and_many_leave_together_in_some() -> None:
+    plans = [draw(seed, 16) for seed in range(100)]
+    assert max(len({event.kind for event in plan.events}) for plan in plans) < len(Kind)
+    leaves = [event for plan in plans for event in plan.events if event.kind is Kind.LEAVE]
+    assert any(len(event.machines) >= LEAVERS_MIN for event in leaves)
+
+
 def test_events_come_in_order_and_faults_begin_in_their_time() -> None:
     for seed in range(100):
         events = draw(seed, 16).events
@@ -58,7 +89,7 @@ def test_enough_machines_stand_at_any_time() -> None:
     for seed in range(300):
         plan, up = draw(seed, 4), {0, 1, 2, 3}
         for event in plan.events:
-            if event.kind in (Kind.KILL, Kind.LEAVE):
+            if event.kind in (Kind.KILL, Kind.AMBUSH, Kind.LEAVE):
                 up -= set(event.machines)
             elif event.kind in (Kind.JOIN, Kind.RESTART):
                 up |= set(event.machines)
@@ -95,7 +126,7 @@ def test_a_plan_is_told_line_by_line() -> None:
         Event(3.0, Kind.PARTITION, (1, 2), for_s=4.0),
     )
     assert str(Plan(9, 4, events)).splitlines() == [
-        "plan of seed 9: 4 peers, 3 events",
+        "plan of seed 9: 4 peers, delay 1 s, 3 events",
         "   1.500 s  restart   3 on old disk",
         "   2.000 s  loss      by 0.1 for 4.000 s",
         "   3.000 s  partition 1,2 for 4.000 s",

@@ -31,6 +31,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "sites alike": {"sites": 40, "pages": 900, "zipf": 0.0},
     "plain": {"sites": 3, "pages": 300, "mix": PLAIN},
     "odd": {"sites": 25, "pages": 500, "mix": ODD},
+    "trails": {"sites": 9, "pages": 60, "seeds": 3, "trails": 3, "trail_pages": 7},
     "all moved": {"sites": 4, "pages": 40, "mix": replace(PLAIN, moved=1.0)},
 }
 
@@ -249,6 +250,20 @@ def test_no_question_is_too_strange(host: str, target: str, asked: int) -> None:
     assert target not in web.truth()
 
 
+def test_a_trail_goes_from_site_to_site_and_each_page_of_it_is_linked_once() -> None:
+    web = SyntheticWeb(1, sites=5, pages=50, seeds=2, mix=PLAIN, trails=2, trail_pages=4)
+    trail = {url for url in web.truth() if "/trail/" in url}
+    assert 8 == len(trail)
+    linked = Counter()
+    for url in web.truth():
+        parts = urlsplit(url)
+        body = web.answer(parts.netloc, parts.path).body.decode()
+        onward = [link for link in re.findall('href="([^"]*)"', body) if "/trail/" in link]
+        assert all(urlsplit(link).netloc != parts.netloc for link in onward if url in trail)
+        linked.update(onward)
+    assert dict.fromkeys(trail, 1) == linked
+
+
 def test_the_maze_has_no_end_and_robots_txt_forbids_it() -> None:
     web = SyntheticWeb(1, sites=3, pages=30, mix=replace(PLAIN, maze=1.0))
     url = f"{web.sites[0].origin}/maze/1"
@@ -291,6 +306,8 @@ def test_hosts_share_the_addresses() -> None:
         {"sites": 1, "pages": 1, "seeds": 2},
         {"sites": 1, "pages": 1, "seeds": 0},
         {"sites": 1, "pages": 1, "addresses": ()},
+        {"sites": 2, "pages": 2, "trails": 2, "trail_pages": 3},
+        {"sites": 2, "pages": 2, "trails": 1, "trail_pages": -1},
     ],
 )
 def test_a_web_that_cannot_be_is_the_callers_mistake(impossible: dict[str, Any]) -> None:

@@ -1,0 +1,138 @@
+"""One large swarm: a thousand peers, a hundred thousand pages, one world in one process.
+
+The web's sites are all alike, so that they end at about the same time, and few of its pages are slow: what takes
+time in a large swarm is to be the swarm, not one page. Now and then a machine may be killed for good. What it takes is
+measured whole: the processor, the memory of the process, and the files of all disks, which are in memory as well.
+"""
+
+import resource
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from random import Random
+from unittest import mock
+
+from kadcrawl.config import Limits
+from sim.plan import Event, Kind, Plan
+from sim.synthetic_sites import Mix
+from sim.synthetic_web import SyntheticWeb
+from sim.trial import BOOT_MOST_S, LIMITS, SEEDS, WEB_ADDRESS, Outcome, Size, Trial, run
+
+PAGES_PER_SITE = 50
+DELAY_S = 0.25
+KILLS_APART_S = 5.0
+"""Between two kills; a peer's death is noticed and mended within about 10 s, so no more than two are exposed."""
+SLOW = 0.001
+"""Share of the pages that take seconds."""
+SHOWN_APART_S = 0.5
+"""Seconds of this world between two looks of `show`."""
+MEASURED_APART_S = 10.0
+"""Virtual seconds between two measurements of all disks."""
+COMPANY_S = 0.2
+"""How long links and copies wait for company, and commits for more to commit: each costs as much as a request."""
+SPARING = {
+    "kadcrawl.history.journal.CHECKPOINT_BYTES": 256 * 1024,
+    "kadcrawl.link.connection.KEPT_IDLE_S": 3.0,
+}
+"""Smaller than where each peer has a machine of its own: here all files and connections are in one machine's memory."""
+
+
+class Alike(Size):
+    """A web whose sites are all of one size."""
+
+    @property
+    def limits(self) -> Limits:
+        return replace(LIMITS, batch_linger_s=COMPANY_S, commit_interval_s=COMPANY_S)
+
+    def web(self, plan: Plan) -> SyntheticWeb:
+        return SyntheticWeb(
+            plan.seed,
+            sites=self.sites,
+            pages=self.pages,
+            seeds=min(SEEDS, self.sites),
+            zipf=0.0,
+            mix=Mix(crawl_delay_s=plan.own_delay_s, slow=SLOW),
+            addresses=(WEB_ADDRESS,),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """How far a swarm is."""
+
+    virtual_s: float
+    peers: int
+    """Machines whose peer is part of the swarm."""
+    pages: int
+    """URLs finished by the peers that are up."""
+    pages_all: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a world took."""
+
+    cpu_s: float
+    wall_s: float
+    memory_bytes: int
+    """The most this process ever had (resident)."""
+    disk_bytes: int
+    """The most that was seen on all disks together."""
+
+
+def plan_of(seed: int, peers: int, kills: int) -> Plan:
+    """Return the plan: all join, and after that `kills` machines are killed, one at a time."""
+    killed = Random(f"big {seed}").sample(range(peers), kills)
+    events = [
+        Event(BOOT_MOST_S + KILLS_APART_S * (1 + place), Kind.KILL, (machine,)) for place, machine in enumerate(killed)
+    ]
+    return Plan(seed, peers, tuple(events), delay_s=DELAY_S, own_delay_s=DELAY_S)
+
+
+def crawl(
+    plan: Plan, pages: int, sites: int | None = None, show: Callable[[Sight], None] = lambda sight: None
+) -> tuple[Outcome, Cost]:
+    """Run the trial; `show` is told now and then how far it is."""
+    raise_open_files()
+    watcher = Watcher(show)
+    began, began_cpu = time.perf_counter(), time.process_time()
+    with ExitStack() as stack:
+        for name, value in SPARING.items():
+            stack.enter_context(mock.patch(name, value))
+        outcome = run(plan, Alike(pages=pages, sites=sites or max(1, pages // PAGES_PER_SITE)), watch=watcher.look)
+    cost = Cost(
+        cpu_s=time.process_time() - began_cpu,
+        wall_s=time.perf_counter() - began,
+        memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        disk_bytes=watcher.disk_bytes,
+    )
+    return outcome, cost
+
+
+def raise_open_files() -> None:
+    """Let this process open as many files as it may: each peer has some ten."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class Watcher:
+    """Looks at a trial now and then."""
+
+    def __init__(self, show: Callable[[Sight], None]) -> None:
+        self.disk_bytes = 0
+        self._show = show
+        self._shown_at = 0.0
+        self._measured_at = 0.0
+
+    def look(self, trial: Trial) -> None:
+        """Called after each look of the observer."""
+        if trial.now >= self._measured_at + MEASURED_APART_S:
+            self._measured_at = trial.now
+            self.disk_bytes = max(self.disk_bytes, trial.machines.disk_bytes)
+        now = time.perf_counter()
+        if now >= self._shown_at + SHOWN_APART_S:
+            self._shown_at = now
+            peers = [machine.peer for machine in trial.machines.live if machine.peer is not None and machine.begun]
+            pages = sum(peer.totals.done for peer in peers)
+            self._show(Sight(virtual_s=trial.now, peers=len(peers), pages=pages, pages_all=trial.observer.pages))

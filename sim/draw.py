@@ -1,0 +1,259 @@
+"""Fault plans drawn from a seed: what befalls a swarm, in an order and a mixture nobody thought of.
+
+A plan keeps the promise it is to test: no more than `EXPOSED_MAX` machines are exposed at once (`sim.plan`), and half
+of the swarm stands at any time. Leaving loses nothing, so many may leave together, while nobody else is exposed.
+"""
+
+from collections.abc import Callable
+from random import Random
+
+from sim.plan import EXPOSED_MAX, SETTLE_S, Disk, Event, Kind, Plan
+
+FAULTS_FROM_S = 2.0
+FAULTS_UNTIL_S = 28.0
+"""Faults begin within this time; crawls of the sizes simulated here take as long."""
+GAP_S = 1.6
+"""Mean time between two faults."""
+DISKS: tuple[Disk | None, ...] = ("same", "old", "none", None)
+DISK_WEIGHTS = (50, 20, 12, 18)
+"""How often a killed machine comes back on which disk, or not at all."""
+TOGETHER_S = 0.05
+"""Two kills this close find nobody repaired in between."""
+DELAYS_S = ((0.25, 1.0), (1.0, 2.0), (2.0, 12.0), (4.0, 16.0))
+"""What a job asks for between two requests to a site, and what the sites ask for that ask for more. With the long ones
+a death is noticed before a site may be asked again, so that only the clocks keep the next owner from it."""
+DELAY_WEIGHTS = (15, 40, 20, 25)
+TRAILS = (0, 1, 3)
+TRAIL_WEIGHTS = (30, 40, 30)
+"""With a trail each link counts; with one alone nearly everybody is idle while somebody is not."""
+AMBUSH_S = (1.0, 4.0)
+"""How long an ambush waits."""
+ALONE_MOST_S = 0.15
+"""How long the machine may have held something alone when it is killed; then usually others have it."""
+LEAVERS_MIN, LEAVERS_MAX = 4, 8
+
+
+def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
+    """Return the plan of a seed; without `faults` nothing happens in it."""
+    random = Random(f"web {seed}")
+    [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
+    [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
+    return Plan(seed, peers, tuple(_Drawing(seed, peers).events()) if faults else (), delay_s, own_delay_s, trails)
+
+
+class _Drawing:
+    """One plan in the making: who stands, who is exposed until when."""
+
+    def __init__(self, seed: int, peers: int) -> None:
+        self._random = Random(f"plan {seed} {peers}")
+        self._machines = list(range(peers))
+        """Those that exist and are to be up in the end."""
+        self._next_number = peers
+        self._standing_min = max(2, peers // 2)
+        self._joiners_max = max(2, peers // 2)
+        self._busy_until: dict[int, float] = {}
+        """Machine -> the instant from which it may be chosen again."""
+        self._exposures: list[float] = []
+        """The instants at which exposures end."""
+        self._events: list[Event] = []
+        self._parted_until = 0.0
+
+    def events(self) -> list[Event]:
+        choices: dict[Callable[[float], None], int] = {
+            self._kill: 30,
+            self._kill_two: 20,
+            self._join: 10,
+            self._join_and_kill: 8,
+            self._leave: 8,
+            self._leave_and_kill: 6,
+            self._leave_many: 16,
+            self._freeze: 16,
+            self._partition: 12,
+            self._full: 4,
+            self._slow: 4,
+            self._stall: 8,
+            self._weather: 12,
+        }
+        # Half of all that can happen does not in this plan, so that the rest happens more often, and together: swarm
+        # testing (Groce et al. 2012). With everything in every plan, what needs room hardly ever finds any.
+        choices = {happens: weight for happens, weight in choices.items() if self._random.random() < 0.5} or choices
+        at_s = FAULTS_FROM_S + self._random.expovariate(1 / GAP_S)
+        while at_s < FAULTS_UNTIL_S:
+            [happens] = self._random.choices(list(choices), list(choices.values()))
+            happens(at_s)
+            at_s += self._random.expovariate(1 / GAP_S)
+        return sorted(self._events, key=lambda event: event.at_s)
+
+    # --- what happens, if there is room for it at that moment
+
+    def _kill(self, at_s: float) -> None:
+        """At any time, or in ambush: in the moment at which it does harm."""
+        for machine in self._chosen(1, at_s):
+            if self._random.random() < 0.5:
+                self._power_cut((machine,), at_s)
+            else:
+                for_s = self._random.uniform(*AMBUSH_S)
+                self._happen(at_s, Kind.AMBUSH, (machine,), for_s=for_s, amount=self._random.uniform(0.0, ALONE_MOST_S))
+                self._come_back(machine, at_s + for_s)
+
+    def _kill_two(self, at_s: float) -> None:
+        chosen = self._chosen(2, at_s)
+        if chosen:
+            apart_s = self._random.choice((0.0, TOGETHER_S, 1.0, 5.0)) * self._random.random()
+            if apart_s == 0.0:
+                self._power_cut(chosen, at_s)
+            else:
+                self._power_cut(chosen[:1], at_s)
+                self._power_cut(chosen[1:], at_s + apart_s)
+
+    def _join(self, at_s: float) -> None:
+        self._newcomers(self._random.choice((1, 1, 2)), at_s)
+
+    def _join_and_kill(self, at_s: float) -> None:
+        """A newcomer asks for its range, and meanwhile one that takes part in that goes."""
+        soon_s = at_s + self._random.uniform(0.05, 2.0)
+        victims = self._chosen(1, soon_s)
+        newcomers = self._newcomers(1, at_s)
+        if victims and newcomers:
+            self._power_cut(self._random.choice((victims, newcomers)), soon_s)
+
+    def _leave(self, at_s: float) -> None:
+        for machine in self._chosen(1, at_s):
+            self._happen(at_s, Kind.LEAVE, (machine,))
+            self._gone((machine,), at_s)
+
+    def _leave_and_kill(self, at_s: float) -> None:
+        for machine in self._chosen(1, at_s):
+            self._happen(at_s, Kind.LEAVE, (machine,))
+            self._power_cut((machine,), at_s + self._random.uniform(0.05, 2.0))
+
+    def _leave_many(self, at_s: float) -> None:
+        """Many leave together, often all who hold some cell: nothing is lost by leaving, however many do."""
+        chosen = self._chosen(self._random.randint(LEAVERS_MIN, LEAVERS_MAX), at_s, exposed=EXPOSED_MAX)
+        if chosen:
+            self._happen(at_s, Kind.LEAVE, chosen)
+            self._gone(chosen, at_s)
+
+    def _freeze(self, at_s: float) -> None:
+        chosen = self._chosen(self._random.choice((1, 1, 2)), at_s)
+        if chosen:
+            for_s = self._random.choice((1.0, 4.0, 10.0, 10.0)) * self._random.uniform(0.5, 1.0)
+            self._last(at_s, Kind.FREEZE, chosen, for_s)
+
+    def _full(self, at_s: float) -> None:
+        chosen = self._chosen(1, at_s)
+        if chosen:
+            self._last(at_s, Kind.FULL, chosen, self._random.uniform(0.5, 6.0))
+
+    def _partition(self, at_s: float) -> None:
+        """Cut the swarm in two: a few from the rest, or halves, of which each can spare one machine."""
+        half = len(self._machines) // 2
+        cost = 1 if half > EXPOSED_MAX else EXPOSED_MAX
+        if at_s < self._parted_until or self._room(at_s) < cost:
+            return
+        kind = self._random.choice((Kind.PARTITION, Kind.PARTITION, Kind.ONE_WAY))
+        for_s = self._random.uniform(1.0, 12.0)
+        if self._random.random() < 0.5:
+            few = self._chosen(self._random.choice((1, 2)), at_s)
+            if few:
+                self._last(at_s, kind, few, for_s)
+        else:
+            self._happen(at_s, kind, sorted(self._random.sample(self._machines, half)), for_s=for_s)
+            self._exposures += [at_s + for_s + SETTLE_S] * cost
+        self._parted_until = at_s + for_s + SETTLE_S
+
+    def _stall(self, at_s: float) -> None:
+        """A disk becomes slow, and often it is dying: what is written and what is safe drift apart."""
+        for_s = self._random.uniform(1.0, 4.0)
+        dies_s = at_s + self._random.uniform(0.2, 1.0) * for_s
+        machines = self._chosen(1, dies_s)
+        if machines:
+            self._happen(at_s, Kind.STALL, machines, for_s=for_s, amount=self._random.choice((0.05, 0.5, 1.0)))
+            self._power_cut(machines, dies_s)
+
+    def _slow(self, at_s: float) -> None:
+        machines = (self._random.choice(self._machines),)
+        amount = self._random.choice((500.0, 5_000.0))
+        self._happen(at_s, Kind.SLOW, machines, for_s=self._random.uniform(2.0, 8.0), amount=amount)
+
+    def _weather(self, at_s: float) -> None:
+        kind, most = self._random.choice(((Kind.LOSS, 0.1), (Kind.DUPLICATE, 0.3), (Kind.DELAY, 0.3)))
+        amount = round(most * self._random.uniform(0.2, 1.0), 3)
+        self._happen(at_s, kind, (), for_s=self._random.uniform(2.0, 8.0), amount=amount)
+
+    # --- the pieces
+
+    def _chosen(self, count: int, at_s: float, exposed: int | None = None) -> tuple[int, ...]:
+        """Return `count` machines that may go at this moment; none if there is no room for that.
+
+        `exposed` is how many that exposes, if it is another number.
+        """
+        free = [one for one in self._machines if self._busy_until.get(one, 0.0) <= at_s]
+        spare = len(self._machines) - sum(until > at_s for until in self._busy_until.values()) - self._standing_min
+        if self._room(at_s) < (exposed or count) or min(len(free), spare) < count:
+            return ()
+        return tuple(sorted(self._random.sample(free, count)))
+
+    def _room(self, at_s: float) -> int:
+        return EXPOSED_MAX - sum(until > at_s for until in self._exposures)
+
+    def _power_cut(self, machines: tuple[int, ...], at_s: float) -> None:
+        """Kill the machines; most come back, each after a while of its own."""
+        self._happen(at_s, Kind.KILL, machines)
+        for machine in machines:
+            self._come_back(machine, at_s)
+
+    def _come_back(self, machine: int, at_s: float) -> None:
+        """The machine, down since `at_s`, starts after a while on one disk or another, or never."""
+        down_s = self._random.choice((0.5, 3.0, 12.0)) * self._random.uniform(0.2, 1.0)
+        disk: Disk | None = self._random.choices(DISKS, DISK_WEIGHTS)[0]
+        if disk is None:
+            self._gone((machine,), at_s)
+            return
+        if disk == "old":
+            self._happen(max(1.0, at_s - self._random.uniform(0.5, 10.0)), Kind.SNAPSHOT, (machine,))
+        if self._random.random() < 0.15:
+            amount = self._random.choice((-7200.0, -30.0, 30.0, 7200.0))
+            self._happen(at_s, Kind.JUMP, (machine,), amount=amount)
+        self._happen(at_s + down_s, Kind.RESTART, (machine,), disk=disk)
+        self._expose((machine,), at_s + down_s + SETTLE_S)
+
+    def _newcomers(self, count: int, at_s: float) -> tuple[int, ...]:
+        if self._joiners_max < count:
+            return ()
+        self._joiners_max -= count
+        machines = tuple(range(self._next_number, self._next_number + count))
+        self._next_number += count
+        apart_s = self._random.choice((0.0, 0.5)) * self._random.random()
+        for place, machine in enumerate(machines):
+            self._happen(at_s + place * apart_s, Kind.JOIN, (machine,), disk="none")
+            self._machines.append(machine)
+            self._busy_until[machine] = at_s + SETTLE_S
+        return machines
+
+    def _last(self, at_s: float, kind: Kind, machines: tuple[int, ...], for_s: float) -> None:
+        self._happen(at_s, kind, machines, for_s=for_s)
+        self._expose(machines, at_s + for_s + SETTLE_S)
+
+    def _gone(self, machines: tuple[int, ...], at_s: float) -> None:
+        self._expose(machines, at_s + SETTLE_S)
+        for machine in machines:
+            self._machines.remove(machine)
+            del self._busy_until[machine]
+
+    def _expose(self, machines: tuple[int, ...], until_s: float) -> None:
+        for machine in machines:
+            self._busy_until[machine] = until_s
+            self._exposures.append(until_s)
+
+    def _happen(
+        self,
+        at_s: float,
+        kind: Kind,
+        machines: tuple[int, ...] | list[int],
+        *,
+        for_s: float = 0.0,
+        amount: float = 0.0,
+        disk: Disk = "same",
+    ) -> None:
+        self._events.append(Event(round(at_s, 3), kind, tuple(machines), round(for_s, 3), amount, disk))

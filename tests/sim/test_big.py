@@ -1,0 +1,45 @@
+"""A large swarm, made small: it crawls everything, says how far it is, and what it takes."""
+
+import re
+
+from click.testing import CliRunner
+
+from kadcrawl.history import journal
+from sim.__main__ import main
+from sim.big import Alike, Sight, crawl, plan_of
+from sim.plan import EXPOSED_MAX, SETTLE_S, Kind
+
+
+def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
+    checkpoint_bytes = journal.CHECKPOINT_BYTES
+    sights: list[Sight] = []
+    outcome, cost = crawl(plan_of(1, 40, kills=1), 400, show=sights.append)
+    assert outcome.violations == {}
+    assert (outcome.kills, outcome.urls) == (1, sights[-1].pages_all)
+    assert 350 < outcome.urls < 450
+    assert [sight.virtual_s for sight in sights] == sorted(sight.virtual_s for sight in sights)
+    assert max(sight.peers for sight in sights) <= 40
+    assert cost.memory_bytes > cost.disk_bytes > 0
+    assert cost.wall_s > 0 < cost.cpu_s
+    assert checkpoint_bytes == journal.CHECKPOINT_BYTES
+
+
+def test_sites_are_all_alike() -> None:
+    web = Alike(pages=1_000, sites=20).web(plan_of(1, 10, kills=0))
+    assert {site.pages for site in web.sites} == {50}
+    assert max(web.delays(0.25).values()) == 0.25
+
+
+def test_machines_are_killed_one_at_a_time() -> None:
+    plan = plan_of(3, 30, kills=6)
+    assert [event.kind for event in plan.events] == [Kind.KILL] * 6
+    assert len({event.machines for event in plan.events}) == 6
+    for event in plan.events:
+        assert sum(event.at_s <= other.at_s < event.at_s + SETTLE_S for other in plan.events) <= EXPOSED_MAX
+
+
+def test_the_command_says_what_it_took() -> None:
+    result = CliRunner().invoke(main, ["big", "--peers", "4", "--pages", "40", "--sites", "4"])
+    assert result.exit_code == 0, result.output
+    assert re.search(r"clean after [\d.]+ virtual seconds: \d+ URLs, \d+ requests, 0 duplicates", result.output)
+    assert re.search(r"s of processor, .* GB of memory, .* GB on disks", result.output)

@@ -1,0 +1,29 @@
+"""Who ought to hold a cell: worked out quickly, and the same as by looking at everybody."""
+
+from hypothesis import given, strategies as st
+
+from kadcrawl.keys import ID_BITS, Cell
+from sim.holders import nearest, rightful
+
+numbers = st.integers(0, 2**ID_BITS - 1)
+crowds = st.lists(numbers | st.integers(0, 15), min_size=1, max_size=40, unique=True)
+
+
+@given(crowds, numbers | st.integers(0, 15), st.integers(1, 5))
+def test_the_nearest_are_those_a_comparison_with_all_finds(crowd: list[int], key: int, count: int) -> None:
+    assert nearest(sorted(crowd), key, count) == sorted(crowd, key=lambda number: number ^ key)[:count]
+
+
+@given(crowds, st.tuples(numbers, numbers, numbers))
+def test_holders_are_distinct_and_each_the_nearest_that_is_left(crowd: list[int], keys: tuple[int, int, int]) -> None:
+    standing = dict(enumerate(crowd))
+    chosen = rightful(standing, {Cell(7): keys})[Cell(7)]
+    assert len(chosen) == min(3, len(crowd))
+    left = set(standing)
+    for key, number in zip(keys, chosen, strict=False):
+        assert number == min(left, key=lambda one: standing[one] ^ key)
+        left.remove(number)
+
+
+def test_nobody_holds_anything_when_nobody_stands() -> None:
+    assert rightful({}, {Cell(7): (1, 2, 3)}) == {Cell(7): ()}
