@@ -37,7 +37,9 @@ FAULTS_SHOWN_MAX: Final = 5
 
 def main() -> None:
     """Run the scenarios."""
-    parser = argparse.ArgumentParser(prog="python -m scripts.chaos", description="Let things happen to a real swarm while it crawls.")
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.chaos", description="Let things happen to a real swarm while it crawls."
+    )
     parser.add_argument("--network", action="store_true", help="to the network between the peers (as root)")
     parser.add_argument("--repetitions", type=int, default=1, metavar="N", help="of each scenario (default 1)")
     parser.add_argument("--first-seed", type=int, default=1, metavar="N", help="of the first repetition (default 1)")

@@ -69,7 +69,7 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST, BUSY._replace(at_s=7.9, machine=2))}),
     ("polite", {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=0.9), *LATER)}),
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST._replace(at_s=5.5), BUSY), "partings": [PARTITION]}),
-    ("polite", {"fetches": (ROBOTS, HOME, fetch(3.0, "/robots.txt", 2), PAGE._replace(at_s=5.0, machine=2), *LATER)}),
+    ("polite", {"fetches": (ROBOTS, HOME, fetch(3.0, "/robots.txt", 2), *LATER[1:])}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
