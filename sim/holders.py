@@ -1,9 +1,9 @@
-"""Who ought to hold what, worked out from outside and for many peers at once. Pure; shares no code with kadcrawl."""
+"""Who ought to hold what, and who does: worked out from outside, for many peers at once. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
-from kadcrawl.keys import ID_BITS, Cell
+from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 
 
 def rightful(standing: Mapping[int, int], placements: Mapping[Cell, Sequence[int]]) -> dict[Cell, tuple[int, ...]]:
@@ -21,6 +21,23 @@ def rightful(standing: Mapping[int, int], placements: Mapping[Cell, Sequence[int
             chosen += [number for number in candidates if number not in chosen][:1]
         found[cell] = tuple(chosen)
     return found
+
+
+def copies(
+    records: Mapping[int, Mapping[Key, int]], holders: Mapping[Cell, Sequence[int]], cell_bits: int
+) -> dict[Key, int]:
+    """Return how many of its rightful holders have each record, in the state of whoever is furthest.
+
+    `records` maps machines to what they hold: key -> state.
+    """
+    furthest: dict[Key, int] = {}
+    for held in records.values():
+        for key, state in held.items():
+            furthest[key] = max(furthest.get(key, 0), state)
+    return {
+        key: sum(records[number].get(key) == state for number in holders.get(cell_of(key, cell_bits), ()))
+        for key, state in furthest.items()
+    }
 
 
 def nearest(numbers: Sequence[int], key: int, count: int) -> list[int]:

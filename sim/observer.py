@@ -6,17 +6,17 @@ that stand. A machine *stands* while it is up, not frozen, has a job and is not 
 """
 
 import sqlite3
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 
 from kadcrawl.config import Job
 from kadcrawl.crawl.place import Placer
 from kadcrawl.history.store import DONE
-from kadcrawl.keys import Cell, Key, anchor, backup_key, cell_of
+from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.peer import Peer
 from sim import sometimes
-from sim.holders import rightful
+from sim.holders import copies, rightful
 from sim.judges import COPIES, End, Facts, Fetch, Line, Page, Parting
 from sim.machines import Machine, Machines
 from sim.plan import SETTLE_S, Event, Kind
@@ -125,7 +125,7 @@ class Observer:
         standing = self._standing()
         records = {number: self._records(number) for number in standing}
         wanted = min(COPIES, len(standing))
-        return all(copies == wanted for copies in self._copies(standing, records).values())
+        return all(count == wanted for count in self._copies(standing, records).values())
 
     def is_alone(self, number: int) -> bool:
         """Return whether a machine holds a record that no other that stands has as far."""
@@ -176,7 +176,7 @@ class Observer:
             named=list(named),
             live=len(standing),
             repair_s=self._repair_s,
-            copies={self._name(key): copies for key, copies in self._copies(standing, records).items()},
+            copies={self._name(key): count for key, count in self._copies(standing, records).items()},
             ends=self._ends,
             over=self._all_say_over,
             waited_s=now - self._quiet_at,
@@ -349,19 +349,7 @@ class Observer:
             self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
-        """Return how many of its rightful holders have each record, in the state of whoever is furthest."""
-        furthest: defaultdict[Key, int] = defaultdict(int)
-        for held in records.values():
-            for key, state in held.items():
-                furthest[key] = max(furthest[key], state)
-        holders = self._holders(standing)
-        return {
-            key: sum(records[number].get(key) == state for number in holders.get(self._cell_of(key), ()))
-            for key, state in furthest.items()
-        }
-
-    def _cell_of(self, key: Key) -> Cell:
-        return cell_of(key, self._job.cell_bits)
+        return copies(records, self._holders(standing), self._job.cell_bits)
 
     def _name(self, key: bytes) -> str:
         return self._urls.get(key) or key.hex()

@@ -7,13 +7,12 @@ process.
 """
 
 import asyncio
-import logging
 import math
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from ipaddress import ip_network
 from pathlib import Path
@@ -28,11 +27,12 @@ from sim.judges import Facts, duplicates, judge, parted
 from sim.loop import SimLoop, world
 from sim.machines import WEB_NETWORKS, Machines
 from sim.mutants import planted
-from sim.network import HOST, Conditions
+from sim.network import Conditions
 from sim.observer import Observer
 from sim.plan import Event, Kind, Plan
 from sim.synthetic_sites import Mix
 from sim.synthetic_web import SyntheticWeb
+from sim.telling import told
 from sim.web_server import WebServer
 
 LOOK_S = 0.25
@@ -343,7 +343,7 @@ class Trial:
 
     def logged(self) -> AbstractContextManager[None]:
         """While open, what the peers log is part of the story."""
-        return nullcontext() if self._say is None else _telling(self._tell)
+        return nullcontext() if self._say is None else told(self._tell)
 
     def _show(self) -> None:
         if self._watch is not None:
@@ -352,31 +352,6 @@ class Trial:
     def _tell(self, what: str) -> None:
         if self._say is not None:
             self._say(f"{self._loop.time():9.3f}  {what}")
-
-
-class _Teller(logging.Handler):
-    """Tells each log record, and on which machine it was made."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def emit(self, record: logging.LogRecord) -> None:
-        host = HOST.get(None)
-        self._tell(f"{host.ip if host else '':<12} {record.getMessage()}")
-
-
-@contextmanager
-def _telling(tell: Callable[[str], None]) -> Iterator[None]:
-    log = logging.getLogger("kadcrawl")
-    teller, level = _Teller(tell), log.level
-    log.addHandler(teller)
-    log.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        log.removeHandler(teller)
-        log.setLevel(level)
 
 
 def _memory() -> str | None:

@@ -333,6 +333,8 @@ def test_nearest_known_includes_ourselves_and_buckets_hold_their_firstdiff() -> 
         assert sorted(by_bucket, key=str) == sorted(overlay.contacts(), key=str)
         for index, members in overlay.subtrees().items():
             assert {index} == {firstdiff(overlay.me.number, c.number) for c in members}
+            below = {other: found for other, found in overlay.subtrees().items() if other < index}
+            assert overlay.subtrees(index) == below
 
     simulate(story)
 

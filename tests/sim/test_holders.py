@@ -2,8 +2,9 @@
 
 from hypothesis import given, strategies as st
 
-from kadcrawl.keys import ID_BITS, Cell
-from sim.holders import nearest, rightful
+from kadcrawl.history.store import DONE, PENDING
+from kadcrawl.keys import ID_BITS, Cell, Key
+from sim.holders import copies, nearest, rightful
 
 numbers = st.integers(0, 2**ID_BITS - 1)
 crowds = st.lists(numbers | st.integers(0, 15), min_size=1, max_size=40, unique=True)
@@ -27,3 +28,14 @@ def test_holders_are_distinct_and_each_the_nearest_that_is_left(crowd: list[int]
 
 def test_nobody_holds_anything_when_nobody_stands() -> None:
     assert rightful({}, {Cell(7): (1, 2, 3)}) == {Cell(7): ()}
+
+
+def test_a_copy_counts_at_a_rightful_holder_and_in_the_furthest_state() -> None:
+    finished, begun, elsewhere = (Key(bytes([first]) + bytes(19)) for first in (1, 1 + 16, 2 * 16))
+    records = {
+        1: {finished: DONE, begun: PENDING},
+        2: {finished: PENDING, begun: PENDING},
+        3: {finished: DONE, elsewhere: DONE},
+    }
+    holders = {Cell(0): (1, 2, 3), Cell(1): (1, 2), Cell(2): (1, 2)}
+    assert copies(records, holders, cell_bits=4) == {finished: 2, begun: 2, elsewhere: 0}
