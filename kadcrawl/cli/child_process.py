@@ -16,6 +16,8 @@ from kadcrawl.config import Job
 from kadcrawl.errors import StartError
 from kadcrawl.link.messages import PeerRow
 
+LEAVING = "leaving"
+"""State of a peer that goes while others stay."""
 RESTARTS_MAX = 3
 RESTARTS_OVER_S = 3600.0
 """A peer that dies more often within this time has a reason that starting it again does not cure."""
@@ -50,6 +52,11 @@ class Child:
         """Whether the peer is ready and has neither ended nor died, as far as is known."""
         running = self._process is not None and self._process.returncode is None
         return running and self.address is not None and not self.ended
+
+    @property
+    def ended_with_all(self) -> bool:
+        """Whether the peer has ended because all do: the crawl is done, or was told to stop."""
+        return self.ended and self.row is not None and self.row.state != LEAVING
 
     async def start(self, job: Job, allow_networks: tuple[str, ...], bootstrap: Sequence[tuple[str, int]]) -> None:
         """Start the process and wait until it is ready. Raises StartError with its own reason if it cannot start."""
@@ -120,11 +127,15 @@ class Child:
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
     async def close(self) -> None:
         """Kill the process if it still runs, and see it end."""
         if self._process is not None and self._reading is not None:
-            if self._process.returncode is None:
-                self._process.kill()
+            self.kill()
             await self._process.wait()
             await self._reading
 

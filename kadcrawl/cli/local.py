@@ -24,6 +24,8 @@ from kadcrawl.errors import StartError
 
 REVIVE_TRIES = 4
 REVIVE_WAIT_S = 1.0
+END_S = 120.0
+"""Once a peer has ended with the crawl, the others do within this time, or will not: one may be stopped."""
 SHOW_INTERVAL_S = 0.5
 WAITING = "paused: "
 """How the state of a peer begins that waits for its machine."""
@@ -118,7 +120,15 @@ class Swarm:
         """See all to their end, and do what is to be done about those that die. Raises StartError."""
         self._wait_for(self._children)
         while self._waiting:
-            done, _ = await asyncio.wait(self._waiting, return_when=asyncio.FIRST_COMPLETED)
+            over = not self._stopping.is_set() and any(child.ended_with_all for child in self._children)
+            timeout = END_S if over else None
+            done, _ = await asyncio.wait(self._waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                for child in self._waiting.values():
+                    self._progress.say(
+                        f"{child.name} has not noticed the end of the crawl within {END_S:g} s; killing it"
+                    )
+                    child.kill()
             died = [child for task in done if not task.result() and (child := self._waiting[task])]
             for task in done:
                 del self._waiting[task]
