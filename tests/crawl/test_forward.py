@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ class World:
 
 
 @asynccontextmanager
-async def forwarder(world: World, *, by_depth: bool = False, **limits: float) -> AsyncIterator[Forwarder]:
+async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> AsyncIterator[Forwarder]:
     made = Forwarder(
         world,
         world,
@@ -99,7 +100,7 @@ async def forwarder(world: World, *, by_depth: bool = False, **limits: float) ->
         world.placer,
         Limits(batch_linger_s=0, **limits),
         by_depth,
-        lambda: 0.0,  # type: ignore[arg-type]
+        lambda: 0.0,
         is_open=world.is_open,
         accept_here=world.accept_here,
     )
@@ -147,7 +148,7 @@ async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
     world.answer.clear()
     world.closed = closed
     async with forwarder(world) as forward:
-        receipt = forward.forward(links("mine", 1, 2), page and cell(page))
+        receipt = forward.forward(links("mine", 1, 2), None if page is None else cell(page))
         await world.asked.wait()
         assert (False, 2) == (receipt.acknowledged.done(), forward.unacknowledged)
         world.answer.set()

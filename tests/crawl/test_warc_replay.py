@@ -113,7 +113,7 @@ async def archived(directory: Path, paths: list[str]) -> dict[str, list[object]]
     writer = WarcWriter.open(
         directory, warc_name("replay", "01234567"), None, info={}, bytes_max=10**9, random=Random(1)
     )
-    fetched = {}
+    fetched: dict[str, list[object]] = {}
     for path in paths:
         answer = await fetcher.fetch(f"http://127.0.0.1:{runner.addresses[0][1]}/{path}")
         assert answer.failure is None

@@ -91,14 +91,15 @@ class Bench:
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(BITS)
         self.overlay = FakeOverlay()
-        self.client: Any = FakeClient()
+        self.client = FakeClient()
+        client: Any = self.client
         self.holdings = Holdings(ME.number, BITS)
         self.holdings.own(CELL).open = True
         self.holdings.back_up_at(CELL, [A, B])
         self.holdings.own(OTHER).open = True
         self.holdings.back_up_at(OTHER, [A])
         self.made: list[list[Key]] = []
-        self.copies = Copies(self.overlay, self.client, self.store, self.holdings, self.make_batch, LINGER_S)
+        self.copies = Copies(self.overlay, client, self.store, self.holdings, self.make_batch, LINGER_S)
 
     def make_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         self.made.append(list(keys))

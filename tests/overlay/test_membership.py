@@ -1,5 +1,6 @@
 """What happens to a peer moves table, siblings, owner cache and listeners together."""
 
+from collections.abc import Callable
 from random import Random
 
 from kadcrawl.keys import Cell, NodeId, id_bytes
@@ -30,7 +31,7 @@ class Record:
 def test_joined_and_lost_tell_exactly_what_live_shows() -> None:
     record = Record()
     peers = record.membership
-    steps = [
+    steps: list[tuple[Callable[[], object], list[int], list[tuple[str, int]]]] = [
         (lambda: peers.met(contact(8)), [], []),
         (lambda: peers.heard(contact(8), 0), [8], [("joined", 8)]),
         (lambda: peers.heard(contact(8), 1), [8], []),

@@ -1,5 +1,6 @@
 """The routing table: exact, and where the package's is not."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_bucket_lists_the_most_recently_heard_first() -> None:
 def test_the_mask_tells_which_buckets_have_a_live_contact() -> None:
     table = Table(0, K)
     one, two = neighbor(8), neighbor(9)
-    steps = [
+    steps: list[tuple[Callable[[], object], list[int]]] = [
         (lambda: table.add_contact(one), [3]),
         (lambda: table.add_contact(two), [3]),
         (lambda: table.set_live(one, False), [3]),

@@ -287,7 +287,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
     def watch(peer: Peer) -> None:
         fetch, frontier = peer.parts.fetcher.fetch, peer.parts.frontier
 
-        async def watched(url: str, *rest: Any, may_send: Callable[[], bool]) -> Fetched:
+        async def watched(url: str, headers: Any = (), *, may_send: Callable[[], bool]) -> Fetched:
             def asked() -> bool:
                 may = may_send()
                 if may:
@@ -296,7 +296,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
                     sent.append((peer, opening))
                 return may
 
-            return await fetch(url, *rest, may_send=asked)
+            return await fetch(url, headers, asked)
 
         monkeypatch.setattr(peer.parts.fetcher, "fetch", watched)
 

@@ -52,7 +52,7 @@ AGAIN = fetch(20.0, "/page")
 AGAIN_THERE = fetch(20.0, "/page", machine=2)
 
 BROKEN: list[tuple[str, dict[str, Any]]] = [
-    ("nothing_lost", {"lines": CLEAN.lines[:2] + CLEAN.lines[3:], "done": {}}),
+    ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),
     (
         "nothing_lost",
         {

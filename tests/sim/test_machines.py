@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from kadcrawl import Peer
 from kadcrawl.config import Job, Limits
 from sim.loop import world
-from sim.machines import EPOCH, Machines, WebResolver
+from sim.machines import EPOCH, Machine, Machines, WebResolver
 from sim.synthetic_web import SyntheticWeb
 from sim.web_server import WebServer
 
@@ -22,6 +23,11 @@ WEB_IP = "198.18.0.1"
 LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0)
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 ENOUGH_S = 600
+
+
+def peer_of(machine: Machine) -> Peer:
+    assert machine.peer is not None, f"{machine} runs no peer"
+    return machine.peer
 
 
 class World:
@@ -47,7 +53,7 @@ class World:
                 await asyncio.sleep(0.5)
 
     async def until_over(self) -> None:
-        await self.until(lambda: all(machine.begun and machine.peer.ended for machine in self.machines.live))
+        await self.until(lambda: all(machine.begun and peer_of(machine).ended for machine in self.machines.live))
 
     @property
     def urls(self) -> set[str]:
@@ -128,7 +134,7 @@ def test_a_clock_that_jumped_is_what_the_next_peer_is_given() -> None:
         here.machines.kill(2)
         here.machines.join(2, "same")
         await here.until(lambda: here.machines.machines[2].begun)
-        first, second = (machine.peer for machine in here.machines.live)
+        first, second = map(peer_of, here.machines.live)
         assert first.clock.now() == pytest.approx(EPOCH + here.loop.time())
         assert second.clock.now() == pytest.approx(EPOCH + here.loop.time() + 3600)
 
@@ -139,7 +145,7 @@ def test_a_clock_that_jumped_is_what_the_next_peer_is_given() -> None:
 def test_a_killed_machine_comes_back_on_the_disk_it_is_given(disk: Any) -> None:
     async def story(here: World) -> None:
         await here.grow(3)
-        before = here.machines.machines[2].peer.contact
+        before = peer_of(here.machines.machines[2]).contact
         here.machines.snapshot(2)
         await asyncio.sleep(2)
         here.machines.kill(2)
@@ -147,7 +153,7 @@ def test_a_killed_machine_comes_back_on_the_disk_it_is_given(disk: Any) -> None:
         await asyncio.sleep(8)
         here.machines.join(2, disk)
         await here.until(lambda: here.machines.machines[2].begun)
-        after = here.machines.machines[2].peer.contact
+        after = peer_of(here.machines.machines[2]).contact
         assert (after.id == before.id) == (disk != "none")
         assert here.machines.machines[2].incarnations == 2
         await here.until_over()
@@ -173,10 +179,10 @@ def test_a_kill_is_noticed_by_all_and_stops_everything_there() -> None:
     async def story(here: World) -> None:
         await here.grow(3)
         victim = here.machines.machines[3]
-        peer = victim.peer
+        peer = peer_of(victim)
         here.machines.kill(3)
         seen = len(here.log)
-        await here.until(lambda: all(len(machine.peer.overlay.contacts()) == 1 for machine in here.machines.live))
+        await here.until(lambda: all(len(peer_of(machine).overlay.contacts()) == 1 for machine in here.machines.live))
         assert not [request for request in here.log[seen + 1 :] if request.peer == victim.host.ip]
         assert victim.end == "killed"
         assert peer.store is not None, "nobody cleaned up after it"
@@ -241,7 +247,7 @@ def test_if_all_die_the_first_to_come_back_begins_again_and_the_others_join_it()
         here.machines.join(1, "same")
         here.machines.join(3, "same")
         await here.until_over()
-        assert [len(machine.peer.overlay.contacts()) for machine in here.machines.live] == [2, 2, 2]
+        assert [len(peer_of(machine).overlay.contacts()) for machine in here.machines.live] == [2, 2, 2]
 
     run(story)
 
@@ -256,7 +262,7 @@ def test_what_goes_wrong_in_a_peer_is_noted() -> None:
         task = machine.host.spawn(bug(), name="bug")
         await asyncio.wait([task])
         del task
-        machine.peer._group.create_task(bug(), context=machine.host.context.copy())
+        peer_of(machine)._group.create_task(bug(), context=machine.host.context.copy())
         await here.until(lambda: not machine.alive)
 
     with opened(1) as here:

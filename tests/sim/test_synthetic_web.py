@@ -254,7 +254,7 @@ def test_a_trail_goes_from_site_to_site_and_each_page_of_it_is_linked_once() -> 
     web = SyntheticWeb(1, sites=5, pages=50, seeds=2, mix=PLAIN, trails=2, trail_pages=4)
     trail = {url for url in web.truth() if "/trail/" in url}
     assert 8 == len(trail)
-    linked = Counter()
+    linked: Counter[str] = Counter()
     for url in web.truth():
         parts = urlsplit(url)
         body = web.answer(parts.netloc, parts.path).body.decode()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -336,7 +337,7 @@ def test_streams_enter_the_trace() -> None:
         await asyncio.sleep(1)
         return line.loop.network.trace()
 
-    traces = [run(lambda line, text=text: story(line, text)) for text in (b"one", b"one", b"two")]
+    traces = [run(partial(story, text=text)) for text in (b"one", b"one", b"two")]
     assert traces[0] == traces[1] != traces[2]
 
 
