@@ -22,11 +22,12 @@ SITES_LISTED_MAX = 64
 class ActiveSites:
     """What the frontier knows of sites, beside their place in its order."""
 
-    def __init__(self, store: Store, limits: Limits, delay_s: float) -> None:
-        """`delay_s`: seconds between two requests to a site, at least, as the job says."""
+    def __init__(self, store: Store, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
+        """`delay_s`: seconds between two requests to a site, at least, as the job says; `began_at`: of this run."""
         self._store = store
         self._limits = limits
         self._delay_s = delay_s
+        self._began_at = began_at
         self._delay_max_s = max(delay_s, limits.crawl_delay_max_s)
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
@@ -88,6 +89,9 @@ class ActiveSites:
         if site is not None:
             return max(0.0, site.next_at - now), site.delay_s
         not_before, delay_s = self._journaled(name, now)
+        if name not in self._idle.of(self._cell(name)):
+            # An earlier run may have asked it just before it ended, and have journaled nothing of that.
+            not_before = max(not_before, self._began_at + delay_s)
         return max(0.0, not_before - now, self.wait_s(name, now)), delay_s
 
     def clocks(self, cell: Cell, now: float) -> list[tuple[str, float, float]]:

@@ -25,9 +25,12 @@ SITES_READ_MAX = 64
 class Frontier(ActiveSites):
     """The work area over a `Store`."""
 
-    def __init__(self, store: Store, limits: Limits, delay_s: float) -> None:
-        """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site."""
-        super().__init__(store, limits, delay_s)
+    def __init__(self, store: Store, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
+        """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site.
+
+        `began_at`: second at which this run began; of what earlier ones asked just before it, nobody may know.
+        """
+        super().__init__(store, limits, delay_s, began_at)
         self._open: dict[Cell, int] = {}
         """Open cells -> the number of the opening."""
         self._openings = 0

@@ -96,8 +96,8 @@ class CatchUp:
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell)
-        released = [answer for _, answer in answers if answer.released]
-        for answer in released:
+        released = any(answer.released for _, answer in answers)
+        for _, answer in answers:
             self._crawl.learn_clocks(answer.sites)
         # From now on changes go to the new backups; what was before is compared.
         self._holdings.back_up_at(cell, backups)

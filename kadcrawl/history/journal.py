@@ -59,7 +59,12 @@ class Journal:
         except (sqlite3.Error, OSError) as error:
             raise StartError(f"cannot open the journal {self.path}: {error}") from None
         self._synced_place = self._page_log.length
-        self._waiting: list[asyncio.Future[None]] = []
+        self._writes = 0
+        """Changes so far."""
+        self._on_disk = 0
+        """How many of them are durable."""
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        """How many must be, and who waits for it."""
         self._dirty = asyncio.Event()
         self._committing = asyncio.Lock()
         self._checkpointed = False
@@ -70,8 +75,11 @@ class Journal:
         """Return a future that is done when all written so far is on disk. Raises StorageError."""
         self._refuse_if_failed()
         future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        self._dirty.set()
+        if self._on_disk == self._writes:
+            future.set_result(None)
+        else:
+            # Perhaps it is being committed just now; if not, each write has asked for a commit.
+            self._waiting.append((self._writes, future))
         return future
 
     async def run(self) -> None:
@@ -84,23 +92,27 @@ class Journal:
     async def commit(self) -> None:
         """Make everything written so far durable, then release those who wait for it. Raises StorageError."""
         async with self._committing:
-            waiting, self._waiting = self._waiting, []
             try:
                 self._refuse_if_failed()
-                await self._commit()
+                self._on_disk = await self._commit()
             except (OSError, sqlite3.Error, StorageError) as error:
                 failure = self._fail(error)
-                for future in waiting:
+                for _, future in self._waiting:
                     if not future.done():
                         future.set_exception(failure)
                         future.exception()  # Retrieved here: the one who waits may be gone already.
+                self._waiting.clear()
                 raise failure from error
             except asyncio.CancelledError:
-                self._waiting[:0] = waiting  # The next commit makes it durable and tells them.
+                self._dirty.set()  # The next commit makes it durable and tells them.
                 raise
-            for future in waiting:
-                if not future.done():
+            still = []
+            for writes, future in self._waiting:
+                if writes > self._on_disk:
+                    still.append((writes, future))
+                elif not future.done():
                     future.set_result(None)
+            self._waiting = still
 
     def close(self) -> None:
         """Close the files; whatever was not committed before is forgotten, as in a crash."""
@@ -111,12 +123,13 @@ class Journal:
     def _before_commit(self) -> None:
         """Write what is only written once per commit."""
 
-    async def _commit(self) -> None:
+    async def _commit(self) -> int:
+        """Commit and sync; return how many writes that made durable."""
         fds = [*self.flush(), self._page_log.fd, self._wal_fd]
         self._before_commit()
         self._dirty.clear()
         self._db.execute("DELETE FROM outbox WHERE place<?", (self._synced_place,))
-        lines, appended = self._page_log.staged(), self._page_log.length
+        lines, appended, writes = self._page_log.staged(), self._page_log.length, self._writes
         self._db.execute("COMMIT")
         if self._checkpointed:
             # Only the few frames since the bulk was moved are left, so this is short, and the WAL starts anew.
@@ -130,6 +143,7 @@ class Journal:
         if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
             await loop.run_in_executor(None, _checkpoint, self.path)
             self._checkpointed = True
+        return writes
 
     def _write(self, statement: str, values: Sequence[object]) -> int:
         """Write within the open transaction; return the number of rows changed. Raises StorageError."""
@@ -139,6 +153,7 @@ class Journal:
         except sqlite3.Error as error:
             raise self._fail(error) from error
         if changed:
+            self._writes += 1
             self._dirty.set()
         return changed
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.history.copies import digest_of
 from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.placement import OWNER, check_cell
+from kadcrawl.history.placement import HOLDERS, OWNER, check_cell, holders, placement_keys
 from kadcrawl.history.reminders import Reminders
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import EMPTY
@@ -42,6 +42,8 @@ RETRY_S = 0.5
 TELL_S = 0.25
 """How long what is to be told waits for more, so that it travels together."""
 TELL_AGAIN_S = 5.0
+TELL_MISPLACED_S = 2.0
+"""After which a backup that is not one of the nearest says so; its owner may be about to notice."""
 TAKERS_MAX = 8
 """Peers tried in turn as takers of what a leaving peer has."""
 CLOCKS_MAX = 2_000
@@ -202,7 +204,9 @@ class Telling:
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
         if owned is None:
-            return CellAnswer(held, None, others, releasing=False, released=False, sites=[])
+            # Backups know the clocks as well, and who leaves knows them best.
+            sites = self._clocks(cell, room) or []
+            return CellAnswer(held, None, others, releasing=False, released=False, sites=sites)
         if owned.open:
             owned.open, owned.closing = False, True
             log.debug("cell.closing cell=%d for=%s", cell, claimant)
@@ -210,15 +214,18 @@ class Telling:
         self._remind(cell, self._now() + TELL_AGAIN_S)
         if self._crawl.is_busy(cell):
             return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
-        clocks = self._crawl.clocks(cell)
-        if clocks is not None and len(clocks) > room:
-            clocks = None
+        clocks = self._clocks(cell, room)
         # Whoever claims it next must hear of this claimant, as it may be open there by then.
         self._holdings.back_up_for(cell, claimant, None, self._now())
         self._former[cell] = others
         released = owned.closing and clocks is not None
         log.debug("cell.released cell=%d to=%s", cell, claimant)
         return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [])
+
+    def _clocks(self, cell: Cell, room: int) -> list[SiteRecord] | None:
+        """Return how long the cell's sites must be left alone; None if they are too many to tell, or not known."""
+        clocks = self._crawl.clocks(cell)
+        return clocks if clocks is not None and len(clocks) <= room else None
 
     def settle(self, message: Settle) -> Settled:
         """The owner of these cells says whether we keep or drop them."""
@@ -238,6 +245,10 @@ class Telling:
             elif message.role != OWNER:
                 self._former.pop(cell, None)
                 self._keep(cell, message.owner, message.role)
+                if not self._is_holder(cell, message.owner, message.role):
+                    # Somebody nearer came before we were told, so that no coming of his makes us say so.
+                    self._due.put_if_new(cell, self._now() + TELL_MISPLACED_S)
+                    self._stirred.set()
                 if ours != held:
                     unlike.append(ours)
             elif ours.keys == 0 or ours == held:
@@ -249,6 +260,12 @@ class Telling:
             else:
                 unlike.append(ours)
         return Settled(unlike)
+
+    def _is_holder(self, cell: Cell, owner: Contact, role: int) -> bool:
+        """Return whether nobody we know is nearer to the place of `role` in the cell than we are."""
+        places = placement_keys(cell, self._bits)[OWNER + 1 :]
+        chosen = holders([[owner], *(self._overlay.nearest_known(place, HOLDERS) for place in places)])
+        return role < len(chosen) and chosen[role].id == self._overlay.me.id
 
     def backed(self, cells: Iterable[Cell], owner: Contact) -> None:
         """Records of these cells came from `owner`: if nobody nearer is known to own them, we keep its copy."""

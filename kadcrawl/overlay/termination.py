@@ -18,6 +18,8 @@ LATE_S = 10.0
 PEERS_PER_SECOND = 50
 """The wait is spread over one second per this many peers, so that few ask at once however many are idle."""
 WAVES_IN_A_ROW_MAX = 4
+PASSED_OVER_MAX = 5
+"""How often in a row a peer leaves the asking to others."""
 SAMPLE = 3
 """Peers asked before a wave is sent to all."""
 SAMPLE_S = 2.0
@@ -72,13 +74,16 @@ class Termination:
     async def run(self) -> None:
         """Ask, and announce the end each time it comes; until cancelled."""
         wait_s = SOON_S
+        passed_over = 0
         while True:
             await self._activity.idle.wait()
             heard = self._waves.surveys
             if await self._busy_within(wait_s + self._random.uniform(0, SOON_S + self._members / PEERS_PER_SECOND)):
                 wait_s = SOON_S
                 continue
-            if (self._waves.surveys == heard or wait_s >= LATE_S) and await self._over():
+            # Others may ask again and again and not see what we would; but not all are to ask at once.
+            passed_over = passed_over + 1 if self._waves.surveys != heard else 0
+            if passed_over % (PASSED_OVER_MAX + 1) == 0 and await self._over():
                 await self._waves.ask_all(Order("ended"))
             wait_s = LATE_S if self._others_busy else min(2 * wait_s, LATE_S)
 

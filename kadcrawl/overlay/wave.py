@@ -34,7 +34,7 @@ Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 class Tree(Protocol):
     """What a wave asks of the overlay."""
 
-    def subtrees(self) -> dict[int, list[Contact]]: ...
+    def subtrees(self, below: int = ID_BITS) -> dict[int, list[Contact]]: ...
     def suspect(self, contact: Contact) -> None: ...
 
 
@@ -76,7 +76,7 @@ class Waves:
         tally, rows = self._respond(wave.question)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL
-        subtrees = [(index, members) for index, members in self._tree.subtrees().items() if index < wave.limit]
+        subtrees = self._tree.subtrees(wave.limit).items()
         below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
         rows = [*rows, *(row for answer in below for row in answer.rows)]
         return Answer(add_up([tally, *(answer.tally for answer in below)]), rows[:ROWS_MAX])

@@ -648,3 +648,12 @@ def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
             elif not store.pending:
                 break
     assert (0, {}) == (store.pending, frontier._sites)
+
+
+def test_what_an_earlier_run_asked_just_before_it_ended_is_told_as_if_asked_now(store: Store) -> None:
+    """It journals only long waits, and its clock may have been wrong."""
+    frontier = Frontier(store, Limits(), 4.0, began_at=100.0)
+    assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
+    frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
+    assert (0.5, 8.0) == frontier.clock("a.example", 101.0)
+    assert (0.0, 4.0) == frontier.clock("b.example", 104.0)

@@ -6,6 +6,7 @@ import json
 import resource
 import signal
 import sqlite3
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -156,6 +157,32 @@ async def test_who_waits_for_a_failed_commit_is_told(tmp_path: Path) -> None:
         await store.commit()
     with pytest.raises(StorageError, match="cannot write"):
         await waiting
+    store.close()
+
+
+async def test_who_waits_is_released_by_the_commit_that_has_its_writes(tmp_path: Path) -> None:
+    syncs: list[int] = []
+    gate = threading.Event()
+
+    def sync(fds: Iterable[int]) -> None:
+        assert gate.wait(10)
+        syncs.append(1)
+
+    store = opened(tmp_path, sync)
+    assert store.durable().done(), "nothing was written"
+    accept(store, 1)
+    commit = asyncio.create_task(store.commit())
+    await asyncio.sleep(0.05)
+    under_way = store.durable()
+    accept(store, 2)
+    later = store.durable()
+    gate.set()
+    await commit
+    assert (True, False) == (under_way.done(), later.done())
+    await store.commit()
+    await later
+    assert store.durable().done()
+    assert 2 == len(syncs)
     store.close()
 
 

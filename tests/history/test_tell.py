@@ -10,6 +10,7 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.history.copies import digest_of
 from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.placement import placement_keys
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import EMPTY
 from kadcrawl.history.tell import Telling
@@ -133,9 +134,24 @@ def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Benc
         assert told >= 2
         assert {(NEAREST.address, ME)} == {(address, have.holder) for address, have in bench.client.haves}
         assert [[bench.held()]] == [have.cells for _, have in bench.client.haves[-1:]]
-        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        bench.telling.settle(Settle(NEAREST, 2, [bench.held()]))
         await asyncio.sleep(60.0)
         assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+
+    run(bench, scenario)
+
+
+def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> None:
+    """The other had come before the owner told us to keep the cell, so that its coming said nothing to us."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        place = placement_keys(CELL, BITS)[1]
+        assert FAR.number ^ place < ME.number ^ place
+        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        await asyncio.sleep(60.0)
+        assert [(NEAREST.address, [bench.held()])] == [(address, have.cells) for address, have in bench.client.haves]
 
     run(bench, scenario)
 
@@ -273,6 +289,20 @@ def test_who_leaves_is_nobodys_rival(bench: Bench) -> None:
         bench.know(FAR)
         bench.telling.leaving = True
         assert bench.asked_by(FAR).rival is None
+
+    run(bench, scenario)
+
+
+def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: Bench) -> None:
+    """A site whose pages are all done is in no record that moves; its delay would be forgotten with its owner."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.telling.settle(Settle(NEAREST, 2, [bench.held()]))
+        bench.crawl.told = [SiteRecord("a.example", 3.0, 8.0)]
+        answer = bench.asked_by(NEAREST)
+        assert (False, bench.crawl.told) == (answer.released, answer.sites)
 
     run(bench, scenario)
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import firstdiff
+from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
 from kadcrawl.overlay.quiescence import own_view
 from kadcrawl.overlay.wave import Waves
@@ -56,8 +56,8 @@ class Table:
                 self.buckets.setdefault(firstdiff(me.number, contact.number), []).append(contact)
         self.buckets = {index: bucket[:known] for index, bucket in sorted(self.buckets.items())}
 
-    def subtrees(self) -> dict[int, list[Contact]]:
-        return self.buckets
+    def subtrees(self, below: int = ID_BITS) -> dict[int, list[Contact]]:
+        return {index: bucket for index, bucket in self.buckets.items() if index < below}
 
     def suspect(self, contact: Contact) -> None:
         self.swarm.suspected.add(contact)
