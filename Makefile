@@ -43,6 +43,9 @@ bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after 
 sim: $(STAMP) ## Simulate swarms under faults, some minutes' worth (ARGS="--seeds 1000")
 	$(BIN)/python -m sim run --seeds 100 $(ARGS)
 
+sim-big: $(STAMP) ## Simulate a thousand peers that crawl a hundred thousand pages (a quarter of an hour, some gigabytes)
+	$(BIN)/python -m sim big $(ARGS)
+
 sim-mutants: $(STAMP) ## Plant bugs in the simulated peers, to see whether the judges find them (about five minutes)
 	$(BIN)/python -m sim mutants --quick $(ARGS)
 
@@ -66,4 +69,4 @@ clean: ## Remove what the other commands made
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check sim sim-mutants chaos chaos-net bench bench-overlay bench-moves clean
+.PHONY: help setup demo test test-newer check sim sim-big sim-mutants chaos chaos-net bench bench-overlay bench-moves clean
