@@ -140,7 +140,7 @@ class Limits:
     """Links in one offer to another peer: about 50 KB."""
     batch_linger_s: float = 0.05
     """How long a link waits for company before its batch is sent."""
-    message_bytes_max: int = 4 * 1024 * 1024
+    message_bytes_max: int = 5 * 1024 * 1024
     """One message between peers, packed."""
     commit_interval_s: float = 0.05
     """Group commit: what is acknowledged waits at most this long for the disk."""

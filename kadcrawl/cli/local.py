@@ -24,7 +24,7 @@ from kadcrawl.errors import StartError
 
 REVIVE_TRIES = 4
 REVIVE_WAIT_S = 1.0
-END_S = 120.0
+END_S = 240.0
 """Once a peer has ended with the crawl, the others do within this time, or will not: one may be stopped."""
 SHOW_INTERVAL_S = 0.5
 WAITING = "paused: "

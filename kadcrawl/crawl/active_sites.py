@@ -94,15 +94,20 @@ class ActiveSites:
             not_before = max(not_before, self._began_at + delay_s)
         return max(0.0, not_before - now, self.wait_s(name, now)), delay_s
 
-    def clocks(self, cell: Cell, now: float) -> list[tuple[str, float, float]]:
+    def clocks(self, cell: Cell, now: float, most: int) -> list[tuple[str, float, float]] | None:
         """Return (site, wait_s, delay_s) of each site of the cell that must be left alone or has a delay of its own.
 
+        None if it has more than `most` sites with clocks or PENDING URLs: no more are looked at.
         Delays of sites without PENDING URLs are missing: their robots.txt tells them to whoever goes there next.
         """
         names = {*self._by_cell.get(cell, ()), *self._idle.of(cell)}
         after = b""
+        if len(names) > most:
+            return None
         while found := self._store.sites(cell, after, SITES_LISTED_MAX):
             names.update(name for _, name in found)
+            if len(names) > most:
+                return None
             after = found[-1][0]
         clocks = [(name, *self.clock(name, now)) for name in sorted(names)]
         return [one for one in clocks if one[1] > 0 or one[2] > self._delay_s]

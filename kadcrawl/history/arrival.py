@@ -10,13 +10,15 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kadcrawl.errors import RemoteError
+from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Claim, Claimed, Contact
 
 DEADLINE_S = 5.0
 RETRY_S = 0.5
+UNHEARD_MAX_S = 90.0
+"""After this time siblings that live and still do not answer are passed over: they must not hold up a peer for ever."""
 CELL_BYTES = 4
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,7 @@ class Arrival:
         self._spawn = spawn
         self._answered: set[bytes] = set()
         """Who has, by ID, since we began to ask."""
+        self._began_at = 0.0
         self._alone_at = 0.0
         """Second from which it is believed that nobody is there."""
         self._asking = False
@@ -68,7 +71,8 @@ class Arrival:
     def begin(self, patience_s: float = 0.0) -> None:
         """Ask all around, anew if they were asked before; if nobody is there, wait so long for somebody."""
         self._answered = set()
-        self._alone_at = asyncio.get_running_loop().time() + patience_s
+        self._began_at = asyncio.get_running_loop().time()
+        self._alone_at = self._began_at + patience_s
         self.done.clear()
         if not self._asking:
             self._spawn(self._run(), "arrive")
@@ -77,7 +81,7 @@ class Arrival:
     async def _run(self) -> None:
         """Ask until every sibling has answered or is known to be gone."""
         loop = asyncio.get_running_loop()
-        while True:
+        while loop.time() < self._began_at + UNHEARD_MAX_S:
             unasked = [one for one in self._overlay.siblings() if one.id not in self._answered]
             if unasked:
                 answered = self._answered
@@ -103,6 +107,9 @@ class Arrival:
             log.info("arrival.silent sibling=%s why=%s", sibling, error.why)
             self._overlay.suspect(sibling)
             return False
-        for cell in unpacked(claimed.cells):
-            self._want(cell, sibling)
+        try:
+            for cell in unpacked(claimed.cells):
+                self._want(cell, sibling)
+        except KadcrawlError as error:
+            log.warning("arrival.malformed sibling=%s why=%s", sibling, error)
         return True

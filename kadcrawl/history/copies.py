@@ -184,6 +184,7 @@ class Copies:
         if stream is None or stream.delivered == stream.queued:
             return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        stream.waiting = [one for one in stream.waiting if not one[1].done()]  # Who has not the time gives up.
         stream.waiting.append((stream.queued, future))
         return await future
 

@@ -42,12 +42,16 @@ RETRY_S = 0.5
 TELL_S = 0.25
 """How long what is to be told waits for more, so that it travels together."""
 TELL_AGAIN_S = 5.0
-TELL_MISPLACED_S = 2.0
+TELL_MISPLACED_S = 0.5
 """After which a backup that is not one of the nearest says so; its owner may be about to notice."""
+MISPLACED_MAX_S = 64.0
+"""This wait doubles up to that, as owner and backup may know different peers for long."""
 TAKERS_MAX = 8
 """Peers tried in turn as takers of what a leaving peer has."""
 CLOCKS_MAX = 2_000
 """Sites whose clocks are told in one answer; of a cell with more the new owner waits a full delay for each."""
+BACKUP_CLOCKS_MAX = 64
+"""Of a cell with more sites only who crawled it tells the clocks: as many cells may be asked for at once."""
 FORGET_COUNT = 2_000
 """Records deleted in one go."""
 
@@ -78,8 +82,8 @@ class Crawl(Protocol):
     def is_busy(self, cell: Cell) -> bool:
         """Return whether requests are under way, or pages about to be finished."""
 
-    def clocks(self, cell: Cell) -> list[SiteRecord] | None:
-        """Return how long its sites must be left alone; None if they are too many to tell."""
+    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
+        """Return how long its sites must be left alone; None if they are more than `most`."""
 
     def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
         """Leave these sites alone for so long."""
@@ -115,6 +119,8 @@ class Telling:
         """Cells whose owners are to be told."""
         self._news: dict[Cell, None] = {}
         """Cells of which something is here that their owners may not know, whatever they say meanwhile."""
+        self._misplaced: dict[Cell, tuple[float, float]] = {}
+        """Cells kept for an owner who should have another backup -> the last wait, and when to say so (again)."""
         self._former: dict[Cell, list[Contact]] = {}
         """Cells given away -> who had copies of them; its new owner may die before it has told them anything."""
         self._forgetting: dict[Cell, None] = {}
@@ -181,6 +187,8 @@ class Telling:
             check_cell(cell, self._bits)
         if question.owner.id == self._overlay.me.id:
             raise NoOwnerError("a peer does not take cells over from itself")
+        if len(set(question.cells)) < len(question.cells):
+            raise NoOwnerError("a cell is asked for twice")
         answers: list[CellAnswer] = []
         room = CLOCKS_MAX
         for cell in question.cells:
@@ -205,7 +213,7 @@ class Telling:
         owned = self._holdings.owned.get(cell)
         if owned is None:
             # Backups know the clocks as well, and who leaves knows them best.
-            sites = self._clocks(cell, room) or []
+            sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
             return CellAnswer(held, None, others, releasing=False, released=False, sites=sites)
         if owned.open:
             owned.open, owned.closing = False, True
@@ -214,18 +222,13 @@ class Telling:
         self._remind(cell, self._now() + TELL_AGAIN_S)
         if self._crawl.is_busy(cell):
             return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
-        clocks = self._clocks(cell, room)
+        clocks = self._crawl.clocks(cell, min(room, BATCH_MAX))
         # Whoever claims it next must hear of this claimant, as it may be open there by then.
         self._holdings.back_up_for(cell, claimant, None, self._now())
         self._former[cell] = others
         released = owned.closing and clocks is not None
         log.debug("cell.released cell=%d to=%s", cell, claimant)
         return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [])
-
-    def _clocks(self, cell: Cell, room: int) -> list[SiteRecord] | None:
-        """Return how long the cell's sites must be left alone; None if they are too many to tell, or not known."""
-        clocks = self._crawl.clocks(cell)
-        return clocks if clocks is not None and len(clocks) <= room else None
 
     def settle(self, message: Settle) -> Settled:
         """The owner of these cells says whether we keep or drop them."""
@@ -245,14 +248,12 @@ class Telling:
             elif message.role != OWNER:
                 self._former.pop(cell, None)
                 self._keep(cell, message.owner, message.role)
-                if not self._is_holder(cell, message.owner, message.role):
-                    # Somebody nearer came before we were told, so that no coming of his makes us say so.
-                    self._due.put_if_new(cell, self._now() + TELL_MISPLACED_S)
-                    self._stirred.set()
+                self._see_place(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
+                self._misplaced.pop(cell, None)
                 self.told(cell)
                 if ours.keys:
                     log.debug("cell.dropped cell=%d for=%s", cell, message.owner)
@@ -260,6 +261,20 @@ class Telling:
             else:
                 unlike.append(ours)
         return Settled(unlike)
+
+    def _see_place(self, cell: Cell, owner: Contact, role: int) -> None:
+        """If we know a nearer backup, who came before we were told, say so to the owner; ever more seldom."""
+        if self._is_holder(cell, owner, role):
+            self._misplaced.pop(cell, None)
+            return
+        now = self._now()
+        wait_s, at = self._misplaced.get(cell, (TELL_MISPLACED_S / 2, now))
+        if at <= now:
+            wait_s = min(2 * wait_s, MISPLACED_MAX_S)
+            at = now + wait_s
+            self._misplaced[cell] = wait_s, at
+        self._due.put_if_new(cell, at)
+        self._stirred.set()
 
     def _is_holder(self, cell: Cell, owner: Contact, role: int) -> bool:
         """Return whether nobody we know is nearer to the place of `role` in the cell than we are."""

@@ -19,7 +19,7 @@ PATIENT_MAX = 48
 """Of these, those that wait at the other end for what other questions do, and so must leave room for them."""
 DIAL_S = 10.0
 KEPT_IDLE_S = 60.0
-SILENT_MIN_S = 1.0
+SILENT_MIN_S = 5.0
 """A connection is not given up for a shorter silence, however soon an answer was wanted."""
 CLOSE_S = 1.0
 """What the words of parting may take."""

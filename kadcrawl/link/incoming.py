@@ -12,6 +12,8 @@ from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 from kadcrawl.link.codec import MalformedError
 from kadcrawl.link.connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES
 
+SEND_S = 30.0
+"""How long an answer may take to be sent; no question is waited for any longer."""
 SILENCE_MAX_S = 5 * KEPT_IDLE_S
 """The dialler closes what it does not use; one that has said nothing for this long is not there any more."""
 
@@ -82,8 +84,10 @@ class Incoming:
         try:
             answer = frame[:NUMBER_BYTES] + await self._reply(frame[NUMBER_BYTES:])
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
-            async with self._sending:
+            async with asyncio.timeout(SEND_S), self._sending:
                 await self._socket.send_bytes(answer)
+        except TimeoutError:
+            self._transport.abort()  # It asks and does not listen.
         except ConnectionError:
             pass  # The asker is gone, and asks again if it wants to know.
         finally:

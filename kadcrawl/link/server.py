@@ -82,6 +82,8 @@ class LinkServer:
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET" or request.path != PATH:
             return web.Response(status=404)
+        if "Origin" in request.headers:
+            return web.Response(status=403)  # A page in somebody's browser, which has no business here.
         # One byte more than any question, as aiohttp takes what is below it.
         bytes_max = self.message_bytes_max + NUMBER_BYTES + 1
         socket = web.WebSocketResponse[bool](

@@ -163,8 +163,9 @@ class Membership:
         if not known and self.siblings.admits(contact.number):
             self.unreached[contact.id] = contact
             if len(self.unreached) > self._settings.unreached_max:
-                self.unreached.popitem(last=False)
-            self.pace.reset(now)
+                self.unreached.popitem(last=False)  # Of so many some are dead: no haste.
+            else:
+                self.pace.reset(now)
 
     def _joined(self, neighbor: Neighbor, now: float) -> None:
         self.owners.drop_taken_by(neighbor.contact)

@@ -22,7 +22,7 @@ from kadcrawl.history.sync import CellSync
 from kadcrawl.history.tell import Telling
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import BATCH_MAX, Contact, Link, Records as RecordsMessage, SiteRecord
+from kadcrawl.link.messages import Contact, Link, Records as RecordsMessage, SiteRecord
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.parts import Parts
@@ -30,6 +30,8 @@ from kadcrawl.peer.records import Records
 
 OPEN_WAIT_S = 4.0
 """How long an offer waits for its cells to be opened; then it is to be tried again."""
+WHOLE_WAIT_S = 5.0
+"""How long it then waits for the copies; both together are less than it is waited for (crawl/forward.py)."""
 FINISHING_S = 1.0
 """How long a cell that goes waits for pages that are fetched already and whose links travel."""
 BEAT_S = 0.5
@@ -68,12 +70,12 @@ class CellCrawl:
         closed_at = self._closed_at.get(cell, 0.0)
         return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
 
-    def clocks(self, cell: Cell) -> list[SiteRecord] | None:
+    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         now = self._clock.now()
         if self._frontier.is_held(cell, now):
             return None
-        clocks = self._frontier.clocks(cell, now)
-        if len(clocks) > BATCH_MAX:
+        clocks = self._frontier.clocks(cell, now, most)
+        if clocks is None:
             return None
         return [SiteRecord(site, min(wait_s, 86_400.0), min(delay_s, 86_400.0)) for site, wait_s, delay_s in clocks]
 
@@ -145,8 +147,11 @@ class Cells:
         for link, place in links:
             if place.cell in opened:
                 take(link, place, now)
-        whole = self.sync.whole(opened)
-        _, safe = await asyncio.gather(self._store.durable(), whole)
+        try:
+            async with asyncio.timeout(WHOLE_WAIT_S):
+                _, safe = await asyncio.gather(self._store.durable(), self.sync.whole(opened))
+        except TimeoutError:
+            safe = False  # A backup does not keep up; whoever offered them tries again.
         return [index for index, (_, place) in enumerate(links) if not safe or place.cell not in opened]
 
     async def receive(self, message: RecordsMessage) -> None:

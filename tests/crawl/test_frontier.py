@@ -447,7 +447,7 @@ def test_a_cell_closed_and_opened_again_keeps_its_clocks(make: Make, store: Stor
     frontier.put_back(first, START + 1)
     frontier.close(cell("a"))
     assert not frontier._sites
-    assert [("a", 2.0, 2.0)] == frontier.clocks(cell("a"), START + 1)
+    assert [("a", 2.0, 2.0)] == frontier.clocks(cell("a"), START + 1, 99)
     frontier.open(cell("a"), START + 1, hold=False)
     assert frontier.next(START + 2.9) is None
     assert frontier.next(START + 3) == first
@@ -486,10 +486,10 @@ def test_clocks_tell_who_must_be_left_alone_and_whose_delay_is_longer_than_the_j
     assert frontier.next(START) == asked_first
     frontier.release(asked_first, START + 1, START + 1)
     expected = {(asked, 1.0, 1.0), (slow, 0.0, 5.0), (idle, 1.0, 1.0), (waiting, 29.0, 20.0)}
-    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1)
+    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1, 99)
     frontier.close(CELLS[0])
-    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1)
-    assert [] == frontier.clocks(CELLS[1], START + 1)
+    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1, 99)
+    assert [] == frontier.clocks(CELLS[1], START + 1, 99)
 
 
 @pytest.mark.parametrize("active", [False, True])
@@ -657,3 +657,12 @@ def test_what_an_earlier_run_asked_just_before_it_ended_is_told_as_if_asked_now(
     frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
     assert (0.5, 8.0) == frontier.clock("a.example", 101.0)
     assert (0.0, 4.0) == frontier.clock("b.example", 104.0)
+
+
+def test_clocks_of_too_many_sites_are_not_looked_at(store: Store) -> None:
+    frontier = Frontier(store, Limits(), 4.0)
+    one = cell("a.example")
+    frontier.open(one, START, hold=False)
+    frontier.hold("a.example", START + 5, START)
+    assert frontier.clocks(one, START, 1) is not None
+    assert frontier.clocks(one, START, 0) is None

@@ -31,6 +31,7 @@ from kadcrawl.link.messages import (
     Batch,
     CellDigest,
     Claim,
+    Claimed,
     Compare,
     Contact,
     Exchange,
@@ -1147,6 +1148,20 @@ def test_a_message_that_seems_to_come_from_ourselves_changes_nothing(play: Play,
         assert [owner] == swarm.open_at(cell)
         assert tally == owner.store.cells[cell]
         await swarm.settle(5.0)
+
+    play(scenario)
+
+
+def test_cells_there_are_none_of_in_an_answer_end_nobody(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        for peer in swarm.peers.values():
+            peer.cells.sync.claim = lambda message: Claimed(b"\xff" * 8)  # type: ignore[method-assign]
+        newcomer = await swarm.join()
+        await asyncio.sleep(10.0)
+        assert newcomer.contact.id in swarm.peers
+        assert not newcomer.task.done()  # type: ignore[union-attr]
+        await swarm.settle()
 
     play(scenario)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.errors import RemoteError
+from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.history.copies import digest_of
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import placement_keys
@@ -47,7 +47,7 @@ class FakeCrawl:
     def is_busy(self, cell: Cell) -> bool:
         return self.busy
 
-    def clocks(self, cell: Cell) -> list[SiteRecord] | None:
+    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         return self.told
 
     def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
@@ -401,5 +401,27 @@ def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
         bench.telling.backed([CELL], FAR)
         await asyncio.sleep(2.0)
         assert CELL in bench.store.cells
+
+    run(bench, scenario)
+
+
+def test_a_cell_asked_for_twice_is_refused(bench: Bench) -> None:
+    async def scenario() -> None:
+        with pytest.raises(KadcrawlError, match="twice"):
+            bench.telling.answer(Sync(NEAREST, [CELL, CELL]))
+
+    run(bench, scenario)
+
+
+def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: Bench) -> None:
+    """Owner and backup may know different peers for as long as a cut lasts."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        for _ in range(60):
+            bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+            await asyncio.sleep(10.0)
+        assert 5 <= len(bench.client.haves) <= 15
 
     run(bench, scenario)

@@ -184,3 +184,10 @@ async def test_a_dialler_that_is_gone_before_the_handshake_is_no_news(
                 await client.ask(address, Hello(1), Ok, 5)
         assert Ok() == await client.ask(address, Hello(1), Ok, 5)
     assert not caplog.records
+
+
+async def test_a_page_in_a_browser_commands_no_peer() -> None:
+    """Any web page may dial a peer on its visitor's machine; a browser then says where the page is from."""
+    async with link() as (_, _, address), aiohttp.ClientSession(headers={"Origin": "https://evil.example"}) as browser:
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            await browser.ws_connect(f"http://{address[0]}:{address[1]}{PATH}")

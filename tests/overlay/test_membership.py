@@ -183,3 +183,14 @@ def test_a_stranger_that_would_be_no_sibling_is_not_tried_again() -> None:
         record.membership.heard(contact(number), 0)
     record.membership.missed(contact(200), 1)
     assert [] == record.membership.away
+
+
+def test_more_strangers_than_can_be_kept_do_not_hurry_us() -> None:
+    record = Record(unreached_max=2)
+    now = 0.0
+    for _ in range(20):
+        for number in (8, 9, 10):
+            record.membership.missed(contact(number), now)
+        while not record.membership.pace.due(now):
+            now += 1
+    assert now > 200, "the rounds have become seldom"
