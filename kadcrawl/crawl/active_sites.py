@@ -23,7 +23,7 @@ class ActiveSites:
     """What the frontier knows of sites, beside their place in its order."""
 
     def __init__(self, store: Store, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
-        """`delay_s`: seconds between two requests to a site, at least, as the job says; `began_at`: of this run."""
+        """`delay_s`: seconds between two requests to a site, at least, as the job says; `began_at`: see `Frontier`."""
         self._store = store
         self._limits = limits
         self._delay_s = delay_s
@@ -132,6 +132,8 @@ class ActiveSites:
 
     def _activate(self, name: str, cell: Cell, now: float) -> Site:
         not_before, delay_s = self._journaled(name, now)
+        # An earlier run may have asked it just before it ended, and have journaled nothing of that.
+        not_before = max(not_before, self._began_at + delay_s)
         received_at = self._held.get(cell, 0.0)
         if received_at:
             not_before = max(not_before, received_at + delay_s)

@@ -28,7 +28,8 @@ class Frontier(ActiveSites):
     def __init__(self, store: Store, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
         """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site.
 
-        `began_at`: second at which this run began; of what earlier ones asked just before it, nobody may know.
+        `began_at`: second at which this run began, if there were earlier ones: each site is left alone for a full
+        delay from then, as nobody may know what they asked last.
         """
         super().__init__(store, limits, delay_s, began_at)
         self._open: dict[Cell, int] = {}

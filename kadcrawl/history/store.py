@@ -44,6 +44,8 @@ class Store(Journal):
         """The tally of every cell that holds anything; to be read only."""
         self.pending = 0
         """PENDING records of all cells."""
+        self.has_run = False
+        """There was an earlier run, of which not all may have been journaled."""
         self.on_changed: Callable[[Cell, Key], None] = lambda cell, key: None
         """Called after each change of a record: of its state, its retry state or its depth."""
         self.on_site: Callable[[str], None] = lambda site: None
@@ -224,7 +226,9 @@ class Store(Journal):
 
     def take_up_time(self, now: float) -> None:
         """If the clock was put back since the last run, put back with it every instant somebody waits for."""
-        ahead_s = float(self.meta("clock") or b"0") - now
+        kept = self.meta("clock")
+        self.has_run = kept is not None
+        ahead_s = float(kept or b"0") - now
         if ahead_s > 0:
             self._write("UPDATE frontier SET due=max(0, due-?) WHERE due>0", (ahead_s,))
             self._write("UPDATE site SET not_before=not_before-?", (ahead_s,))

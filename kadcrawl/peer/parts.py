@@ -72,7 +72,7 @@ def build(
     by_depth = job.max_depth is not None
     scope = Scope(job, limits)
     placer = Placer(job.partition, job.cell_bits)
-    frontier = Frontier(store, limits, job.delay_s, clock.now())
+    frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
     intake = Intake(store, frontier, scope, totals, activity, by_depth)
     forwarder = Forwarder(
         overlay,

@@ -666,3 +666,13 @@ def test_clocks_of_too_many_sites_are_not_looked_at(store: Store) -> None:
     frontier.hold("a.example", START + 5, START)
     assert frontier.clocks(one, START, 1) is not None
     assert frontier.clocks(one, START, 0) is None
+
+
+def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> None:
+    frontier = Frontier(store, Limits(), 4.0, began_at=START)
+    frontier.open(cell("a"), START + 1, hold=False)
+    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START + 1)
+    assert frontier.next(START + 3.9) is None
+    assert entry == frontier.next(START + 4)
