@@ -10,18 +10,17 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kadcrawl.history.copies import Copies, digest_of
+from kadcrawl.history.copies import Copies, held_of
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.inquiry import Inquiry
-from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
+from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
 from kadcrawl.history.sources import Sources
 from kadcrawl.history.store import Store
-from kadcrawl.history.tally import EMPTY
 from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import CellAnswer, CellDigest, Contact
+from kadcrawl.link.messages import CellAnswer, Contact
 
 RELEASE_POLL_S = 0.2
 
@@ -105,10 +104,10 @@ class CatchUp:
         at_backups = {contact.id for contact in backups}
         answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
         for contact, answer in answers:
-            if answer.held != self._held(cell):
+            if answer.held != held_of(self._store, cell):
                 await self._exchanger.reconcile(contact, answer.held, push=False)
         for contact, answer in answers:
-            if contact.id in at_backups and answer.held != self._held(cell):
+            if contact.id in at_backups and answer.held != held_of(self._store, cell):
                 await self._exchanger.reconcile(contact, answer.held, push=True)
         if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
             await self._store.durable()  # Before anybody is told to drop it.
@@ -165,11 +164,3 @@ class CatchUp:
             if not self._may_own(cell):
                 return None
         return [(contact, answers[peer]) for peer, contact in asked.items()]
-
-    def _held(self, cell: Cell) -> CellDigest:
-        return digest_of(cell, self._store.cells.get(cell, EMPTY))
-
-
-def nearer(one: Contact, other: Contact, target: int) -> bool:
-    """Return whether one peer is XOR-nearer to a key than another."""
-    return one.number ^ target < other.number ^ target

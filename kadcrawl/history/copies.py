@@ -49,6 +49,11 @@ def digest_of(cell: Cell, tally: CellTally) -> CellDigest:
     return CellDigest(cell, tally.keys, tally.pending, tally.digest.to_bytes(DIGEST_BYTES, "big"))
 
 
+def held_of(store: Store, cell: Cell) -> CellDigest:
+    """Return what a store has of a cell, as it travels."""
+    return digest_of(cell, store.cells.get(cell, EMPTY))
+
+
 class Stream:
     """What is on its way to one peer."""
 
@@ -235,7 +240,7 @@ class Copies:
         taken = {cell: held for cell, held in taken.items() if self._holdings.is_open(cell)}
         if not taken:
             return
-        cells = [held or digest_of(cell, self._store.cells.get(cell, EMPTY)) for cell, held in taken.items()]
+        cells = [held or held_of(self._store, cell) for cell, held in taken.items()]
         settled = await self._ask(stream, Settle(self._overlay.me, role, cells), Settled)
         if settled is None:
             # Comes again with the next repair; whoever cannot be told to drop keeps what it has and asks.

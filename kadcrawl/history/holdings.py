@@ -36,8 +36,8 @@ class Backed:
     owner: Contact
     heard_at: float
     """Second at which its owner last said so."""
-    told: bool = False
-    """Its owner has said to keep it, not only sent records of it."""
+    role: int | None = None
+    """Under which placement key, once its owner has said to keep it and not only sent records of it."""
 
 
 class Holdings:
@@ -87,7 +87,7 @@ class Holdings:
         else:
             backed.heard_at = now
         if role is not None:
-            self.backed[cell].told = True
+            self.backed[cell].role = role
             self.map.put(cell, role, placement_keys(cell, self._cell_bits)[role])
 
     def let_go(self, cell: Cell) -> None:

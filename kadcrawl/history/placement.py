@@ -31,6 +31,11 @@ def placement_keys(cell: Cell, cell_bits: int) -> tuple[int, int, int]:
     return anchor(cell, cell_bits), backup_key(cell, 1, cell_bits), backup_key(cell, 2, cell_bits)
 
 
+def nearer(one: Contact, other: Contact, target: int) -> bool:
+    """Return whether one peer is XOR-nearer to a key than another."""
+    return one.number ^ target < other.number ^ target
+
+
 def holders(nearest: Sequence[Sequence[Contact]]) -> list[Contact]:
     """Return the distinct holders of a cell, by role.
 

@@ -13,12 +13,13 @@ from itertools import count
 from typing import Any, Protocol
 
 from kadcrawl.errors import RemoteError, StorageError
+from kadcrawl.history import catch_up
 from kadcrawl.history.arrival import Arrival, packed
-from kadcrawl.history.catch_up import CatchUp, nearer
+from kadcrawl.history.catch_up import CatchUp
 from kadcrawl.history.copies import Copies, no_spawn
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.placement import FIRST_BACKUP, check_cell
+from kadcrawl.history.placement import FIRST_BACKUP, check_cell, nearer
 from kadcrawl.history.store import Store
 from kadcrawl.history.tell import Crawl, Telling
 from kadcrawl.keys import Cell, anchor
@@ -52,18 +53,12 @@ RECHECK_ROUNDS = 6
 log = logging.getLogger(__name__)
 
 
-class Overlay(Protocol):
+class Overlay(catch_up.Overlay, Protocol):
     """What sync needs of the overlay."""
 
-    @property
-    def me(self) -> Contact: ...
     def owns(self, cell: Cell) -> bool: ...
-    def is_live(self, peer: bytes) -> bool: ...
     def contacts(self) -> list[Contact]: ...
     def siblings(self) -> list[Contact]: ...
-    def nearest_known(self, target: int, count: int) -> list[Contact]: ...
-    async def nearest(self, target: int, count: int) -> list[Contact]: ...
-    def suspect(self, contact: Contact) -> None: ...
 
 
 class CellSync:

@@ -15,12 +15,11 @@ from math import inf
 from typing import Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
-from kadcrawl.history.copies import digest_of
+from kadcrawl.history.copies import held_of
 from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.placement import HOLDERS, OWNER, check_cell, holders, placement_keys
+from kadcrawl.history.placement import HOLDERS, OWNER, check_cell, holders, nearer, placement_keys
 from kadcrawl.history.reminders import Reminders
 from kadcrawl.history.store import Store
-from kadcrawl.history.tally import EMPTY
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
@@ -154,6 +153,7 @@ class Telling:
     def told(self, cell: Cell) -> None:
         """The cell needs no telling (any more)."""
         self._former.pop(cell, None)
+        self._misplaced.pop(cell, None)
         self._due.drop(cell)
         self._news.pop(cell, None)
 
@@ -199,11 +199,11 @@ class Telling:
     def _answer(self, claimant: Contact, cell: Cell, room: int) -> CellAnswer:
         """Answer about one cell; `room` is how many clocks may still be told."""
         here = anchor(cell, self._bits)
-        held = digest_of(cell, self._store.cells.get(cell, EMPTY))
+        held = held_of(self._store, cell)
         me = self._overlay.me
         nearest = self._overlay.nearest_known(here, 2)
         rivals = [one for one in nearest if one.id != claimant.id and not (self.leaving and one.id == me.id)]
-        if rivals and _nearer(rivals[0], claimant, here):
+        if rivals and nearer(rivals[0], claimant, here):
             if rivals[0].id != me.id:
                 self._overlay.suspect(rivals[0])
             return CellAnswer(held, rivals[0], [], releasing=False, released=False, sites=[])
@@ -236,24 +236,26 @@ class Telling:
             check_cell(held.cell, self._bits)
         if message.owner.id == self._overlay.me.id:
             raise NoOwnerError("a peer does not say to itself what to keep")
-        here = self._overlay.me.number
         unlike = []
         for held in message.cells:
             cell = Cell(held.cell)
             target = anchor(cell, self._bits)
-            ours = digest_of(cell, self._store.cells.get(cell, EMPTY))
-            nearer = here ^ target < message.owner.number ^ target
-            if cell in self._holdings.owned and nearer and not self.leaving:
+            ours = held_of(self._store, cell)
+            ours_to_own = nearer(self._overlay.me, message.owner, target) and not self.leaving
+            if cell in self._holdings.owned and ours_to_own:
                 unlike.append(ours)  # Not so: we own it.
             elif message.role != OWNER:
                 self._former.pop(cell, None)
+                before = self._holdings.backed.get(cell)
+                known = before is not None and (before.owner, before.role) == (message.owner, message.role)
                 self._keep(cell, message.owner, message.role)
-                self._see_place(cell, message.owner, message.role)
+                # Of whoever comes once we know our role `joined` tells.
+                if not known or cell in self._misplaced:
+                    self._see_place(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
-                self._misplaced.pop(cell, None)
                 self.told(cell)
                 if ours.keys:
                     log.debug("cell.dropped cell=%d for=%s", cell, message.owner)
@@ -287,10 +289,10 @@ class Telling:
         for cell in cells:
             target = anchor(cell, self._bits)
             known = self._holdings.backed.get(cell)
-            nearer = known is not None and _nearer(known.owner, owner, target) and self._overlay.is_live(known.owner.id)
+            better = known is not None and nearer(known.owner, owner, target) and self._overlay.is_live(known.owner.id)
             if cell in self._holdings.owned:
                 continue
-            if nearer or not _nearer(owner, self._overlay.me, target):
+            if better or not nearer(owner, self._overlay.me, target):
                 self._forgetting.pop(cell, None)
                 self._due.put_if_new(cell, self._now())
                 self._stirred.set()
@@ -303,7 +305,7 @@ class Telling:
             log.debug("cell.lost cell=%d to=%s", cell, owner)
         self._holdings.back_up_for(cell, owner, role, self._now())
         self._forgetting.pop(cell, None)
-        if not self._holdings.backed[cell].told:
+        if self._holdings.backed[cell].role is None:
             # Its owner may have lost the cell in the middle of a sync: another will not know of this copy.
             self._due.put_if_new(cell, self._now() + TELL_AGAIN_S)
             self._stirred.set()
@@ -360,7 +362,7 @@ class Telling:
         return next(iter(willing or others), None)
 
     async def _say_have(self, owner: Contact, cells: list[Cell]) -> None:
-        held = [digest_of(cell, self._store.cells.get(cell, EMPTY)) for cell in cells]
+        held = [held_of(self._store, cell) for cell in cells]
         said_at = self._now()
         for cell in cells:
             self._due.put(cell, said_at)
@@ -398,7 +400,3 @@ class Telling:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-
-def _nearer(one: Contact, other: Contact, target: int) -> bool:
-    return one.number ^ target < other.number ^ target
