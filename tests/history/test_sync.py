@@ -1166,6 +1166,26 @@ def test_cells_there_are_none_of_in_an_answer_end_nobody(play: Play) -> None:
     play(scenario)
 
 
+def test_a_sibling_that_lives_and_never_answers_holds_a_newcomer_up_only_for_a_while(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        mute = next(iter(swarm.peers.values()))
+
+        async def say_nothing(sender: Contact, address: tuple[str, int], message: Any) -> None:
+            if isinstance(message, Claim) and address == mute.contact.address:
+                raise RemoteError(address[0], "no answer")
+
+        swarm.hooks.append(say_nothing)
+        newcomer = await swarm.join()
+        await asyncio.sleep(60.0)
+        assert not newcomer.cells.sync._arrival.done.is_set()
+        await asyncio.sleep(40.0)
+        assert newcomer.cells.sync._arrival.done.is_set()
+        await swarm.settle()
+
+    play(scenario)
+
+
 def test_those_who_claim_to_hold_something_are_remembered_in_bounded_number(play: Play) -> None:
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 3)
