@@ -43,6 +43,7 @@ ROOMS: Final = (
 """(part of a file's path, room); the first that fits counts."""
 JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set_meta", "sync_files", "_checkpoint"})
 """Functions of the store that make what was written durable; the others are history."""
+REPOSITORY: Final = f"{Path(__file__).resolve().parents[1].as_posix()}/"
 PASSES_MAX: Final = 30
 """Calls in a row through which time is handed up to a room."""
 
@@ -101,9 +102,8 @@ def _shares(seconds: dict[str, float]) -> list[Share]:
 
 def _room(function: Function) -> str | None:
     file = function[0].replace("\\", "/")
-    if "site-packages" not in file:
-        # The project's own directory may be called kadcrawl, or anything else.
-        file = file[file.rfind("kadcrawl/") :] if "kadcrawl/" in file else file
+    # The directory this stands in may be called kadcrawl as well.
+    file = file[file.rfind("/site-packages/") :] if "/site-packages/" in file else file.removeprefix(REPOSITORY)
     if "kadcrawl/history/store" in file and function[2] in JOURNAL:
         return "journal"
     return next((room for part, room in ROOMS if part in file), None)
