@@ -138,12 +138,12 @@ class Limits:
     """Links remembered as already forwarded, so that repeats cost no message."""
     batch_links_max: int = 500
     """Links in one offer to another peer: about 50 KB."""
-    batch_linger_s: float = 0.05
-    """How long a link waits for company before its batch is sent."""
+    batch_spacing_s: float = 0.05
+    """Least time between two batches of links, or of copies to one peer: what comes alone goes at once."""
     message_bytes_max: int = 5 * 1024 * 1024
     """One message between peers, packed."""
-    commit_interval_s: float = 0.05
-    """Group commit: what is acknowledged waits at most this long for the disk."""
+    commit_spacing_s: float = 0.05
+    """Least time between two commits: what is acknowledged waits at most this long for the disk to begin."""
     warc_bytes_max: int = 1_000_000_000
     """A WARC file is closed and the next begun at this size (WARC 1.1 annex C suggests 1 GB)."""
     disk_reserve_bytes: int = 64 * 1024 * 1024
@@ -155,7 +155,7 @@ class Limits:
             _require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")
 
 
-_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_linger_s", "commit_interval_s", "disk_reserve_bytes"})
+_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_spacing_s", "commit_spacing_s", "disk_reserve_bytes"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

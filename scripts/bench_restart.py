@@ -172,7 +172,7 @@ class Process:
 
 async def make(directory: Path, urls: int) -> None:
     """Let a directory know so many URLs."""
-    store = Store(directory, commit_interval_s=1.0)
+    store = Store(directory, commit_spacing_s=1.0)
     store.begin(JOB.cell_bits)
     await fill(store, urls, "site")
     store.close()

@@ -34,7 +34,7 @@ from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer import records as peer_records
 
 JOB = Job(scope="any")
-LIMITS = Limits(commit_interval_s=0.01)
+LIMITS = Limits(commit_spacing_s=0.01)
 URLS_PER_SITE = 20
 PENDING_EVERY = 10
 """One URL in so many is PENDING, the others are DONE."""
@@ -119,7 +119,7 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
 @asynccontextmanager
 async def opened(directory: Path, number: int) -> AsyncIterator[End]:
     """Open one peer's store in a directory and commit what is written to it."""
-    store = Store(directory, LIMITS.commit_interval_s)
+    store = Store(directory, LIMITS.commit_spacing_s)
     committer = asyncio.create_task(store.run(), name="commit")
     try:
         yield End(store, number)

@@ -45,7 +45,7 @@ class Alike(Size):
 
     @property
     def limits(self) -> Limits:
-        return replace(LIMITS, batch_linger_s=COMPANY_S, commit_interval_s=COMPANY_S)
+        return replace(LIMITS, batch_spacing_s=COMPANY_S, commit_spacing_s=COMPANY_S)
 
     def web(self, plan: Plan) -> SyntheticWeb:
         return SyntheticWeb(

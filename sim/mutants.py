@@ -125,8 +125,8 @@ def acknowledged_before_durable(_: Any) -> Any:
 def journal_never_synced(init: Any) -> Any:
     """Commits are not synced: a power cut takes what the system had not written yet."""
 
-    def init_without_sync(self: Any, directory: Any, commit_interval_s: Any, sync: Any = None) -> None:
-        init(self, directory, commit_interval_s, lambda fds: None)
+    def init_without_sync(self: Any, directory: Any, commit_spacing_s: Any, sync: Any = None) -> None:
+        init(self, directory, commit_spacing_s, lambda fds: None)
 
     return init_without_sync
 

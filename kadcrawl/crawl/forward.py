@@ -2,7 +2,7 @@
 
 A link met lately costs a dict look-up; one in the cell of its page, while that is open here, goes straight to the
 intake, as whatever is told of the cell to its backups keeps the order: they have the link before they hear that the
-page is DONE. All others wait a moment for company and go in batches, one per owner, which may be this peer. A page is
+page is DONE. All others go in batches, one per owner, which may be this peer. A page is
 finished only when its `Receipt` is complete, that is, when every one of its links is safe: journaled at its owner and
 the owner's backups. Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
 bounded by the crawler, which starts nothing while too many pages are unfinished.
@@ -21,6 +21,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Accepted, Contact, Link, Offer
+from kadcrawl.spacing import Spacing
 
 OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
@@ -151,10 +152,11 @@ class Forwarder:
 
     async def run(self) -> None:
         """Deliver what is queued, until cancelled."""
+        time, spacing = asyncio.get_running_loop().time, Spacing(self._limits.batch_spacing_s)
         async with asyncio.TaskGroup() as deliveries:
             while True:
                 await self._queued.wait()
-                await asyncio.sleep(self._limits.batch_linger_s)
+                await asyncio.sleep(spacing.wait_s(time()))
                 self._queued.clear()
                 queue, self._queue = self._queue, []
                 deliveries.create_task(self._deliver(queue), name="deliver")

@@ -20,6 +20,7 @@ from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import BATCH_MAX, Batch, CellDigest, Contact, Recorded, Records, Settle, Settled
+from kadcrawl.spacing import Spacing
 
 DEADLINE_S = 10.0
 """One batch, journaled at the other end."""
@@ -57,8 +58,9 @@ def held_of(store: Store, cell: Cell) -> CellDigest:
 class Stream:
     """What is on its way to one peer."""
 
-    def __init__(self, contact: Contact) -> None:
+    def __init__(self, contact: Contact, spacing: Spacing) -> None:
         self.contact = contact
+        self.spacing = spacing
         self.keys: dict[Key, Cell] = {}
         self.sites: dict[str, None] = {}
         self.notices: dict[Cell, tuple[int, CellDigest | None]] = {}
@@ -132,15 +134,15 @@ class Copies:
         store: Store,
         holdings: Holdings,
         make_batch: MakeBatch,
-        linger_s: float,
+        spacing_s: float,
     ) -> None:
-        """`linger_s`: how long a change waits for company."""
+        """`spacing_s`: least time between two beginnings of a stream."""
         self._overlay = overlay
         self._client = client
         self._store = store
         self._holdings = holdings
         self._make_batch = make_batch
-        self._linger_s = linger_s
+        self._spacing_s = spacing_s
         self._streams: dict[bytes, Stream] = {}
         self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
         """Starts a task that ends with the peer."""
@@ -202,14 +204,14 @@ class Copies:
     def _stream(self, contact: Contact) -> Stream:
         stream = self._streams.get(contact.id)
         if stream is None:
-            stream = self._streams[contact.id] = Stream(contact)
+            stream = self._streams[contact.id] = Stream(contact, Spacing(self._spacing_s))
         if stream.task is None or stream.task.done():
             stream.task = self.spawn(self._deliver(stream), f"copies to {contact}")
         return stream
 
     async def _deliver(self, stream: Stream) -> None:
         """Deliver what is queued; returns when all is delivered or the peer is lost."""
-        await asyncio.sleep(self._linger_s)
+        await asyncio.sleep(stream.spacing.wait_s(asyncio.get_running_loop().time()))
         while not stream.empty and not stream.lost:
             try:
                 if stream.keys or stream.sites:

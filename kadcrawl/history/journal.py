@@ -1,6 +1,6 @@
 """The journal: one SQLite file and one page log per peer, and the group commit that makes promises true.
 
-Writes join the open transaction at once and become durable together, at most `commit_interval_s` later (`durable`).
+Writes join the open transaction at once and become durable together, at most `commit_spacing_s` later (`durable`).
 A crash forgets what was written since the last commit, which nobody was promised, and nothing else; so does a disk
 that fails, after which every write is refused. A failed journal is closed and opened anew, never repaired in place.
 `Store` builds on it and knows what the tables mean; nothing here does. Used on the loop's thread only.
@@ -20,6 +20,7 @@ from pathlib import Path
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.history.page_log import PageLog
 from kadcrawl.history.schema import SCHEMA, SCHEMA_VERSION
+from kadcrawl.spacing import Spacing
 
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """WAL size at which its pages are moved into the database, off the loop's thread."""
@@ -39,7 +40,7 @@ class Journal:
     """The files of one peer and the commit that ties them together."""
 
     def __init__(
-        self, directory: Path, commit_interval_s: float, sync: Callable[[Iterable[int]], None] = sync_files
+        self, directory: Path, commit_spacing_s: float, sync: Callable[[Iterable[int]], None] = sync_files
     ) -> None:
         """Open or make the files in `directory`, repairing what a crash left. Raises StartError.
 
@@ -49,7 +50,7 @@ class Journal:
         self.path = directory / "peer.sqlite"
         self.flush: Callable[[], Iterable[int]] = nothing_to_flush
         """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
-        self._commit_interval_s = commit_interval_s
+        self._spacing = Spacing(commit_spacing_s)
         try:
             self._db = self._open()
             self._page_log = PageLog(
@@ -83,10 +84,11 @@ class Journal:
         return future
 
     async def run(self) -> None:
-        """Commit, as long as there is something to commit, every `commit_interval_s`; until cancelled."""
+        """Commit whenever there is something to commit, at the spacing at most; until cancelled."""
+        time = asyncio.get_running_loop().time
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(self._commit_interval_s)
+            await asyncio.sleep(self._spacing.wait_s(time()))
             await self.commit()
 
     async def commit(self) -> None:

@@ -31,13 +31,13 @@ class Store(Journal):
     """One peer's records. Every method that writes raises StorageError; after that the store can only be closed."""
 
     def __init__(
-        self, directory: Path, commit_interval_s: float, sync: Callable[[Iterable[int]], None] = sync_files
+        self, directory: Path, commit_spacing_s: float, sync: Callable[[Iterable[int]], None] = sync_files
     ) -> None:
         """Open or make the files in `directory`, repairing what a crash left. Raises StartError.
 
         `sync` makes the files of these descriptors durable; it is called in the loop's executor.
         """
-        super().__init__(directory, commit_interval_s, sync)
+        super().__init__(directory, commit_spacing_s, sync)
         self._metas: dict[str, bytes] = {}
         """What was journaled by name in this run."""
         self.cells: dict[Cell, CellTally] = {}

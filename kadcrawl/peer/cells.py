@@ -95,7 +95,7 @@ class Cells:
         store: Store,
         activity: Activity,
         clock: Clock,
-        linger_s: float,
+        spacing_s: float,
     ) -> None:
         """Hook into the store and the overlay; nothing is sent before `run`."""
         bits = parts.job.cell_bits
@@ -106,7 +106,7 @@ class Cells:
         crawl = CellCrawl(parts, clock)
         self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
         self.holdings = Holdings(overlay.me.number, bits)
-        self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, linger_s)
+        self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
         self.exchanger = Exchanger(lambda: overlay.me, client, store, self.records.moving, self.records.merge)
         self.telling = Telling(overlay, client, store, self.holdings, crawl, bits)
         self.sync = CellSync(

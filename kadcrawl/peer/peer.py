@@ -98,7 +98,7 @@ class Peer:
         async with AsyncExitStack() as stack:
             self._directory = Directory(self.config.data)
             stack.callback(self._directory.close)
-            self.store = Store(self.config.data, self.config.limits.commit_interval_s, self.world.sync)
+            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
             self._jobs = JobRecord(self.store)
             stack.callback(self.store.close)
             self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
@@ -381,7 +381,7 @@ class Peer:
             self.store,
             self.activity,
             self.clock,
-            self.config.limits.batch_linger_s,
+            self.config.limits.batch_spacing_s,
         )
         self.activity.armed = bool(job.seeds)
         if self.paused:

@@ -32,7 +32,7 @@ from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
 
-LIMITS = Limits(commit_interval_s=0.001, batch_linger_s=0.001, retry_base_s=0.001)
+LIMITS = Limits(commit_spacing_s=0.001, batch_spacing_s=0.001, retry_base_s=0.001)
 PAGE, ROBOTS, OTHER = "http://a.test/", "http://a.test/robots.txt", "http://b.test/"
 MaySend = Callable[[], bool]
 
@@ -129,7 +129,7 @@ class World:
 async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]:
     clock, activity, totals, random = Clock(asyncio.get_running_loop()), Activity(), Totals(), Random(1)
     activity.armed = True
-    store = Store(tmp_path, LIMITS.commit_interval_s)
+    store = Store(tmp_path, LIMITS.commit_spacing_s)
     store.begin(16)
     job = Job(scope="any", delay_s=delay_s)
     scope, placer = Scope(job), Placer("host", 16)

@@ -98,7 +98,7 @@ async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> Asy
         world,
         world,
         world.placer,
-        Limits(batch_linger_s=0, **limits),
+        Limits(batch_spacing_s=0, **limits),
         by_depth,
         lambda: 0.0,
         is_open=world.is_open,

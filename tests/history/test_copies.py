@@ -19,7 +19,7 @@ from kadcrawl.link.messages import BATCH_MAX, Batch, CellDigest, Contact, Record
 from sim.loop import world
 
 BITS = 8
-LINGER_S = 0.05
+SPACING_S = 0.05
 PATIENCE_S = 600.0
 """Virtual: by then everything has happened that will."""
 
@@ -99,7 +99,7 @@ class Bench:
         self.holdings.own(OTHER).open = True
         self.holdings.back_up_at(OTHER, [A])
         self.made: list[list[Key]] = []
-        self.copies = Copies(self.overlay, client, self.store, self.holdings, self.make_batch, LINGER_S)
+        self.copies = Copies(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S)
 
     def make_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         self.made.append(list(keys))
@@ -165,23 +165,35 @@ def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(bench: B
     assert 1 == bench.client.under_way_max
 
 
-def test_what_changes_within_the_linger_travels_together_and_once(bench: Bench) -> None:
+def test_what_changes_alone_goes_at_once(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.change(1, 2, 1, cell=OTHER)
-        await asyncio.sleep(LINGER_S / 2)
-        bench.change(3, 1, cell=OTHER)
+        bench.change(1, cell=OTHER)
+        began = asyncio.get_running_loop().time()
+        await bench.copies.delivered(A)
+        assert asyncio.get_running_loop().time() == pytest.approx(began + bench.client.takes_s, abs=1e-3)
+
+    run(bench, scenario)
+
+
+def test_what_changes_soon_after_travels_together_and_once(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.change(1, cell=OTHER)
+        await bench.copies.delivered(A)
+        bench.change(2, 3, 2, cell=OTHER)
+        await asyncio.sleep(SPACING_S / 2)
+        bench.change(4, 2, cell=OTHER)
         assert 3 == bench.copies.unacknowledged
         await bench.copies.delivered(A)
 
     run(bench, scenario)
-    assert [[key(1, OTHER), key(2, OTHER), key(3, OTHER)]] == bench.made
+    assert [[key(1, OTHER)], [key(number, OTHER) for number in (2, 3, 4)]] == bench.made
 
 
 def test_nothing_is_acknowledged_before_it_is_journaled_there(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1)
         delivered = asyncio.create_task(bench.copies.delivered(A))
-        await asyncio.sleep(LINGER_S + bench.client.takes_s / 2)
+        await asyncio.sleep(bench.client.takes_s / 2)
         assert (False, 2) == (delivered.done(), bench.copies.unacknowledged)
         await delivered
         assert [key(1)] == bench.client.keys(A)
@@ -194,7 +206,7 @@ def test_who_waits_waits_for_no_later_change(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1)
         delivered = asyncio.create_task(bench.copies.delivered(A))
-        await asyncio.sleep(LINGER_S + bench.client.takes_s / 2)
+        await asyncio.sleep(bench.client.takes_s / 2)
         bench.change(2)
         assert await delivered
         assert [key(1)] == bench.client.keys(A)
@@ -205,7 +217,7 @@ def test_who_waits_waits_for_no_later_change(bench: Bench) -> None:
 def test_a_change_while_the_record_is_under_way_travels_again(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1)
-        await asyncio.sleep(LINGER_S + bench.client.takes_s / 2)
+        await asyncio.sleep(bench.client.takes_s / 2)
         bench.change(1)
         assert await bench.copies.delivered(A)
         assert [key(1), key(1)] == bench.client.keys(A)
@@ -313,7 +325,7 @@ def test_a_change_after_all_was_delivered_is_delivered_too(bench: Bench) -> None
     async def scenario() -> None:
         for number in range(40):
             bench.change(number)
-            await asyncio.sleep(LINGER_S + bench.client.takes_s + (number - 20) * 1e-3)
+            await asyncio.sleep(SPACING_S + bench.client.takes_s + (number - 20) * 1e-3)
         assert await bench.copies.delivered(A)
         assert 0 == bench.copies.unacknowledged
         assert [key(number) for number in range(40)] == bench.client.keys(A)
@@ -340,7 +352,7 @@ def test_notices_travel_only_after_all_changes(bench: Bench) -> None:
     async def scenario() -> None:
         bench.copies.keep(A, CELL, FIRST_BACKUP)
         bench.change(*range(BATCH_MAX + 1))
-        await asyncio.sleep(LINGER_S + 1.5 * bench.client.takes_s)
+        await asyncio.sleep(1.5 * bench.client.takes_s)
         bench.change(BATCH_MAX + 1)
         await asyncio.sleep(1.0)
 

@@ -12,7 +12,7 @@ import pytest
 from kadcrawl import Config, Job, Limits, Peer
 from scripts.kadcrawl_run import PageLine, page_lines
 
-QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_interval_s=0.01, batch_linger_s=0.01)
+QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
 JOB = Job(delay_s=0.0, scope="any")
 
 MakePeer = Callable[..., Awaitable[Peer]]
