@@ -72,6 +72,8 @@ class CatchUp:
         """How often this peer was away: what was asked before says nothing after."""
         self.newcomers = 0
         """How many peers have come."""
+        self.bereaved = False
+        """Whether a peer was ever lost: it may have asked a site of a cell of which nobody else has anything."""
         self.count = 0
         """Cells caught up with so far."""
 
@@ -115,7 +117,7 @@ class CatchUp:
             return False
         if any(nearer(one, me, keys[OWNER]) for peer, one in self.sources.of(cell).items() if peer not in asked):
             return False  # It has claimed the cell meanwhile, or leaves: hear it first.
-        self._open(cell, anything and not released)
+        self._open(cell, (anything or self.bereaved) and not released)
         owned.whole = owned.backups == tuple(backups)
         self.count += 1
         for role, contact in enumerate(backups, FIRST_BACKUP):

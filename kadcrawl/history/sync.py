@@ -189,6 +189,7 @@ class CellSync:
     def lost(self, peer: Contact) -> None:
         """A peer is dead or gone: find other backups for our cells, and other owners for its cells."""
         self._copies.lost(peer.id)
+        self._catch_up.bereaved = True
         self._catch_up.sources.lost(peer.id)
         unsafe, orphans = self._holdings.lost(peer.id)
         for cell in unsafe:
@@ -223,7 +224,7 @@ class CellSync:
         owned = self._holdings.own(cell)
         self._holdings.back_up_at(cell, ())
         owned.whole = True
-        self._open(cell, cell in self._store.cells)
+        self._open(cell, cell in self._store.cells or self._catch_up.bereaved)
 
     def _open(self, cell: Cell, hold: bool) -> None:
         owned = self._holdings.owned[cell]

@@ -459,14 +459,17 @@ class Swarm:
         assert not self.errors, self.errors
         assert not self.lost(), f"lost: {len(self.lost())}"
         assert not why, why
+        self.look()
 
     async def watch(self) -> None:
         """See how often a cell is open at two peers."""
         while True:
-            for cell in CELLS:
-                count = len(self.open_at(cell))
-                self.open_at_once[cell] = max(self.open_at_once.get(cell, 0), count)
+            self.look()
             await asyncio.sleep(0.004)
+
+    def look(self) -> None:
+        for cell in CELLS:
+            self.open_at_once[cell] = max(self.open_at_once.get(cell, 0), len(self.open_at(cell)))
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -680,6 +683,27 @@ def test_after_a_crash_each_site_is_left_alone_for_a_full_delay(play: Play) -> N
         while heir.fetch(cell) is None:
             assert swarm.loop.time() < opened_at + 3 * DELAY_S
             await asyncio.sleep(0.05)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_after_a_crash_a_site_nobody_knows_is_left_alone_as_well(play: Play, died: bool) -> None:
+    """The dead owner may have asked it before anybody else had a URL of it; if nobody died there is no need."""
+
+    async def scenario(swarm: Swarm) -> None:
+        for _ in range(3):
+            await swarm.join()
+            await asyncio.sleep(0.5)
+        await swarm.settle()
+        cell = CELLS[7]
+        if died:
+            await swarm.kill(swarm.holders(cell)[OWNER])
+            await swarm.settle(30.0)
+        asked_at = swarm.loop.time()
+        await swarm.offer(cell, [0])
+        await swarm.crawl_one(cell)
+        assert died is (swarm.loop.time() >= asked_at + DELAY_S)
 
     play(scenario)
 
