@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from aiohttp import WSCloseCode, web
 
-from kadcrawl.errors import KadcrawlError
+from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.incoming import Incoming
@@ -118,6 +118,10 @@ class LinkServer:
             return b""
         try:
             return pack(await self._answer(message))
+        except StorageError as error:
+            # Its text has paths of this machine, which are nobody else's business.
+            full = isinstance(error, DiskFullError)
+            return pack(Refused("the disk of this peer is full" if full else "this peer cannot write to its disk"))
         except KadcrawlError as error:
             return pack(Refused(str(error)[:1000]))
         except Exception as error:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StorageError
 from kadcrawl.link import connection
 from kadcrawl.link.codec import pack
 from kadcrawl.link.connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
@@ -25,6 +25,17 @@ async def test_a_refusal_is_a_remote_error_with_its_sentence() -> None:
     async with link(refuse) as (_, client, address):
         with pytest.raises(RemoteError, match="not today"):
             await client.ask(address, Hello(1), Ok, 5)
+
+
+@pytest.mark.parametrize(("error", "said"), [(DiskFullError, "is full"), (StorageError, "cannot write to its disk")])
+async def test_a_failing_disk_is_a_refusal_without_its_path(error: type[StorageError], said: str) -> None:
+    def fail(hello: Hello) -> Message:
+        raise error("cannot write to /home/somebody/crawl")
+
+    async with link(fail) as (_, client, address):
+        with pytest.raises(RemoteError, match=said) as caught:
+            await client.ask(address, Hello(1), Ok, 5)
+        assert "somebody" not in str(caught.value)
 
 
 async def test_a_bug_in_a_handler_is_a_refusal_and_the_server_lives_on() -> None:

@@ -17,6 +17,7 @@ TROUBLED = Plan(
     (
         Event(1.0, Kind.SNAPSHOT, (1,)),
         Event(1.2, Kind.KILL, (1,)),
+        Event(1.2, Kind.FULL, (3,), for_s=2.0),
         Event(1.5, Kind.LOSS, amount=0.05, for_s=3.0),
         Event(2.0, Kind.FREEZE, (2,), for_s=2.0),
         Event(2.5, Kind.RESTART, (1,), disk="old"),
