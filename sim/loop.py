@@ -43,35 +43,65 @@ class WorldEnd(BaseException):
 class SimFuture(asyncio.Future[Any]):
     """A future that hashes by its number, given when first asked for."""
 
-    _number: int
+    _number: int | None = None
 
     def __hash__(self) -> int:
-        try:
-            return self._number
-        except AttributeError:
-            self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
-            return self._number
+        number = self._number
+        if number is None:
+            number = self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
+        return number
 
 
 class SimTask(asyncio.Task[Any]):
     """A task that hashes by its number, given when it is made, and knows its host."""
 
-    _number: int
+    _number: int | None = None
     host: Host | None
 
-    def __hash__(self) -> int:
-        try:
-            return self._number
-        except AttributeError:
-            self._number = self.get_loop().next_number()  # type: ignore[attr-defined]
-            return self._number
+    __hash__ = SimFuture.__hash__
+
+
+class SimHandle(asyncio.Handle):
+    """A callback to come. Making one is most of a callback's cost, so it does not ask for a debug mode that is off."""
+
+    __slots__ = ()
+
+    def __init__(self: Any, callback: Any, args: Any, loop: Any, context: contextvars.Context | None) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+
+
+class SimTimer(asyncio.TimerHandle):
+    """A callback to come at an instant; as for `SimHandle`, nothing is asked. Once cancelled it stays in the heap."""
+
+    __slots__ = ()
+
+    def __init__(
+        self: Any, when: float, callback: Any, args: Any, loop: Any, context: contextvars.Context | None
+    ) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._cancelled = self._scheduled = False
+        self._repr = self._source_traceback = None
+        self._when = when
+
+    def cancel(self: Any) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
 
 
 class SimLoop(asyncio.BaseEventLoop):
     """One simulated world, made whole from `seed`."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._now = 0.0
+        self.now = 0.0
+        """The instant, in seconds since the world began."""
         self._ready: deque[asyncio.Handle]
         super().__init__()
         self._coming: list[tuple[float, int, asyncio.TimerHandle | None, Callable[..., object] | None, Any]] = []
@@ -81,13 +111,24 @@ class SimLoop(asyncio.BaseEventLoop):
         self._over = False
         self._connected: WeakKeyDictionary[socket.socket, SimTransport] = WeakKeyDictionary()
         self.network = Network(self, seed)
-        self.set_task_factory(self._make_task)
 
     def time(self) -> float:
-        return self._now
+        return self.now
 
     def create_future(self) -> asyncio.Future[Any]:
         return SimFuture(loop=self)
+
+    def create_task(  # type: ignore[override]  # of any coroutine
+        self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **options: Any
+    ) -> asyncio.Task[Any]:
+        self._check_closed()  # type: ignore[attr-defined]
+        if self._over:
+            coro.close()
+            raise RuntimeError("the world has ended")
+        task = SimTask(coro, loop=self, name=name, context=context, **options)
+        task.host = HOST.get(None) if context is None else context.get(HOST)
+        hash(task)  # Numbered now, whenever this Python first asks for it.
+        return task
 
     def post(self, at: float, event: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """Let something happen at the instant `at` that is no host's doing; it cannot be taken back."""
@@ -136,8 +177,9 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
-        self._check_closed()  # type: ignore[attr-defined]
-        handle = asyncio.Handle(callback, args, self, context)
+        if self._over:
+            self._check_closed()  # type: ignore[attr-defined]
+        handle = SimHandle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -148,42 +190,45 @@ class SimLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        self._check_closed()  # type: ignore[attr-defined]
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heappush(self._coming, (max(when, self._now + TICK_S), self.next_number(), timer, None, None))
+        if self._over:
+            self._check_closed()  # type: ignore[attr-defined]
+        timer = SimTimer(when, callback, args, self, context)
+        soonest = self.now + TICK_S
+        heappush(self._coming, (when if when > soonest else soonest, self.next_number(), timer, None, None))
         return timer
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """A cancelled timer leaves the heap when its instant comes."""
-
     def _run_once(self) -> None:
+        """Go on, from instant to instant, until told to stop."""
         ready, coming = self._ready, self._coming
-        if not ready and not self._stopping:  # type: ignore[attr-defined]
-            while coming and (first := coming[0][2]) is not None and first.cancelled():
-                heappop(coming)
-            if not coming:
-                raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
-            self._now = max(self._now, coming[0][0])
-        now = self._now
-        while coming and coming[0][0] <= now:
-            _, _, timer, event, args = heappop(coming)
-            if timer is not None:
-                ready.append(timer)
-            else:
-                assert event is not None, "what is no timer is an event"
-                try:
-                    event(*args)
-                except Exception as error:
-                    self.call_exception_handler({"message": f"{event} failed", "exception": error})
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            host = handle._context.get(HOST)  # type: ignore[attr-defined]
-            if host is None or host.runs:
-                handle._run()
-            elif host.alive:
-                host.held.append(handle)
+        while True:
+            if not ready and not self._stopping:  # type: ignore[attr-defined]
+                while coming and (first := coming[0][2]) is not None and first._cancelled:
+                    heappop(coming)
+                if not coming:
+                    raise RuntimeError("nothing will ever happen again: every task waits and no timer is set")
+                if coming[0][0] > self.now:
+                    self.now = coming[0][0]
+            now = self.now
+            while coming and coming[0][0] <= now:
+                _, _, timer, event, args = heappop(coming)
+                if timer is not None:
+                    ready.append(timer)
+                else:
+                    try:
+                        event(*args)  # type: ignore[misc]  # what is no timer is an event
+                    except Exception as error:
+                        self.call_exception_handler({"message": f"{event} failed", "exception": error})
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle._cancelled:
+                    continue
+                host = handle._context.get(HOST)  # type: ignore[attr-defined]
+                if host is None or host.runs:
+                    handle._run()
+                elif host.alive:
+                    host.held.append(handle)
+            if self._stopping:  # type: ignore[attr-defined]
+                return
 
     def _process_events(self, events: list[Any]) -> None:
         """There are no file descriptors, so no events."""
@@ -208,7 +253,7 @@ class SimLoop(asyncio.BaseEventLoop):
                     done.set_result(result)
 
         host = HOST.get(None)
-        self.call_at(self._now if host is None else host.disk_turn(), call)
+        self.call_at(self.now if host is None else host.disk_turn(), call)
         return done
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
@@ -251,17 +296,6 @@ class SimLoop(asyncio.BaseEventLoop):
         protocol = protocol_factory()
         transport.begin(protocol)
         return transport, protocol
-
-    def _make_task(
-        self, loop: asyncio.AbstractEventLoop, coro: Any, context: contextvars.Context | None = None, **options: Any
-    ) -> asyncio.Task[Any]:
-        if self._over:
-            coro.close()
-            raise RuntimeError("the world has ended")
-        task = SimTask(coro, loop=self, context=context, **options)
-        task.host = HOST.get(None) if context is None else context.get(HOST)
-        hash(task)  # Numbered now, whenever this Python first asks for it.
-        return task
 
 
 @contextmanager

@@ -177,7 +177,7 @@ class Machines:
     @property
     def live(self) -> list[Machine]:
         """The machines that are switched on, by number."""
-        return [machine for _, machine in sorted(self.machines.items()) if machine.alive]
+        return [machine for number in sorted(self.machines) if (machine := self.machines[number]).alive]
 
     @property
     def disk_bytes(self) -> int:

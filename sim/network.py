@@ -93,7 +93,7 @@ class Host:
     def disk_turn(self) -> float:
         """Return the instant at which the disk will be done with one thing more."""
         disk_s = (self.network.conditions.disk_s + self.disk_s) * (1 + self.network.lots(f"disk {self.ip}")[0])
-        self._disk_free_at = max(self._disk_free_at, self.network.loop.time()) + disk_s
+        self._disk_free_at = max(self._disk_free_at, self.network.loop.now) + disk_s
         return self._disk_free_at
 
     # --- by way of the loop only
@@ -113,7 +113,7 @@ class Host:
         self.frozen, self.runs = False, self.alive
         loop = self.network.loop
         # One after the other: were it all one instant, its order would be that of this Python's asyncio.
-        instants = count(loop.time(), THAW_STEP_S)
+        instants = count(loop.now, THAW_STEP_S)
         while self.held:
             loop.make_up(next(instants), self.held.popleft())
         while self._datagrams:
@@ -148,7 +148,8 @@ class Network:
         """Datagrams put on their way."""
         self.delivered = 0
         """Datagrams and segments of streams that arrived."""
-        self._seed = str(seed).encode()
+        self._chance = blake2b(digest_size=32, key=str(seed).encode())
+        """What all lots are drawn from; it is copied, never fed."""
         self._cuts: set[tuple[str, str]] = set()
         self._trace = blake2b(digest_size=16)
 
@@ -175,7 +176,8 @@ class Network:
 
     def lots(self, about: str, data: bytes = b"") -> Lots:
         """Draw four numbers from 0 to 1 for what happens now: the same for the same seed, instant and words."""
-        drawn = blake2b(f"{self.loop.time()!r} {about} ".encode() + data, digest_size=32, key=self._seed)
+        drawn = self._chance.copy()
+        drawn.update(f"{self.loop.now!r} {about} ".encode() + data)
         a, b, c, d = _FOUR.unpack(drawn.digest())
         return a * _UNIT, b * _UNIT, c * _UNIT, d * _UNIT
 
@@ -190,7 +192,7 @@ class Network:
     def arrived(self, kind: str, source: Address, target: Address, data: bytes) -> None:
         """Note in the trace what has arrived."""
         self.delivered += 1
-        head = f"{self.loop.time():.9f} {kind} {source[0]}:{source[1]} {target[0]}:{target[1]} {len(data)} "
+        head = f"{self.loop.now:.9f} {kind} {source[0]}:{source[1]} {target[0]}:{target[1]} {len(data)} "
         self._trace.update(head.encode() + data)
 
     def open_datagram(self, host: Host, port: int, protocol: Any) -> "SimDatagramTransport":
@@ -205,11 +207,15 @@ class Network:
     def send(self, source: Address, target: Address, data: bytes) -> None:
         """Put a datagram on its way."""
         self.sent += 1
-        lost, duplicated, *delays = self.lots(f"{source[0]}:{source[1]} {target[0]}:{target[1]}", data)
-        if self.is_cut(source[0], target[0]) or lost < self.conditions.loss:
+        if self.is_cut(source[0], target[0]):
             return
-        for delay in delays[: 2 if duplicated < self.conditions.duplication else 1]:
-            self.loop.post(self.loop.time() + self.delay(delay), self._arrive, source, target, data)
+        lost, duplicated, first, second = self.lots(f"{source[0]}:{source[1]} {target[0]}:{target[1]}", data)
+        if lost < self.conditions.loss:
+            return
+        loop = self.loop
+        loop.post(loop.now + self.delay(first), self._arrive, source, target, data)
+        if duplicated < self.conditions.duplication:
+            loop.post(loop.now + self.delay(second), self._arrive, source, target, data)
 
     def getaddrinfo(self, host: str, port: int, kind: int) -> list[Any]:
         """Resolve an IP literal; names are asked of the World's resolver. Raises OSError for them."""

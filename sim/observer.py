@@ -303,11 +303,12 @@ class Observer:
         return peer
 
     def _standing(self) -> Standing:
-        return {
-            machine.number: machine.peer.contact.number
-            for machine in self._machines.live
-            if self._serves(machine) and machine.peer is not None and not machine.frozen and not machine.peer.leaving
-        }
+        standing = {}
+        for machine in self._machines.live:
+            peer = machine.peer
+            if peer is not None and peer.begun and not (machine.disk.full or machine.host.frozen or peer.leaving):
+                standing[machine.number] = peer.contact.number
+        return standing
 
     def _holders(self, standing: Standing) -> dict[Cell, tuple[int, ...]]:
         """Return who ought to hold each cell, its owner first."""

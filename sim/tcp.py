@@ -78,7 +78,7 @@ async def connect(host: Host, target: Address) -> "SimTransport":
     """Return the near end of a new stream from `host` to `target`, to be begun with a protocol. Raises OSError."""
     network = host.network
     near_port = host.free_port()
-    give_up_at = network.loop.time() + CONNECT_GIVE_UP_S
+    give_up_at = network.loop.now + CONNECT_GIVE_UP_S
     wait_s = CONNECT_RESEND_S
     while True:
         lost, lost_back, delay, delay_back = network.lots(f"{host.ip}:{near_port} {target[0]}:{target[1]} connect")
@@ -87,7 +87,7 @@ async def connect(host: Host, target: Address) -> "SimTransport":
         cut = network.is_cut(host.ip, target[0]) or network.is_cut(target[0], host.ip)
         if other is not None and not cut and min(lost, lost_back) >= network.conditions.loss:
             break
-        if network.loop.time() + wait_s > give_up_at:
+        if network.loop.now + wait_s > give_up_at:
             raise TimeoutError(errno.ETIMEDOUT, "connection timed out")
         await asyncio.sleep(wait_s)
         wait_s *= 2
@@ -190,7 +190,7 @@ class SimTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         self._reader_paused = False
         if self._received:
-            self._loop.post(self._loop.time(), self.pump)
+            self._loop.post(self._loop.now, self.pump)
 
     def get_write_buffer_size(self) -> int:
         return max(0, self._unread_bytes - WINDOW_BYTES)
@@ -211,7 +211,7 @@ class SimTransport(asyncio.Transport):
     # --- from here to there
 
     def _send(self, kind: Kind, data: bytes = b"") -> None:
-        network, now = self._network, self._loop.time()
+        network, now = self._network, self._loop.now
         self._sent_until = max(self._sent_until, now) + len(data) / network.conditions.bandwidth_bytes_s
         lost, delay, *_ = network.lots(f"{self._ends} {kind} {len(data)}")
         delay_s = network.delay(delay)
@@ -230,14 +230,14 @@ class SimTransport(asyncio.Transport):
             self._stalled.append((kind, data))
         elif self._network.is_cut(self._host.ip, self._remote[0]):
             self._stalled.append((kind, data))
-            now = self._loop.time()
+            now = self._loop.now
             self._loop.post(now + RESEND_S, self._resend, RESEND_S, now + GIVE_UP_S)
         else:
             self.far._take(kind, data)
 
     def _resend(self, wait_s: float, give_up_at: float) -> None:
         """Send again what a cut has held back."""
-        now = self._loop.time()
+        now = self._loop.now
         if not self._network.is_cut(self._host.ip, self._remote[0]):
             while self._stalled:
                 self.far._take(*self._stalled.popleft())
@@ -263,7 +263,7 @@ class SimTransport(asyncio.Transport):
         """Hand over to the protocol what has arrived, as fast as it and its host read."""
         received, host = self._received, self._host
         while received and host.runs and not self._reader_paused and not self._lost:
-            now = self._loop.time()
+            now = self._loop.now
             if now < self._reads_at:
                 return
             kind, data = received.popleft()

@@ -7,9 +7,12 @@ from functools import cache
 from typing import Any, get_args
 
 import msgpack
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import ValidationError, convert
+from msgspec.msgpack import Encoder
 
 from kadcrawl.link.messages import ROWS_MAX, Message
+
+_ENCODER = Encoder()
 
 
 class MalformedError(Exception):
@@ -18,14 +21,13 @@ class MalformedError(Exception):
 
 def pack(message: Message) -> bytes:
     """Return the message as bytes of this wire."""
-    packed: bytes = msgpack.packb(to_builtins(message, builtin_types=(bytes,)))
-    return packed
+    return _ENCODER.encode(message)
 
 
 @cache
 def _by_tag(kind: Any) -> dict[object, type[Message]]:
-    """Return the message classes of a union, or the one class, by their tags."""
-    return {one.__struct_config__.tag: one for one in get_args(kind) or (kind,)}
+    """Return the message classes of a union by their tags."""
+    return {one.__struct_config__.tag: one for one in get_args(kind)}
 
 
 def _named_in(plain: Any, kind: Any) -> Any:
@@ -33,8 +35,9 @@ def _named_in(plain: Any, kind: Any) -> Any:
 
     Without such a tag it is `kind` itself, whose conversion will say what is wrong.
     """
-    tag = plain[0] if isinstance(plain, list) and plain else None
-    return _by_tag(kind).get(tag, kind) if isinstance(tag, str) else kind
+    if isinstance(kind, type) or not (isinstance(plain, list) and plain and isinstance(plain[0], str)):
+        return kind
+    return _by_tag(kind).get(plain[0], kind)
 
 
 def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:

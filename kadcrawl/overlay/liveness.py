@@ -71,7 +71,7 @@ class Liveness:
     def suspected(self, peer: bytes, now: float) -> bool:
         """Return whether `peer` has missed too often to be handed out or asked in a lookup."""
         if (pulse := self._members.get(peer)) is not None:
-            return self._verdict(pulse) is not Verdict.LIVE
+            return pulse.misses > 0 and self._verdict(pulse) is not Verdict.LIVE
         pulse = self._strangers.get(peer)
         if pulse is None or now - pulse.missed_at >= self._settings.stranger_miss_s:
             return False

@@ -12,9 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from random import Random
 
-from kademlia.node import Node
-
-from kadcrawl.keys import Cell, NodeId, anchor, id_bytes
+from kadcrawl.keys import Cell, NodeId, anchor
 from kadcrawl.link.messages import Contact
 from kadcrawl.overlay.liveness import Liveness, Verdict
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
@@ -154,8 +152,7 @@ class Membership:
 
     def nearest(self, target: int, count: int, exclude: bytes | None = None) -> list[Contact]:
         """Return the live contacts nearest to `target`, nearest first."""
-        without = Node(exclude) if exclude is not None else None
-        return [n.contact for n in self.table.find_neighbors(Node(id_bytes(target)), count, without)]
+        return [neighbor.contact for neighbor in self.table.nearest(target, count, exclude)]
 
     def _not_reached(self, contact: Contact, now: float) -> None:
         """Try a stranger again who would be a sibling: soon at first, then ever more seldom (see `Pace`)."""

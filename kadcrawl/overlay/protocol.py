@@ -225,12 +225,12 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     def usable(self, reply: Nodes) -> list[Contact]:
         """Return the contacts of a reply that can be asked and are not suspected."""
-        now = self._loop.time()
+        now, version, liveness = self._loop.time(), self._ip_version or 0, self._membership.liveness
         usable = []
         for contact in reply.contacts:
-            if not sendable(contact, self._ip_version or 0):
+            if not sendable(contact, version):
                 self.counters.malformed += 1
-            elif not self._membership.liveness.suspected(contact.id, now):
+            elif not liveness.suspected(contact.id, now):
                 usable.append(contact)
         return usable
 

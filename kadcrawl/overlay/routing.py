@@ -12,7 +12,7 @@ before it has seen the nearest, `get_bucket_for` misplaces the last ID of a buck
 nobody awaits. Those are overridden.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
@@ -89,7 +89,10 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
         elif not bucket.add_node(node):
             return False
         self.members[node.id] = node
-        self._remask(index)
+        if node.live:
+            self.live_mask |= 1 << index
+        else:
+            self._remask(index)
         return True
 
     def remove_contact(self, node: Node) -> None:
@@ -109,13 +112,18 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
 
     def find_neighbors(self, node: Node, k: int | None = None, exclude: Node | None = None) -> list[Neighbor]:
         """Return the `k` live contacts XOR-nearest to `node`, exactly, nearest first."""
-        without = exclude.id if exclude is not None else None
+        return self.nearest(node.long_id, k or self.ksize, exclude.id if exclude is not None else None)
+
+    def nearest(self, target: int, count: int, without: bytes | None = None) -> list[Neighbor]:
+        """Return the `count` live contacts XOR-nearest to `target`, exactly, nearest first; never the ID `without`."""
+        if len(self.members) <= count:
+            return nearest([n for n in self.members.values() if n.live and n.id != without], target, count)
         found: list[Neighbor] = []
-        for bucket in self._by_distance(node.long_id):
-            left = (k or self.ksize) - len(found)
+        for bucket in self._by_distance(target):
+            left = count - len(found)
             if not left:
                 break
-            found += nearest([n for n in bucket.nodes.values() if n.live and n.id != without], node.long_id, left)
+            found += nearest([n for n in bucket.nodes.values() if n.live and n.id != without], target, left)
         return found
 
     def live(self) -> list[Neighbor]:
@@ -141,17 +149,16 @@ class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
         bucket = self.buckets[self.get_bucket_for(node)]
         return list(reversed(bucket.replacement_nodes.values())) if len(bucket) < self.ksize else []
 
-    def _by_distance(self, target: int) -> list[Bucket]:
-        """Return the filled buckets in such an order that all of one are nearer to `target` than any of the next.
+    def _by_distance(self, target: int) -> Iterator[Bucket]:
+        """Yield the filled buckets in such an order that all of one are nearer to `target` than any of the next.
 
         Where we differ from the target a bucket takes its side, so the farthest such bucket is the nearest to it; where
         we do not, a bucket leaves it, the farther the more (as in `ownership`).
         """
         filled = self.filled()
         side = self.me ^ target
-        towards = [index for index in reversed(filled) if side >> index & 1]
-        away = [index for index in filled if not side >> index & 1]
-        return [self.buckets[index] for index in towards + away]
+        yield from (self.buckets[index] for index in reversed(filled) if side >> index & 1)
+        yield from (self.buckets[index] for index in filled if not side >> index & 1)
 
     def _remask(self, index: int) -> None:
         bit = 1 << index
