@@ -182,7 +182,7 @@ class CellSync:
         self._catch_up.newcomers += 1
         ours, our_backups = self._holdings.joined(newcomer.number)
         for cell in ours:
-            self._telling.tell(cell)
+            self._telling.displaced(cell)
         for cell in [*our_backups, *self._holdings.short()]:
             self.want(cell)
 

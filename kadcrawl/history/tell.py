@@ -137,6 +137,12 @@ class Telling:
         self._news[cell] = None
         self._forgetting.pop(cell, None)
 
+    def displaced(self, cell: Cell) -> None:
+        """A peer has come that is to hold the cell in our place: tell its owner, who may hear of it far later."""
+        if cell in self._holdings.backed:
+            self._misplaced.setdefault(cell, (TELL_MISPLACED_S / 2, self._now()))
+        self.tell(cell)
+
     def tell_strays(self) -> None:
         """Tell of every cell nobody has said anything about, unless it is to be told anyway."""
         for cell in self._holdings.strays(self._store.cells):
@@ -249,7 +255,7 @@ class Telling:
                 before = self._holdings.backed.get(cell)
                 known = before is not None and (before.owner, before.role) == (message.owner, message.role)
                 self._keep(cell, message.owner, message.role)
-                # Of whoever comes once we know our role `joined` tells.
+                # Of whoever comes once we know our role `displaced` tells.
                 if not known or cell in self._misplaced:
                     self._see_place(cell, message.owner, message.role)
                 if ours != held:
@@ -337,7 +343,8 @@ class Telling:
         owners = await asyncio.gather(*map(self._owner, due))
         told: defaultdict[Contact, list[Cell]] = defaultdict(list)
         for cell, owner in zip(due, owners, strict=True):
-            if cell not in self._store.cells and cell not in self._holdings.owned:
+            nothing = cell not in self._store.cells and cell not in self._holdings.owned
+            if nothing and not (cell in self._misplaced and cell in self._holdings.backed):
                 self.told(cell)
             elif owner is None:
                 self._due.put(cell, now + TELL_AGAIN_S)  # Nobody is there to be told.

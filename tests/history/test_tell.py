@@ -156,6 +156,29 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> 
     run(bench, scenario)
 
 
+@pytest.mark.parametrize("records", [0, 3])
+def test_a_backup_displaced_by_a_newcomer_says_so_until_the_owner_knows_as_well(bench: Bench, records: int) -> None:
+    """The owner may hear of the newcomer far later, and goes on saying that we keep the cell, and fills it."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill(records)
+        settle = Settle(NEAREST, 1, [bench.held()])
+        bench.telling.settle(settle)
+        bench.know(FAR)
+        bench.telling.displaced(CELL)
+        for _ in range(6):
+            await asyncio.sleep(10.0)
+            bench.telling.settle(settle)
+        told = len(bench.client.haves)
+        assert told >= 4
+        bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        await asyncio.sleep(60.0)
+        assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+
+    run(bench, scenario)
+
+
 def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
