@@ -274,6 +274,7 @@ class Telling:
         """If we know a nearer backup, who came before we were told, say so to the owner; ever more seldom."""
         if self._is_holder(cell, owner, role):
             self._misplaced.pop(cell, None)
+            self._known(cell)
             return
         now = self._now()
         wait_s, at = self._misplaced.get(cell, (TELL_MISPLACED_S / 2, now))
@@ -315,7 +316,12 @@ class Telling:
             # Its owner may have lost the cell in the middle of a sync: another will not know of this copy.
             self._due.put_if_new(cell, self._now() + TELL_AGAIN_S)
             self._stirred.set()
-        elif not self.leaving and cell not in self._news:
+        else:
+            self._known(cell)
+
+    def _known(self, cell: Cell) -> None:
+        """The owner of a cell kept for it has spoken, so that it needs no telling but of what it cannot know."""
+        if not (self.leaving or cell in self._news or cell in self._misplaced):
             self._due.drop(cell)
 
     # --- inside --------------------------------------------------------------------------------------------------

@@ -179,6 +179,19 @@ def test_a_backup_displaced_by_a_newcomer_says_so_until_the_owner_knows_as_well(
     run(bench, scenario)
 
 
+def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        for _ in range(20):
+            await asyncio.sleep(0.1)
+            bench.telling.backed([CELL], NEAREST)
+        assert [NEAREST.address] == [address for address, _ in bench.client.haves]
+
+    run(bench, scenario)
+
+
 def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
