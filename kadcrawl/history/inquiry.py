@@ -5,7 +5,6 @@ Also remembers who keeps silent, so that a peer the overlay does not know is not
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
@@ -19,6 +18,8 @@ LINGER_S = 0.005
 """How long a question waits for others to the same peer."""
 SILENCES_MAX = 3
 """Unanswered questions in a row after which a peer the overlay does not know is taken for dead."""
+SILENT_MAX = 1_000
+"""Silent peers remembered; whoever asks names them, and may make them up."""
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ class Inquiry:
         self._client = client
         self._spawn = spawn
         self._asking: dict[bytes, dict[Cell, asyncio.Future[CellAnswer | None]]] = {}
-        self._silences: defaultdict[bytes, int] = defaultdict(int)
+        self._silences: dict[bytes, int] = {}
+        """By peer, who was silent latest last."""
 
     async def ask(self, contact: Contact, cell: Cell) -> CellAnswer | None:
         """Ask one peer about one cell, together with others asked at the same time; None if it does not answer."""
@@ -73,7 +75,7 @@ class Inquiry:
             except RemoteError as error:
                 log.info("sync.silent peer=%s why=%s", contact, error.why)
                 got = [None] * len(some)
-                self._silences[contact.id] += 1
+                self._note_silence(contact.id)
                 self._overlay.suspect(contact)
             for cell, answer in zip(some, got, strict=True):
                 if not waiting[cell].done():
@@ -81,4 +83,9 @@ class Inquiry:
 
     def is_gone(self, contact: Contact) -> bool:
         """Whether a peer that does not answer may be passed over."""
-        return self._silences[contact.id] >= SILENCES_MAX and not self._overlay.is_live(contact.id)
+        return self._silences.get(contact.id, 0) >= SILENCES_MAX and not self._overlay.is_live(contact.id)
+
+    def _note_silence(self, peer: bytes) -> None:
+        self._silences[peer] = self._silences.pop(peer, 0) + 1
+        if len(self._silences) > SILENT_MAX:
+            del self._silences[next(iter(self._silences))]

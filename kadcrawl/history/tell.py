@@ -386,7 +386,7 @@ class Telling:
             log.info("sync.untold owner=%s why=%s", owner, error.why)
             self._overlay.suspect(owner)
             taken = set()
-        if not taken:
+        if self.leaving and not taken:
             self._unwilling[owner.id] = None
         for cell in cells:
             if self._due.get(cell) != said_at:
