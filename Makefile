@@ -14,7 +14,7 @@ setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands ne
 $(STAMP): setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,papers]'
 	touch $(STAMP)
 
 demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and show what happened
@@ -55,6 +55,9 @@ chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (a
 chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as root, on Linux; about five minutes)
 	$(BIN)/python -m scripts.chaos --network $(ARGS)
 
+papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes)
+	$(BIN)/python -m sim.papers -o papers $(ARGS)
+
 bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
@@ -65,8 +68,8 @@ bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and mea
 	touch $@
 
 clean: ## Remove what the other commands made
-	rm -rf .venv .venv-newer .venv-bench .cache demo-data bench-data *.egg-info
+	rm -rf .venv .venv-newer .venv-bench .cache demo-data bench-data papers *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check sim sim-big sim-mutants chaos chaos-net bench bench-overlay bench-moves clean
+.PHONY: help setup demo test test-newer check papers sim sim-big sim-mutants chaos chaos-net bench bench-overlay bench-moves clean

@@ -1,0 +1,84 @@
+"""``python -m sim.papers``: do the papers' experiments again, and write the report."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from sim.papers.experiment import Result
+from sim.papers.registry import EXPERIMENTS
+from sim.papers.report import number, to_reach, write
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for the report; what is there under the same names is written over.",
+)
+@click.option("--only", multiple=True, type=click.Choice(list(EXPERIMENTS)), help="Just this one; may be repeated.")
+@click.option("--seed", default=1, show_default=True, help="Of all chance: the same seed writes the same bytes.")
+def main(output: Path, only: tuple[str, ...], seed: int) -> None:
+    """Do the experiments of the four papers again, and show theirs beside ours.
+
+    Writes a page to look at (report.html: one file, no network), the same as Markdown (report.md, with the figures as
+    SVG files beside it) and as JSON (results.json). Each number stands beside the paper's own, what theory allows, and
+    what was to be reached; the exit code is 1 if something was not.
+
+    \b
+    python -m sim.papers -o papers                    all of them, a few minutes
+    python -m sim.papers -o papers --only joining     one
+    python -m sim.papers -o papers --seed 2           other chance: do the numbers hold?
+    """
+    names = [name for name in EXPERIMENTS if name in only or not only]
+    results: dict[str, Result] = {}
+    with _progress() as progress:
+        bars = {name: progress.add_task(name, total=1.0) for name in names}
+        for name in names:
+            show = partial(_show, progress, bars[name])
+            results[name] = EXPERIMENTS[name](seed, show)
+            show(1.0)
+    files = write(results, output)
+    missed = _tell(results)
+    console.print(f"{files[0]} and {len(files) - 1} more files")
+    sys.exit(1 if missed else 0)
+
+
+def _show(progress: Progress, bar: TaskID, share: float) -> None:
+    progress.update(bar, completed=share)
+
+
+def _tell(results: dict[str, Result]) -> int:
+    """Print what was to be reached, and return how much of it was not."""
+    table = Table("", "theirs", "ours", "bound", "to reach", "")
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    missed = 0
+    for name, result in results.items():
+        table.add_section()
+        for finding in result.findings:
+            missed += finding.reached is False
+            told = ["" if value is None else number(value) for value in (finding.theirs, finding.ours, finding.bound)]
+            asked = "" if finding.reached is None else to_reach(finding)
+            reached = {None: "", True: "[green]reached[/]", False: "[red]missed[/]"}[finding.reached]
+            table.add_row(f"{name}: {finding.what}".replace("[", r"\["), *told, asked, reached)
+    console.print(table)
+    return missed
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), console=console
+    )
+
+
+if __name__ == "__main__":
+    main()

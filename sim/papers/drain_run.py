@@ -1,0 +1,134 @@
+"""A run of a few peers that crawl their shares one URL after another, and shed by seconds to drain while they do.
+
+What they decide with is what a peer knows: the pace it measured so far (`balance.predict.Pace`; who has crawled nothing
+yet takes no part), and about when what it has begun should end. A block on its way is nobody's to crawl until it is
+there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from random import Random
+
+from kadcrawl.balance.drain import Load, shed
+from kadcrawl.balance.predict import Pace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shedding:
+    """How it is shed."""
+
+    block_urls: int
+    """H."""
+    every_s: float
+    """T."""
+    hand_over_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of it; for each peer."""
+
+    ends_s: tuple[float, ...]
+    crawled: tuple[int, ...]
+    moved: int
+    """URLs handed over, by all."""
+
+    @property
+    def makespan_s(self) -> float:
+        return max(self.ends_s)
+
+
+def crawl(
+    urls_s: Sequence[float],
+    shares: Sequence[int],
+    random: Random,
+    *,
+    start_s: float,
+    spread: float = 0.0,
+    shedding: Shedding | None = None,
+) -> Run:
+    """Crawl to the end.
+
+    Args:
+        urls_s: seconds a URL takes, for each peer, on average.
+        shares: URLs it has at the beginning.
+        random: for the time of each URL.
+        start_s: from when on all crawl.
+        spread: standard deviation of the logarithm of the time of a URL.
+        shedding: None to leave all where it is.
+    """
+    peers = [_Peer(url_s, share, start_s, random, spread) for url_s, share in zip(urls_s, shares, strict=True)]
+    on_the_way: list[tuple[float, _Peer, int]] = []
+    every_s = shedding.every_s if shedding else inf
+    rounds = moved = 0
+    while on_the_way or any(peer.pending for peer in peers):
+        now = min([(rounds + 1) * every_s, *(at for at, _, _ in on_the_way)])
+        for peer in peers:
+            peer.crawl_until(now)
+        for at, taker, urls in on_the_way:
+            if at <= now:
+                taker.take(urls, at)
+        on_the_way = [each for each in on_the_way if each[0] > now]
+        if shedding and now == (rounds + 1) * every_s:
+            rounds += 1
+            known = [peer for peer in peers if peer.url_s_measured()]
+            loads = [peer.load(now, sum(urls for _, taker, urls in on_the_way if taker is peer)) for peer in known]
+            for move in shed(loads, shedding.block_urls, shedding.hand_over_s):
+                known[move.giver].pending -= move.urls
+                on_the_way.append((now + shedding.hand_over_s, known[move.taker], move.urls))
+                moved += move.urls
+    return Run(tuple(peer.free_at for peer in peers), tuple(peer.crawled for peer in peers), moved)
+
+
+@dataclass(eq=False, slots=True)
+class _Peer:
+    url_s: float
+    pending: int
+    free_at: float
+    random: Random
+    spread: float
+    crawled: int = 0
+    begun_at: float | None = None
+    """What is crawled now; None if nothing is."""
+    pace: Pace = field(default_factory=Pace)
+    done: int = 0
+    """Since the pace was last told; and how long they took."""
+    done_s: float = 0.0
+
+    def crawl_until(self, now: float) -> None:
+        """Begin all that begins before `now`."""
+        while self.pending and self.free_at < now:
+            self._finish()
+            self.begun_at = self.free_at
+            self.free_at += self.url_s * self.random.lognormvariate(-(self.spread**2) / 2, self.spread)
+            self.pending -= 1
+            self.crawled += 1
+        if self.free_at <= now:
+            self._finish()
+
+    def take(self, urls: int, at: float) -> None:
+        if not self.pending:
+            self.free_at = max(self.free_at, at)
+        self.pending += urls
+
+    def url_s_measured(self) -> float:
+        """Return the pace, seconds for a URL, with what was done since; 0 if nothing was."""
+        if self.done:
+            self.pace.measured(self.done, self.done_s)
+            self.done, self.done_s = 0, 0.0
+        return self.pace.seconds(1) or 0.0
+
+    def load(self, now: float, coming: int) -> Load:
+        """`coming` URLs are on their way here, and cannot be handed on."""
+        url_s = self.pace.seconds(1)
+        assert url_s, "who has no pace has no load"
+        left_s = 0.0 if self.begun_at is None else max(0.0, self.begun_at + url_s - now)
+        return Load(self.pending, url_s, left_s + coming * url_s)
+
+    def _finish(self) -> None:
+        """Note what was begun, if that was not done yet."""
+        if self.begun_at is not None:
+            self.done += 1
+            self.done_s += self.free_at - self.begun_at
+            self.begun_at = None
