@@ -15,6 +15,7 @@ from kadcrawl.errors import ConfigError
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
+Balance = Literal["level", "off"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -51,6 +52,12 @@ class Job:
     """Seconds between two requests to one site; robots.txt may ask for more, never for less."""
     retries: int = 3
     """Further tries after a passing fault (time-out, reset, 429, 5xx) before the failure is recorded."""
+    balance: Balance = "off"
+    """Whether heavy peers lend pages to light ones: by load level (P1 1.4), or not at all."""
+    block_urls: int = 20
+    """H: URLs of a heavy block, by which levels are measured and pages lent."""
+    update_s: float = 10.0
+    """T: seconds between two looks at the levels, at the same instants everywhere."""
     contact: str = ""
     """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""
 
@@ -69,6 +76,9 @@ class Job:
         _require(0 <= self.retries <= 20, "retries must be from 0 to 20")
         _require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
         _require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
+        _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
+        _require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
         _require(len(self.contact) <= 200, "contact must have at most 200 characters")
         _require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         for pattern in (*self.include, *self.exclude):
@@ -172,9 +182,12 @@ class Config:
     """CIDRs that may be fetched from although they are not public, e.g. 127.0.0.0/8."""
     exit_when_done: bool = False
     """Stop the peer once the swarm is quiescent."""
+    work_area: int | None = None
+    """W: URLs this peer likes to have before it; None for what its measured rates say (P1 1.4.2)."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
+        _require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
         _require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
         for network in self.allow_networks:
             try:

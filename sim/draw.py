@@ -26,6 +26,11 @@ DELAY_WEIGHTS = (15, 40, 20, 25)
 TRAILS = (0, 1, 3)
 TRAIL_WEIGHTS = (30, 40, 30)
 """With a trail each link counts; with one alone nearly everybody is idle while somebody is not."""
+BLOCKS = (0, 0, 1, 2)
+"""URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many."""
+UPDATES_S = (0.5, 3.0)
+AMBUSHES = 1 / 3
+"""Share of the single kills that wait for the moment in which they do harm."""
 AMBUSH_S = (1.0, 4.0)
 """How long an ambush waits."""
 ALONE_MOST_S = 0.15
@@ -38,7 +43,10 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     random = Random(f"web {seed}")
     [(delay_s, own_delay_s)] = random.choices(DELAYS_S, DELAY_WEIGHTS)
     [trails] = random.choices(TRAILS, TRAIL_WEIGHTS)
-    return Plan(seed, peers, tuple(_Drawing(seed, peers).events()) if faults else (), delay_s, own_delay_s, trails)
+    events = tuple(_Drawing(seed, peers).events()) if faults else ()
+    balance = Random(f"balance {seed}")
+    block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
+    return Plan(seed, peers, events, delay_s, own_delay_s, trails, block_urls, update_s)
 
 
 class _Drawing:
@@ -89,7 +97,7 @@ class _Drawing:
     def _kill(self, at_s: float) -> None:
         """At any time, or in ambush: in the moment at which it does harm."""
         for machine in self._chosen(1, at_s):
-            if self._random.random() < 0.5:
+            if self._random.random() >= AMBUSHES:
                 self._power_cut((machine,), at_s)
             else:
                 for_s = self._random.uniform(*AMBUSH_S)

@@ -30,6 +30,8 @@ class Fetch(NamedTuple):
     status: int
     machine: int
     """Who asked."""
+    giver: int | None = None
+    """For whom, if it was lent the page."""
 
     @property
     def path(self) -> str:
@@ -309,9 +311,14 @@ def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
     """Whether the two come from different sides of a partition."""
     return any(
         parting.from_s <= fetch.at_s <= parting.until_s
-        and (before.machine in parting.few) != (fetch.machine in parting.few)
+        and (_owner(before) in parting.few) != (_owner(fetch) in parting.few)
         for parting in facts.partings
     )
+
+
+def _owner(fetch: Fetch) -> int:
+    """Return who decided that it be asked for: whoever borrows knows what its giver knows."""
+    return fetch.machine if fetch.giver is None else fetch.giver
 
 
 def _parted_at(facts: Facts, at_s: float) -> bool:

@@ -118,6 +118,7 @@ class Machines:
         *,
         job: Job,
         limits: Limits,
+        work_area: int | None = None,
         overlay: OverlaySettings | None = None,
         seed: int = 0,
         directory: Path,
@@ -131,6 +132,7 @@ class Machines:
         self._web = web
         self._job = job
         self._limits = limits
+        self._work_area = work_area
         self._overlay = overlay
         self._seed = seed
         self._random = Random(f"machines {seed}")
@@ -286,6 +288,7 @@ class Machines:
             host=machine.host.ip,
             allow_networks=WEB_NETWORKS,
             exit_when_done=self._exit_when_done,
+            work_area=self._work_area,
             limits=self._limits,
         )
         world = World(

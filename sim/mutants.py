@@ -280,6 +280,60 @@ def left_without_handing_over(_: Any) -> Any:
     return handed_over
 
 
+# --- loans -----------------------------------------------------------------------------------------------------------
+
+
+@mutant("kadcrawl.crawl.site:Site.lend")
+def lent_and_still_crawled(lend: Any) -> Any:
+    """The giver goes on at a site whose only connection it has lent."""
+
+    def lend_and_keep(self: Any, count: int) -> Any:
+        entries = lend(self, count)
+        self.lent -= 1
+        return entries
+
+    return lend_and_keep
+
+
+@mutant("kadcrawl.peer.borrowing:Borrowing.expire")
+def lease_without_end(_: Any) -> Any:
+    """A taker goes on however long its giver has been silent."""
+    return lambda self: None
+
+
+@mutant("kadcrawl.peer.lending:giver_takes_back_at")
+def lease_too_short(_: Any) -> Any:
+    """A giver takes pages back before their taker has stopped."""
+    return lambda received_at: received_at + 0.3
+
+
+@mutant("kadcrawl.peer.lending:Lending._end")
+def loan_never_ends(_: Any) -> Any:
+    """What comes back from a taker stays lent."""
+
+    def end(self: Any, loan: Any) -> None:
+        self._loans.pop(loan.id, None)
+
+    return end
+
+
+@mutant("kadcrawl.peer.cells:CellCrawl.is_busy")
+def released_while_lent(is_busy: Any) -> Any:
+    """A cell goes to its next owner while others still fetch pages of it."""
+
+    def is_busy_itself(self: Any, cell: Any) -> bool:
+        with patch.object(self._frontier, "lent", lambda cell: 0):
+            return bool(is_busy(self, cell))
+
+    return is_busy_itself
+
+
+@mutant("kadcrawl.peer.loans:Loans._journal")
+def borrowed_page_not_written(_: Any) -> Any:
+    """A page fetched for another peer is said to be done and is in no output."""
+    return lambda self, entry, line, reported: True
+
+
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 

@@ -15,9 +15,11 @@ from kadcrawl.crawl.place import Placer
 from kadcrawl.history.store import DONE
 from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.peer import Peer
+from kadcrawl.urls import site_of
 from sim import sometimes
 from sim.holders import copies, rightful
 from sim.judges import COPIES, End, Facts, Fetch, Line, Page, Parting
+from sim.lending import SeenLoans
 from sim.machines import Machine, Machines
 from sim.plan import SETTLE_S, Event, Kind
 from sim.synthetic_web import SyntheticWeb
@@ -62,6 +64,7 @@ class Observer:
         self._lost_sites: dict[int, tuple[set[str], int]] = {}
         """Killed machine -> the sites that were its own, and how many fetches there had been."""
         self._newcomers: dict[int, float] = {}
+        self._loans = SeenLoans()
         self._known_done: set[Key] = set()
         """Keys that were DONE on machines now dead, or when somebody last said that all is over."""
         self._says_over: set[int] = set()
@@ -100,6 +103,7 @@ class Observer:
     def look(self, now: float) -> None:
         """See what may have changed by itself."""
         standing = self._follow_owners()
+        self._changes.update(self._loans.look(now, ((number, self._peer(number)) for number in standing)))
         self._see_joins(standing, now)
         self._see_ends(now)
         for number in standing:
@@ -347,7 +351,8 @@ class Observer:
         for request in self._log[len(self._fetches) :]:
             site = f"http://{request.host}"
             asker = self._addresses.get(request.peer, -1)
-            self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker))
+            giver = self._loans.giver(site_of(f"{site}/", self._job.partition), asker, request.time)
+            self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker, giver))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:
         return copies(records, self._holders(standing), self._job.cell_bits)

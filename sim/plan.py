@@ -121,6 +121,10 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What those sites ask for that ask for a delay of their own."""
     trails: int = 0
     """Of the web: chains of pages from site to site (`sim.synthetic_web`)."""
+    block_urls: int = 0
+    """The job's heavy block; 0 for no balance."""
+    update_s: float = 2.0
+    """The job's: between two looks at the load levels."""
 
     def __str__(self) -> str:
         head = f"plan of seed {self.seed}: {self.peers} peers, delay {self.delay_s:g} s, {len(self.events)} events"

@@ -185,8 +185,24 @@ class Trial:
         self._look_s = max(LOOK_S, plan.peers / MACHINES_SEEN_S)
         web = size.web(plan)
         self._server = WebServer(web)
-        job = Job(seeds=web.seeds, scope="any", delay_s=plan.delay_s)
-        self.machines = Machines(loop, web, job=job, limits=size.limits, seed=plan.seed, directory=directory)
+        job = Job(
+            seeds=web.seeds,
+            scope="any",
+            delay_s=plan.delay_s,
+            balance="level" if plan.block_urls else "off",
+            block_urls=plan.block_urls or Job().block_urls,
+            update_s=plan.update_s,
+        )
+        self.machines = Machines(
+            loop,
+            web,
+            job=job,
+            limits=size.limits,
+            # As small as can be: no site's delay leaves a peer of so small a crawl much to do at once.
+            work_area=plan.block_urls or None,
+            seed=plan.seed,
+            directory=directory,
+        )
         self.observer = Observer(self.machines, web, self._server.log, job)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)

@@ -108,6 +108,13 @@ def job_options(command: Command) -> Command:
                 show_default=True,
                 help="What a site is: the unit of politeness and of ownership.",
             ),
+            click.option(
+                "--balance",
+                type=click.Choice(["level", "off"]),
+                default="off",
+                show_default=True,
+                help="level: peers with more than they can crawl lend pages to peers that wait for work.",
+            ),
             click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
             click.option(
                 "--contact",

@@ -5,10 +5,14 @@ is always journaled. Both move with the site's cell: one holder tells them (`clo
 later instant and the larger delay win. Pure but for the store; times are wall-clock seconds given by the caller.
 """
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from kadcrawl.config import Limits
 from kadcrawl.crawl.idle_clocks import IdleClocks
 from kadcrawl.crawl.site import Site
-from kadcrawl.history.store import Store
+from kadcrawl.history.entry import Entry
+from kadcrawl.history.tally import CellTally
 from kadcrawl.keys import Cell, Key, site_hash
 
 HOLD_JOURNALED_S = 10.0
@@ -19,10 +23,23 @@ SITES_LISTED_MAX = 64
 """Sites looked up in the store at once."""
 
 
+class ActiveStore(Protocol):
+    """What a frontier asks of where its URLs are kept; `history.store` says what each gives."""
+
+    @property
+    def cells(self) -> Mapping[Cell, CellTally]: ...
+    def cell_of(self, key: Key) -> Cell: ...
+    def sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]: ...
+    def window(self, site: str, count: int) -> list[Entry]: ...
+    def postpone(self, entry: Entry) -> None: ...
+    def site(self, site: str) -> tuple[float, float] | None: ...
+    def set_site(self, site: str, not_before: float, delay_s: float) -> None: ...
+
+
 class ActiveSites:
     """What the frontier knows of sites, beside their place in its order."""
 
-    def __init__(self, store: Store, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
+    def __init__(self, store: ActiveStore, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
         """`delay_s`: seconds between two requests to a site, at least, as the job says; `began_at`: see `Frontier`."""
         self._store = store
         self._limits = limits
@@ -42,6 +59,10 @@ class ActiveSites:
     def in_flight(self, cell: Cell) -> int:
         """Return how many requests to sites of the cell are under way."""
         return sum(site.in_flight for site in self._by_cell.get(cell, {}).values())
+
+    def lent(self, cell: Cell) -> int:
+        """Return how many connections to sites of the cell are lent to other peers."""
+        return sum(site.lent for site in self._by_cell.get(cell, {}).values())
 
     def is_busy(self, name: str) -> bool:
         """Say whether entries of the site are with the crawler."""

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
+from typing import Protocol
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
@@ -33,7 +34,7 @@ from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StorageError
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.store import Store
+from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.urls import origin_of
 
@@ -54,6 +55,16 @@ class Answered:
     held_bytes: int
 
 
+class CrawlStore(Protocol):
+    """What a crawler asks of where its URLs are kept."""
+
+    @property
+    def pending(self) -> int: ...
+    def cell_of(self, key: Key) -> Cell: ...
+    def latest(self, entry: Entry) -> Entry: ...
+    def finish(self, entry: Entry, line: bytes) -> bool: ...
+
+
 class Crawler:
     """Crawls what the frontier gives, until cancelled."""
 
@@ -67,7 +78,7 @@ class Crawler:
         retries: int,
         clock: Clock,
         random: Random,
-        store: Store,
+        store: CrawlStore,
         frontier: Frontier,
         robots: RobotsCache,
         budget: Budget,
@@ -119,6 +130,8 @@ class Crawler:
         """Entries taken, neither finished nor given back."""
         self.holds: set[str] = set()
         """Reasons to start nothing, e.g. paused, joining, leaving, files."""
+        self.companion: Crawler | None = None
+        """The peer's other crawler, with which this one shares the number of requests, and is woken."""
         self.on_page: Callable[[Page], Awaitable[None]] | None = None
         """Awaited with each fetched page, which slows the crawl to its reader."""
 
@@ -141,7 +154,12 @@ class Crawler:
     def wake(self) -> None:
         """Something changed: there may be work, or none any more."""
         self._activity.settle(not self.holds and not self.pending and not self._forwarder.unacknowledged)
+        self._stir()
+
+    def _stir(self) -> None:
         self._wake.set()
+        if self.companion is not None:
+            self.companion._wake.set()
 
     async def drained(self, links_s: float) -> None:
         """Wait until no request is under way, then `links_s` seconds at most until all pages are finished.
@@ -179,10 +197,11 @@ class Crawler:
                 self._files_timer.cancel()
 
     def _has_room(self) -> bool:
+        others = self.companion.in_flight if self.companion is not None else 0
         return (
             not self.holds
             and self._may_start()
-            and self.in_flight < self._limits.fetches_max
+            and self.in_flight + others < self._limits.fetches_max
             and self._started < self._limits.unfinished_max
             and self._unfinished_bytes < self._limits.unfinished_bytes_max
             and self._budget.may_begin
@@ -278,7 +297,7 @@ class Crawler:
         hold_s = fetched.retry_after_s if fetched.retry_after_s and fetched.passing else 0.0
         self._frontier.release(entry, self._clock.of(fetched.first_byte_at), self._clock.now(), hold_s)
         self._slot_over(entry)
-        self._wake.set()
+        self._stir()
         return fetched
 
     def _wait_for_files(self, why: str) -> None:

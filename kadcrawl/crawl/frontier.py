@@ -12,10 +12,9 @@ given by the caller, who wakes the crawler after a change; no await here.
 import heapq
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.active_sites import ActiveSites
+from kadcrawl.crawl.active_sites import ActiveSites, ActiveStore
 from kadcrawl.crawl.site import Site
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.store import Store
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 
 SITES_READ_MAX = 64
@@ -25,7 +24,7 @@ SITES_READ_MAX = 64
 class Frontier(ActiveSites):
     """The work area over a `Store`."""
 
-    def __init__(self, store: Store, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
+    def __init__(self, store: ActiveStore, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
         """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site.
 
         `began_at`: second at which this run began, if there were earlier ones: each site is left alone for a full
@@ -172,6 +171,39 @@ class Frontier(ActiveSites):
         if site is not None:
             site.remove(entry.seq)
             self._settle(site, now)
+
+    # --- lending -------------------------------------------------------------------------------------------------
+
+    def lendable(self, now: float) -> list[tuple[str, int]]:
+        """Return (site, entries ready in memory) of each site a connection of which may be lent to another peer now.
+
+        With a delay that is its only one, so that the whole site goes; else one that is not in use.
+        """
+        found = []
+        for site in self._sites.values():
+            site.ripen(now)
+            if site.ready and site.may_start(self._limits.site_connections_max):
+                found.append((site.name, len(site.ready)))
+        return found
+
+    def lend(self, name: str, count: int, now: float) -> list[Entry]:
+        """Take up to `count` ready entries of a lendable site, and one of its connections, for another peer.
+
+        They come back by `put_back` or `finish` one by one; the connection by `end_loan`.
+        """
+        site = self._sites[name]
+        if len(site.ready) < count and site.more:
+            self._refill(site, now)
+            site.ripen(now)
+        entries = site.lend(count)
+        self._queue(site)
+        return entries
+
+    def end_loan(self, name: str, now: float) -> None:
+        """The connection lent is this peer's again."""
+        site = self._sites[name]
+        site.lent -= 1
+        self._settle(site, now)
 
     # --- robots.txt under way ------------------------------------------------------------------------------------
 

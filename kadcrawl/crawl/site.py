@@ -1,8 +1,8 @@
 """One active site of the frontier: its window of entries, its politeness clock, its requests.
 
-Invariant: an entry is either in `ready`, in `waiting`, or `out` with the crawler, never in two of them; what is in
-`loaded` is still wanted, so an entry that was removed, or whose cell was closed, while it was out does not come back.
-Pure: the frontier gives the time (wall-clock seconds) and reads the store.
+Invariant: an entry is either in `ready`, in `waiting`, or `out` with the crawler or another peer, never in two of them;
+what is in `loaded` is still wanted, so an entry that was removed, or whose cell was closed, while it was out does not
+come back. Pure: the frontier gives the time (wall-clock seconds) and reads the store.
 """
 
 from dataclasses import dataclass, field
@@ -33,6 +33,8 @@ class Site:
     """Keys of the entries with the crawler; not their numbers, which change if a cell is dropped and taken anew."""
     in_flight: int = 0
     """Requests under way."""
+    lent: int = 0
+    """Connections, of those it may have at a time, that other peers use just now with entries of ours."""
     more: bool = False
     """The store may have entries of this site that are not loaded."""
     closed: bool = False
@@ -45,12 +47,12 @@ class Site:
     @property
     def idle(self) -> bool:
         """Whether nothing is left that it could be active for."""
-        return not self.loaded and not self.out and not self.blocked and not self.more
+        return not (self.loaded or self.out or self.blocked or self.more or self.lent)
 
     def may_start(self, connections_max: int) -> bool:
         """Say whether a request may be made, as soon as its clock allows; `connections_max` is for no delay."""
         most = 1 if self.delay_s > 0 else connections_max
-        return not self.blocked and not self.closed and self.in_flight < most
+        return not self.blocked and not self.closed and self.in_flight < most - self.lent
 
     def due(self, window: int) -> float | None:
         """Return the second from which on it has something to fetch, or to look for in the store; None for nothing."""
@@ -78,6 +80,13 @@ class Site:
         self.in_flight += 1
         self.out.add(entry.key)
         return entry
+
+    def lend(self, count: int) -> list[Entry]:
+        """Give the first ready entries, `count` at most, to another peer, with one connection."""
+        entries = [heappop(self.ready) for _ in range(min(count, len(self.ready)))]
+        self.out.update(entry.key for entry in entries)
+        self.lent += 1
+        return entries
 
     def came_back(self, entry: Entry) -> bool:
         """The crawler is through with the entry for now; say whether it is still wanted here."""

@@ -201,6 +201,15 @@ class Store(Journal):
             self._keep(cell, self.cells[cell].minus(tally_of(gone)))
         return self.cells.get(cell, EMPTY).keys
 
+    def forget(self, key: Key) -> None:
+        """Delete one record, which its owner has."""
+        state = self.state(key)
+        if state is not None:
+            cell = self.cell_of(key)
+            for table in ("frontier", "history"):
+                self._write(f"DELETE FROM {table} WHERE key=?", (key,))
+            self._keep(cell, self.cells[cell].minus(tally_of([(key, state)])))
+
     # --- sites, robots, meta -------------------------------------------------------------------------------------
 
     def site(self, site: str) -> tuple[float, float] | None:

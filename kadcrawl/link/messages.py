@@ -2,7 +2,7 @@
 
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before anyone reads a field. Limits and common types stand in `basics`, the messages about cells in
-`cell_messages`; both are found here as well.
+`cell_messages`, those about loans in `loan_messages`; all are found here as well.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave and their replies; the rest goes by TCP.
 """
@@ -55,6 +55,20 @@ from kadcrawl.link.cell_messages import (
     Synced as Synced,
     Taken as Taken,
     Window as Window,
+)
+from kadcrawl.link.loan_messages import (
+    LOANS_MAX as LOANS_MAX,
+    GetLevel as GetLevel,
+    Lend as Lend,
+    Lent as Lent,
+    Loaded as Loaded,
+    LoanReport as LoanReport,
+    Recall as Recall,
+    Recalled as Recalled,
+    Report as Report,
+    Reported as Reported,
+    Returned as Returned,
+    Standing as Standing,
 )
 
 # --- datagrams: small, idempotent, may be lost or repeated -----------------------------------------------------
@@ -152,6 +166,8 @@ class Welcome(Message, frozen=True):
 
     job: Job
     paused: bool
+    update_s: Seconds
+    """Until the next look at the load levels."""
 
 
 class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -288,7 +304,25 @@ class Ok(Message, frozen=True):
     """Done."""
 
 
-Request = Offer | Hello | Wave | Records | Claim | Have | Sync | Compare | Exchange | Settle | GetStatus | Add | Command
+Request = (
+    Offer
+    | Hello
+    | Wave
+    | Records
+    | Claim
+    | Have
+    | Sync
+    | Compare
+    | Exchange
+    | Settle
+    | GetLevel
+    | Lend
+    | Report
+    | Recall
+    | GetStatus
+    | Add
+    | Command
+)
 Reply = (
     Accepted
     | Refused
@@ -301,6 +335,10 @@ Reply = (
     | Compared
     | Exchanged
     | Settled
+    | Loaded
+    | Lent
+    | Reported
+    | Recalled
     | Status
     | Ok
 )

@@ -20,7 +20,7 @@ from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
 
-PATH = "/kadcrawl/2"
+PATH = "/kadcrawl/3"
 
 log = logging.getLogger(__name__)
 

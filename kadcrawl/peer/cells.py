@@ -53,6 +53,8 @@ class CellCrawl:
         self._crawler = parts.crawler
         self._clock = clock
         self._closed_at: dict[Cell, float] = {}
+        self.on_closed: Callable[[Cell], None] = lambda cell: None
+        """Called after a cell was closed."""
 
     def open(self, cell: Cell, *, hold: bool) -> None:
         self._closed_at.pop(cell, None)
@@ -63,9 +65,10 @@ class CellCrawl:
         if self._frontier.is_open(cell):
             self._closed_at[cell] = self._clock.now()
             self._frontier.close(cell)
+            self.on_closed(cell)
 
     def is_busy(self, cell: Cell) -> bool:
-        if self._frontier.in_flight(cell):
+        if self._frontier.in_flight(cell) or self._frontier.lent(cell):
             return True
         closed_at = self._closed_at.get(cell, 0.0)
         return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
@@ -103,7 +106,7 @@ class Cells:
         self._store = store
         self._activity = activity
         self._clock = clock
-        crawl = CellCrawl(parts, clock)
+        self.crawl = crawl = CellCrawl(parts, clock)
         self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
         self.holdings = Holdings(overlay.me.number, bits)
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
@@ -117,7 +120,7 @@ class Cells:
         store.on_site = self._site_changed
         overlay.on_joined.append(self._joined)
         overlay.on_lost.append(self._lost)
-        self.copies.spawn = self.sync.spawn = self._spawn
+        self.copies.spawn = self.sync.spawn = self.spawn
         self._group: asyncio.TaskGroup | None = None
         self._beat_at: float | None = None
 
@@ -207,7 +210,7 @@ class Cells:
     def _site_changed(self, site: str) -> None:
         self.copies.site_changed(self._parts.placer.cell(site), site)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task that ends with the peer. Raises NotRunningError before `run` and after it."""
         try:
             if self._group is not None:

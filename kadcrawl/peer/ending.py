@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 DRAIN_LINKS_S = 5.0
 """How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
+LOANS_S = 3.0
+"""How long it waits until what it lent or borrowed is back at its owner; a lease lasts no longer."""
 LINGER_S = 0.5
 LEAVE_S = 30.0
 """How long a leaving peer waits for others to take more of what it has; a swarm that takes nothing has all of it."""
@@ -23,6 +25,7 @@ async def drain(peer: "Peer") -> None:
     if peer.begun:
         peer.parts.crawler.holds.add("stopping")
         await peer.parts.crawler.drained(DRAIN_LINKS_S)
+        await peer.balancing.loans.end(LOANS_S)
         if not peer.ended:
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)

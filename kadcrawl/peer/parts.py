@@ -9,9 +9,9 @@ import msgpack
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.clock import Clock
-from kadcrawl.config import Config, Job
+from kadcrawl.config import Config, Job, Limits
 from kadcrawl.crawl.budget import Budget
-from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.crawler import Crawler, CrawlStore
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, user_agent
 from kadcrawl.crawl.forward import AcceptHere, Forwarder
@@ -45,6 +45,12 @@ class Parts:
     fetcher: Fetcher
     outputs: Outputs
     crawler: Crawler
+    crawler_over: "CrawlerOver"
+    """Makes another crawler with the same parts."""
+
+
+CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limits], Crawler]
+"""(store, frontier, activity, may_start, limits) -> a crawler of what they give."""
 
 
 def build(
@@ -105,25 +111,32 @@ def build(
         limits,
         random,
     )
-    crawler = Crawler(
-        by_depth=by_depth,
-        may_start=may_start,
-        limits=limits,
-        delay_s=job.delay_s,
-        retries=job.retries,
-        clock=clock,
-        random=random,
-        store=store,
-        frontier=frontier,
-        robots=RobotsCache(store, limits),
-        budget=budget,
-        fetcher=fetcher,
-        extractor=LinkExtractor(limits),
-        scope=scope,
-        forwarder=forwarder,
-        outputs=outputs,
-        totals=totals,
-        activity=activity,
-    )
+    extractor = LinkExtractor(limits)
+
+    def crawler_over(
+        source: CrawlStore, front: Frontier, activity: Activity, may_start: Callable[[], bool], limits: Limits
+    ) -> Crawler:
+        return Crawler(
+            by_depth=by_depth,
+            may_start=may_start,
+            limits=limits,
+            delay_s=job.delay_s,
+            retries=job.retries,
+            clock=clock,
+            random=random,
+            store=source,
+            frontier=front,
+            robots=RobotsCache(store, limits),
+            budget=budget,
+            fetcher=fetcher,
+            extractor=extractor,
+            scope=scope,
+            forwarder=forwarder,
+            outputs=outputs,
+            totals=totals,
+            activity=activity,
+        )
+
+    crawler = crawler_over(store, frontier, activity, may_start, limits)
     intake.wake = crawler.wake
-    return Parts(job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler)
+    return Parts(job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler, crawler_over)

@@ -40,6 +40,7 @@ from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity, Termination
 from kadcrawl.overlay.wave import Waves
+from kadcrawl.peer.balancing import Balancing, balanced
 from kadcrawl.peer.budget_sharing import share_budget
 from kadcrawl.peer.cells import Cells
 from kadcrawl.peer.directory import Directory, identity
@@ -82,6 +83,7 @@ class Peer:
         self._tasks: list[asyncio.Task[Any]] = []
         self._parts: Parts | None = None
         self._cells: Cells | None = None
+        self._balancing: Balancing | None = None
         self._stopping = asyncio.Event()
         self._seeding = Seeding(self)
         self._left = False
@@ -143,7 +145,7 @@ class Peer:
         """
         if not self.begun:
             self.paused = self.paused or paused
-            self._build(self._jobs.joined(self._given_job or self._jobs.journaled() or Job()))
+            self._build(self._jobs.joined(self._given_job or self._jobs.journaled() or Job()), first_update_s=None)
             await self._start()
 
     async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
@@ -165,7 +167,7 @@ class Peer:
                 f"give it Job(cell_bits={welcome.job.cell_bits})"
             )
         self.paused = welcome.paused
-        self._build(self._jobs.joined(welcome.job))
+        self._build(self._jobs.joined(welcome.job), first_update_s=welcome.update_s)
         self.joining = True
         self.parts.crawler.holds.add("joining")
         await self._find_host(bootstrap[0])
@@ -194,14 +196,14 @@ class Peer:
         The crawl keeps the reader's pace. Called right after the first `crawl`, it misses none.
         """
         stream = PageStream()
-        self.parts.crawler.on_page = stream.put
+        self.balancing.loans.show_pages(stream.put)
         watcher = asyncio.create_task(self._end_with_crawl(stream), name="pages end")
         try:
             while (page := await stream.get()) is not None:
                 yield page
         finally:
             watcher.cancel()
-            self.parts.crawler.on_page = None
+            self.balancing.loans.show_pages(None)
             await stream.end()
 
     async def wait_done(self) -> None:
@@ -242,6 +244,11 @@ class Peer:
         return self._cells
 
     @property
+    def balancing(self) -> Balancing:
+        assert self._balancing is not None, "the peer has not begun: call begin, join or crawl"
+        return self._balancing
+
+    @property
     def begun(self) -> bool:
         return self._parts is not None
 
@@ -275,7 +282,8 @@ class Peer:
     @property
     def unacknowledged(self) -> int:
         """What is on its way to other peers: links, seeds, copies."""
-        return self.parts.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
+        under_way = self.parts.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
+        return under_way + self.balancing.loans.borrowing.unreported
 
     def row(self) -> PeerRow:
         """Describe this peer."""
@@ -354,7 +362,8 @@ class Peer:
         me = self.overlay.me
         self.overlay.me = Contact(me.id, await reachable_host(self._bound_host, *towards), me.port)
 
-    def _build(self, job: Job) -> None:
+    def _build(self, job: Job, *, first_update_s: float | None) -> None:
+        """Put the rooms together; the levels are first looked at after so many seconds, or a whole interval."""
         self._jobs.keep(job)
         try:
             self._parts = build(
@@ -383,6 +392,7 @@ class Peer:
             self.clock,
             self.config.limits.batch_spacing_s,
         )
+        self._balancing = balanced(self, first_update_s)
         self.activity.armed = bool(job.seeds)
         if self.paused:
             self._parts.crawler.holds.add("paused")
@@ -397,6 +407,7 @@ class Peer:
         self._run(parts.forwarder.run(), "forward")
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
         self._run(self.cells.run(), "cells")
+        self._run(self.balancing.run(), "balance")
         if parts.job.max_pages is not None:
             self._run(share_budget(self, parts.job.max_pages), "budget")
         parts.crawler.wake()

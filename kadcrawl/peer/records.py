@@ -66,6 +66,10 @@ class Records:
         records = self._pending(entries, moving=True)
         return Batch(done, records, [self._site(site) for site in sites], self._robots(entries))
 
+    def lending(self, entries: Sequence[Entry]) -> Batch:
+        """Return these entries, of one site, with all that another peer needs to fetch them."""
+        return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(entries))
+
     def merge(self, batch: Batch, only: Cell | None = None) -> set[Cell]:
         """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of."""
         now = self._now()

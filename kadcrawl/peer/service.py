@@ -25,10 +25,14 @@ from kadcrawl.link.messages import (
     Elsewhere,
     Exchange,
     Exchanged,
+    GetLevel,
     GetStatus,
     Grant,
     Have,
     Hello,
+    Lend,
+    Lent,
+    Loaded,
     Message,
     NewSeeds,
     Offer,
@@ -36,9 +40,13 @@ from kadcrawl.link.messages import (
     Order,
     PeerRow,
     Question,
+    Recall,
+    Recalled,
     Recorded,
     Records,
     Refused,
+    Report,
+    Reported,
     Settle,
     Settled,
     Status,
@@ -78,6 +86,10 @@ class Service:
         server.handle(Compare, self.compare)
         server.handle(Exchange, self.exchange)
         server.handle(Settle, self.settle)
+        server.handle(GetLevel, self.level)
+        server.handle(Lend, self.lend)
+        server.handle(Report, self.report)
+        server.handle(Recall, self.recall)
         server.handle(GetStatus, self.status)
         server.handle(Add, self.add)
         server.handle(Command, self.command)
@@ -118,7 +130,7 @@ class Service:
                 f"this swarm speaks version {VERSION} of the wire, not {hello.version}: use the same release"
             )
         peer = self._ready()
-        return Welcome(peer.job, peer.paused)
+        return Welcome(peer.job, peer.paused, peer.balancing.wait_s)
 
     async def records(self, records: Records) -> Recorded:
         await self._ready().cells.receive(records)
@@ -141,6 +153,21 @@ class Service:
 
     async def settle(self, settle: Settle) -> Settled:
         return self._ready().cells.telling.settle(settle)
+
+    # --- loans ---------------------------------------------------------------------------------------------------
+
+    async def level(self, _: GetLevel) -> Loaded:
+        return Loaded(self._settled().balancing.told())
+
+    async def lend(self, lend: Lend) -> Lent:
+        return Lent(self._settled().balancing.take(lend))
+
+    async def report(self, report: Report) -> Reported:
+        return await self._ready().balancing.loans.lending.reported(report)
+
+    async def recall(self, recall: Recall) -> Recalled:
+        self._ready().balancing.loans.borrowing.recall(recall)
+        return Recalled()
 
     # --- waves ---------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from kadcrawl.link.messages import (
     CLAIMED_MAX,
     CONTACTS_MAX,
     DATAGRAM_BYTES_MAX,
+    LOANS_MAX,
     ROBOTS_BYTES_MAX,
     ROWS_MAX,
     Answer,
@@ -27,22 +28,33 @@ from kadcrawl.link.messages import (
     Datagram,
     Exchange,
     Exchanged,
+    GetLevel,
     Grant,
     Have,
+    Lend,
+    Lent,
     Link,
+    Loaded,
+    LoanReport,
     Message,
     Nodes,
     Offer,
     PeerRow,
     PendingRecord,
     Ping,
+    Recall,
+    Recalled,
     Records,
     Reply,
+    Report,
+    Reported,
     Request,
+    Returned,
     RobotsRecord,
     Settle,
     Settled,
     SiteRecord,
+    Standing,
     Status,
     Survey,
     Sync,
@@ -62,6 +74,7 @@ HELD = CellDigest(7, 3, 2, bytes(16))
 SITE = SiteRecord("a.example", 1.5, 0.5)
 PENDING = PendingRecord("http://a.example/", 1, 0, 2, 0.5)
 BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)])
+LOAN = bytes(8)
 LARGE = 2 * 1024 * 1024
 
 
@@ -87,7 +100,15 @@ LARGE = 2 * 1024 * 1024
         (Settled([HELD]), Reply),
         (Wave(160, 10.0, Survey()), Request),
         (Wave(3, 0.5, Grant({ID: 7}, True)), Request),
-        (Welcome(Job(seeds=("http://a.example/",), max_pages=3), paused=True), Reply),
+        (Welcome(Job(seeds=("http://a.example/",), max_pages=3), paused=True, update_s=2.5), Reply),
+        (GetLevel(), Request),
+        (Loaded(-2.5), Reply),
+        (Lend(CONTACT, LOAN, SITE, [PENDING], BATCH.robots), Request),
+        (Lent(True), Reply),
+        (Report(CONTACT, [LoanReport(LOAN, SITE, [ID], [Returned(ID, 1, 2.5)], True)]), Request),
+        (Reported([Standing(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
+        (Recall(CONTACT, [LOAN]), Request),
+        (Recalled(), Reply),
         (Answer(TALLY, [PeerRow(CONTACT, "idle", 1, 2, 3, Counters(failed={"dns": 1}), 0, 0)]), Reply),
     ],
 )
@@ -123,7 +144,12 @@ def test_the_fullest_reply_fits_a_datagram() -> None:
         msgpack.packb(["Wave", 160, float("nan"), ["Survey"]]),
         msgpack.packb(["Wave", 160, 1e9, ["Survey"]]),
         msgpack.packb(["Wave", 160, 1.0, ["Order", "explode"]]),
-        msgpack.packb(["Welcome", {"delay_s": -1}, False]),
+        msgpack.packb(["Welcome", {"delay_s": -1}, False, 0.0]),
+        msgpack.packb(["Loaded", float("nan")]),
+        msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], [], []]),
+        msgpack.packb(["Lend", [ID, "h", 1], bytes(9), ["a", 0.0, 0.0], [["http://a/", 0, 0, 0, 0.0]], []]),
+        msgpack.packb(["Report", [ID, "h", 1], [[bytes(8), ["a", 0.0, 0.0], [], [[ID, -1, 0.0]], False]]]),
+        msgpack.packb(["Recall", [ID, "h", 1], [bytes(8)] * (LOANS_MAX + 1)]),
         msgpack.packb(["Sync", [ID, "h", 1], [2**24]]),
         msgpack.packb(["Settle", [ID, "h", 1], 3, []]),
         msgpack.packb(["Have", [ID, "h", 1], [[7, 3, 2, bytes(15)]]]),
@@ -182,7 +208,7 @@ def seeds(count: int, chars: int) -> tuple[str, ...]:
 @pytest.mark.parametrize("count", [SEEDS_MAX, 500])
 def test_the_largest_job_passes_the_wire_both_ways(count: int) -> None:
     job = Job(seeds=seeds(count, SEEDS_CHARS_MAX))
-    for message in (Welcome(job, False), Status(job, Answer(TALLY, []), False, False)):
+    for message in (Welcome(job, False, 0.0), Status(job, Answer(TALLY, []), False, False)):
         assert message == unpack(pack(message), Reply, Limits().message_bytes_max)
 
 

@@ -1,0 +1,270 @@
+"""The taker's side of load balance: pages of other owners that this peer fetches for them (link/loan_messages.py).
+
+A loan is crawled by a crawler of its own, over a frontier of its own (crawl/borrowed.py), with the fetcher, outputs and
+forwarder of the peer: so what is found goes to its owners as ever, and each site keeps the pace it came with. Nothing
+of a loan is begun before its giver has answered a report, nor once it has been silent for too long (balance/leases.py);
+that is looked at again right before each request. What is fetched is on this disk before it is reported.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from kadcrawl.balance.leases import RENEW_S, taker_stops_at
+from kadcrawl.crawl.borrowed import Borrowed, BorrowedStore
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.place import Placer
+from kadcrawl.errors import RemoteError, StorageError
+from kadcrawl.history.store import Store
+from kadcrawl.keys import Key
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import (
+    BATCH_MAX,
+    LOANS_MAX,
+    Contact,
+    Lend,
+    LoanReport,
+    Recall,
+    Report,
+    Reported,
+    Returned,
+    SiteRecord,
+)
+from kadcrawl.peer.records import UNFINISHED_WAIT_S, WAIT_MAX_S
+from kadcrawl.urls import canonical
+
+DEADLINE_S = 5.0
+CLOCKS_MAX = 1_000
+"""Clocks of sites no longer borrowed that are kept before those that are over, and the oldest, are dropped."""
+LOANS_ALL_MAX = 256
+"""Loans one peer has from all others together."""
+
+log = logging.getLogger(__name__)
+
+
+class Borrowing:
+    """All loans of one taker."""
+
+    def __init__(
+        self,
+        *,
+        me: Callable[[], Contact],
+        client: LinkClient,
+        store: Store,
+        borrowed: BorrowedStore,
+        frontier: Frontier,
+        crawler: Crawler,
+        placer: Placer,
+        forget: Callable[[Iterable[Key]], None],
+        wants: Callable[[int], bool],
+        now: Callable[[], float],
+    ) -> None:
+        """`frontier` and `crawler` are over `borrowed`.
+
+        `forget` is called with keys whose giver knows that they are done; `wants` says whether so many URLs more may be
+        taken; `now` gives wall-clock seconds.
+        """
+        self._me = me
+        self._client = client
+        self._store = store
+        self._borrowed = borrowed
+        self._frontier = frontier
+        self.crawler = crawler
+        self._placer = placer
+        self._forget = forget
+        self._wants = wants
+        self._now = now
+        self._until: dict[bytes, float] = {}
+        """Loan -> second of the loop at which it is not crawled any more, unless its giver answers."""
+        self._clocks: dict[str, float] = {}
+        """Second before which a site that was lent must not be asked: who lends it next may not have heard so."""
+        self._reporting: set[bytes] = set()
+        """Givers a report is on its way to."""
+        self._stirred = asyncio.Event()
+        self.done = 0
+        """URLs fetched for others so far."""
+
+    @property
+    def urls(self) -> int:
+        """URLs borrowed and not fetched."""
+        return self._borrowed.pending
+
+    @property
+    def loans(self) -> int:
+        """Loans that are not over."""
+        return len(self._borrowed.loans)
+
+    def next_due(self) -> float | None:
+        """Return the second from which on something borrowed may be fetched; None for nothing."""
+        return self._frontier.next_due()
+
+    @property
+    def unreported(self) -> int:
+        """URLs fetched of which their givers do not know yet."""
+        return sum(len(loan.done) for loan in self._borrowed.loans.values())
+
+    # --- what givers say -----------------------------------------------------------------------------------------
+
+    def take(self, lend: Lend) -> bool:
+        """A giver offers a loan; return whether it is taken."""
+        if lend.loan in self._borrowed.loans:
+            return True
+        site, now = lend.clock.site, self._now()
+        places = [self._placer.place(one.url) for one in lend.pending if canonical(one.url) == one.url]
+        if (
+            len(places) < len(lend.pending)
+            or any(place.site != site for place in places)
+            or len(self._borrowed.loans) >= LOANS_ALL_MAX
+            or sum(loan.giver.id == lend.giver.id for loan in self._borrowed.loans.values()) >= LOANS_MAX
+            or self._borrowed.has_site(site)
+            or self._frontier.is_busy(site)
+            or not self._wants(len(places))
+        ):
+            return False
+        urls = [
+            (place.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0)
+            for place, one in zip(places, lend.pending, strict=True)
+        ]
+        self._borrowed.add(lend.loan, lend.giver, site, urls)
+        wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
+        self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
+        for robots in lend.robots:
+            known = self._store.robots(robots.origin)
+            if known is None or known[1] < now - robots.age_s:
+                self._store.set_robots(robots.origin, robots.rules, now - robots.age_s)
+        self._stirred.set()
+        return True
+
+    def report_soon(self) -> None:
+        """Something is done: until its giver knows so, it would be fetched again if this peer died."""
+        self._stirred.set()
+
+    def recall(self, recall: Recall) -> None:
+        """A giver wants these back."""
+        for loan_id in recall.loans:
+            loan = self._borrowed.loans.get(loan_id)
+            if loan is not None and loan.giver.id == recall.giver.id:
+                self._close(loan)
+        self._stirred.set()
+
+    # --- the lease -----------------------------------------------------------------------------------------------
+
+    def expire(self) -> None:
+        """Stop what has had no answer for too long. Called right before each request, as this peer may have slept."""
+        now = asyncio.get_running_loop().time()
+        for loan_id, until in self._until.items():
+            if until <= now and not (loan := self._borrowed.loans[loan_id]).closing:
+                log.info("loan.silent from=%s site=%s", loan.giver, loan.site)
+                self._close(loan)
+
+    def close_all(self) -> None:
+        """Begin nothing more of any loan; what is left is given back."""
+        for loan in self._borrowed.loans.values():
+            self._close(loan)
+        self._stirred.set()
+
+    async def run(self) -> None:
+        """Report to all givers, until cancelled."""
+        async with asyncio.TaskGroup() as reports:
+            while True:
+                self._stirred.clear()
+                self.expire()
+                givers = {loan.giver for loan in self._borrowed.loans.values()}
+                for giver in givers:
+                    if giver.id not in self._reporting:
+                        self._reporting.add(giver.id)
+                        reports.create_task(self._report(giver), name=f"report to {giver}")
+                try:
+                    async with asyncio.timeout(RENEW_S if givers else None):
+                        await self._stirred.wait()
+                except TimeoutError:
+                    pass
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _report(self, giver: Contact) -> None:
+        """Say how far all loans of one giver are, and go on with those it lets."""
+        try:
+            loans = [loan for loan in self._borrowed.loans.values() if loan.giver.id == giver.id][:LOANS_MAX]
+            reports = [self._portrait(loan) for loan in loans]
+            await self._store.durable()
+            sent_at = asyncio.get_running_loop().time()
+            try:
+                message = Report(self._me(), reports)
+                answer = await self._client.ask(giver.address, message, Reported, DEADLINE_S)
+            except RemoteError as error:
+                log.info("loan.unreported to=%s why=%s", giver, error.why)
+                for loan in loans:
+                    if loan.closing and not self._frontier.in_flight(loan.cell):
+                        self._drop(loan)
+                return
+            standing = {one.loan: one for one in answer.standing}
+            for loan, report in zip(loans, reports, strict=True):
+                told = [Key(key) for key in report.done]
+                for key in told:
+                    loan.done.pop(key, None)
+                self.done += len(told)
+                self._forget(told)
+                if report.over:
+                    self._drop(loan)
+                elif loan.id in standing and not loan.closing:
+                    clock = standing[loan.id]
+                    self._frontier.learn_clock(loan.site, clock.wait_s, clock.delay_s, self._now())
+                    self._go_on(loan, taker_stops_at(sent_at))
+                else:
+                    self._close(loan)
+        except StorageError:
+            raise
+        except Exception:
+            # A fault of ours must not cost more than this report in a crawl of months.
+            log.exception("borrowing.bug giver=%s", giver)
+            return
+        finally:
+            self._reporting.discard(giver.id)
+        if any(loan.done for loan in loans):
+            self._stirred.set()
+
+    def _portrait(self, loan: Borrowed) -> LoanReport:
+        """Say how far a loan is; one that is to end comes back whole once no request of it is under way."""
+        now = self._now()
+        wait_s, delay_s = self._frontier.clock(loan.site, now)
+        over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
+        over = over and len(loan.done) <= BATCH_MAX
+        returned = []
+        if over:
+            for key, entry in loan.entries.items():
+                unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
+                returned.append(Returned(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
+        clock = SiteRecord(loan.site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+        return LoanReport(loan.id, clock, [*islice(loan.done, BATCH_MAX)], returned, over)
+
+    def _go_on(self, loan: Borrowed, until: float) -> None:
+        begins = loan.id not in self._until
+        self._until[loan.id] = until
+        if begins:
+            self._frontier.open(loan.cell, self._now(), hold=False)
+            self.crawler.wake()
+
+    def _close(self, loan: Borrowed) -> None:
+        if not loan.closing:
+            loan.closing = True
+            self._frontier.close(loan.cell)
+
+    def _drop(self, loan: Borrowed) -> None:
+        """The loan is over; what its giver does not know to be done is told to whoever owns it, as any stray record."""
+        for key in loan.done:
+            self._store.on_changed(self._store.cell_of(key), key)
+        self._keep_clock(loan.site)
+        self._frontier.close(loan.cell)
+        self._until.pop(loan.id, None)
+        self._borrowed.drop(loan)
+
+    def _keep_clock(self, site: str) -> None:
+        now = self._now()
+        wait_s, _ = self._frontier.clock(site, now)
+        if wait_s > 0:
+            if len(self._clocks) >= CLOCKS_MAX:
+                self._clocks = {name: at for name, at in islice(self._clocks.items(), 1, None) if at > now}
+            self._clocks[site] = now + wait_s

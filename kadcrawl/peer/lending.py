@@ -1,0 +1,231 @@
+"""The giver's side of load balance: pages of ours that other peers fetch for us (link/loan_messages.py).
+
+What is lent stays PENDING here, as if the crawler had it: it is `out` in the frontier, and nothing else is asked of the
+site by way of the connection lent. A loan ends when all of it is done or has come back, or when its taker has not been
+heard of for so long that it has surely stopped (balance/leases.py). A cell that closes calls its loans back, and is
+busy until they have ended; so a range never moves while somebody else may still ask its sites.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from kadcrawl.balance.leases import RENEW_S, giver_takes_back_at
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.errors import RemoteError
+from kadcrawl.history.entry import Entry
+from kadcrawl.history.store import Store
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import (
+    BATCH_MAX,
+    LOANS_MAX,
+    Contact,
+    Lend,
+    Lent,
+    LoanReport,
+    Recall,
+    Recalled,
+    Report,
+    Reported,
+    Standing,
+)
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.records import Records
+
+DEADLINE_S = 5.0
+LOAN_BYTES = 8
+SECONDS_MAX = 86_400.0
+"""On the wire."""
+WAIT_MAX_S = 3600.0
+"""Of a page that came back: longer its taker cannot keep it from being fetched."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Loan:
+    """Pages of one site with another peer."""
+
+    id: bytes
+    taker: Contact
+    site: str
+    cell: Cell
+    entries: dict[Key, Entry]
+    """Neither done nor back."""
+    until: float
+    """Second of the loop at which it is taken back unless its taker is heard of."""
+    begun: bool = False
+    """A report of it was answered, so that its taker may fetch."""
+
+
+class Lending:
+    """All loans of one giver."""
+
+    def __init__(
+        self,
+        *,
+        me: Callable[[], Contact],
+        client: LinkClient,
+        store: Store,
+        frontier: Frontier,
+        records: Records,
+        activity: Activity,
+        now: Callable[[], float],
+        random: Random,
+        wake: Callable[[], None],
+    ) -> None:
+        """`now` gives wall-clock seconds; `wake` is called when entries have come back or are done."""
+        self._me = me
+        self._client = client
+        self._store = store
+        self._frontier = frontier
+        self._records = records
+        self._activity = activity
+        self._now = now
+        self._random = random
+        self._wake = wake
+        self._loans: dict[bytes, Loan] = {}
+        self.spawn: Callable[[Coroutine[Any, Any, None], str], object] = lambda work, name: work.close()
+        """Starts a task that ends with the peer."""
+        self.lost: Counter[str] = Counter()
+        """By site, how often it was taken back as its taker was not heard of."""
+        self.given = 0
+        """URLs lent so far."""
+        self.done = 0
+        """Of these, those that others have fetched."""
+
+    def at(self, taker: bytes) -> int:
+        """Return how many loans a peer, by ID, has from us."""
+        return sum(loan.taker.id == taker for loan in self._loans.values())
+
+    def sites(self) -> list[tuple[str, bytes]]:
+        """Return (site, ID of its taker) of each loan."""
+        return [(loan.site, loan.taker.id) for loan in self._loans.values()]
+
+    @property
+    def urls(self) -> int:
+        """URLs that are with others just now."""
+        return sum(len(loan.entries) for loan in self._loans.values())
+
+    async def lend(self, taker: Contact, site: str, count: int) -> int:
+        """Offer up to `count` ready URLs of a lendable site, and a connection, to a peer; return how many it took."""
+        now = self._now()
+        entries = self._frontier.lend(site, min(count, BATCH_MAX), now)
+        loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
+        cell = self._store.cell_of(entries[0].key)
+        loan = Loan(loan_id, taker, site, cell, {entry.key: entry for entry in entries}, self._until())
+        self._loans[loan_id] = loan
+        batch = self._records.lending(entries)
+        message = Lend(self._me(), loan_id, batch.sites[0], batch.pending, batch.robots)
+        try:
+            taken = (await self._client.ask(taker.address, message, Lent, DEADLINE_S)).taken
+        except RemoteError as error:
+            log.info("loan.failed to=%s why=%s", taker, error.why)
+            taken = loan.begun  # Else it will hear that it has not got it, before it begins.
+        if not taken:
+            if loan_id in self._loans:
+                self._end(loan)
+            return 0
+        self.given += len(entries)
+        log.debug("loan.given to=%s site=%s urls=%d", taker, site, len(entries))
+        return len(entries)
+
+    async def reported(self, report: Report) -> Reported:
+        """Take in how far some loans are; answer which of them go on."""
+        standing: list[Loan] = []
+        for one in report.loans:
+            loan = self._loans.get(one.loan)
+            if loan is None or loan.taker.id != report.taker.id:
+                continue
+            loan.until, loan.begun = self._until(), True
+            self._take_in(loan, one)
+            over = one.over or not loan.entries
+            # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
+            self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
+            if over:
+                self._end(loan)
+            elif self._frontier.is_open(loan.cell):
+                standing.append(loan)
+        await self._store.durable()
+        # What was taken back meanwhile goes on no more.
+        return Reported([self._standing(loan) for loan in standing if loan.id in self._loans])
+
+    def recall(self, cell: Cell) -> None:
+        """The cell is not crawled here any more: nor is what of it was lent."""
+        self._call_back([loan for loan in self._loans.values() if loan.cell == cell])
+
+    def recall_all(self) -> None:
+        """Nothing is crawled here any more."""
+        self._call_back(list(self._loans.values()))
+
+    def _call_back(self, loans: Sequence[Loan]) -> None:
+        takers: dict[Contact, list[bytes]] = {}
+        for loan in loans:
+            takers.setdefault(loan.taker, []).append(loan.id)
+        for taker, ids in takers.items():
+            self.spawn(self._recall(taker, ids), f"recall from {taker}")
+
+    async def run(self) -> None:
+        """Take back what was not heard of for too long; until cancelled."""
+        while True:
+            await asyncio.sleep(RENEW_S / 2)
+            now = asyncio.get_running_loop().time()
+            for loan in [loan for loan in self._loans.values() if loan.until <= now]:
+                self.lost[loan.site] += 1
+                log.info("loan.lost to=%s site=%s urls=%d", loan.taker, loan.site, len(loan.entries))
+                # Nobody tells when its last request went out.
+                _, delay_s = self._frontier.clock(loan.site, self._now())
+                self._frontier.hold(loan.site, self._now() + delay_s, self._now())
+                self._end(loan)
+
+    def _standing(self, loan: Loan) -> Standing:
+        wait_s, delay_s = self._frontier.clock(loan.site, self._now())
+        return Standing(loan.id, min(wait_s, SECONDS_MAX), min(delay_s, SECONDS_MAX))
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _recall(self, taker: Contact, loans: Sequence[bytes]) -> None:
+        for start in range(0, len(loans), LOANS_MAX):
+            try:
+                message = Recall(self._me(), list(loans[start : start + LOANS_MAX]))
+                await self._client.ask(taker.address, message, Recalled, DEADLINE_S)
+            except RemoteError as error:
+                log.info("loan.not_recalled from=%s why=%s", taker, error.why)  # It ends by itself.
+
+    def _take_in(self, loan: Loan, report: LoanReport) -> None:
+        now = self._now()
+        for key in map(Key, report.done):
+            entry = loan.entries.pop(key, None)
+            if entry is not None:
+                self.done += 1
+                self._store.learn_done(key)
+                self._frontier.finish(entry, now)
+                self._activity.move()
+        for one in report.returned:
+            entry = loan.entries.pop(Key(one.key), None)
+            if entry is not None:
+                self._back(entry, one.tries, now + min(one.wait_s, WAIT_MAX_S) if one.wait_s else 0.0)
+
+    def _back(self, entry: Entry, tries: int, due: float) -> None:
+        now = self._now()
+        if tries > entry.tries or due > now:
+            self._frontier.postpone(entry._replace(tries=max(tries, entry.tries) - 1), due, now)  # Counts one more.
+        else:
+            self._frontier.put_back(entry, now)
+
+    def _end(self, loan: Loan) -> None:
+        """What is left of the loan is ours again, and so is the connection."""
+        del self._loans[loan.id]
+        for entry in loan.entries.values():
+            self._frontier.put_back(entry, self._now())
+        self._frontier.end_loan(loan.site, self._now())
+        self._activity.move()
+        self._wake()
+
+    def _until(self) -> float:
+        return giver_takes_back_at(asyncio.get_running_loop().time())

@@ -1,0 +1,145 @@
+"""Load balance of one peer put together: what it lends to others and what it borrows of them.
+
+The crawler of what is borrowed shares everything with the peer's own but its frontier and its store; both together have
+no more requests under way than one may.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Limits
+from kadcrawl.crawl.borrowed import BorrowedStore
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.page import Page
+from kadcrawl.history.entry import Entry
+from kadcrawl.history.store import Store
+from kadcrawl.keys import Key
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import Contact
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.borrowing import Borrowing
+from kadcrawl.peer.cells import Cells
+from kadcrawl.peer.lending import Lending
+from kadcrawl.peer.parts import Parts
+
+POLL_S = 0.1
+
+
+class AsideActivity(Activity):
+    """What a crawler of borrowed pages does counts as this peer's activity; that it is idle says nothing about it."""
+
+    def __init__(self, activity: Activity) -> None:
+        super().__init__()
+        self._activity = activity
+
+    def move(self) -> None:
+        self._activity.move()
+
+    def settle(self, idle: bool) -> None:
+        """The pages are pending at their owner, who knows."""
+
+
+class Loans:
+    """The loans of one peer, in both directions."""
+
+    def __init__(
+        self,
+        *,
+        parts: Parts,
+        cells: Cells,
+        store: Store,
+        client: LinkClient,
+        me: Callable[[], Contact],
+        activity: Activity,
+        clock: Clock,
+        random: Random,
+        limits: Limits,
+        wants: Callable[[int], bool],
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
+    ) -> None:
+        """`wants` says whether this peer is light enough to fetch so many URLs more; `spawn` starts a task."""
+        self._store = store
+        self._cells = cells
+        self._own = parts.crawler
+        self.lending = Lending(
+            me=me,
+            client=client,
+            store=store,
+            frontier=parts.frontier,
+            records=cells.records,
+            activity=activity,
+            now=clock.now,
+            random=random,
+            wake=parts.crawler.wake,
+        )
+        self.lending.spawn = spawn
+        cells.crawl.on_closed = self.lending.recall
+        borrowed = BorrowedStore(self._journal)
+        # A loan is one connection of its site.
+        frontier = Frontier(borrowed, replace(limits, site_connections_max=1), parts.job.delay_s)
+        crawler = parts.crawler_over(borrowed, frontier, AsideActivity(activity), self._may_start, limits)
+        crawler.holds = parts.crawler.holds
+        crawler.companion, parts.crawler.companion = parts.crawler, crawler
+        self.borrowing = Borrowing(
+            me=me,
+            client=client,
+            store=store,
+            borrowed=borrowed,
+            frontier=frontier,
+            crawler=crawler,
+            placer=parts.placer,
+            forget=self._forget,
+            wants=wants,
+            now=clock.now,
+        )
+
+    async def run(self) -> None:
+        """Watch over the loans in both directions, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.lending.run(), name="lend")
+            group.create_task(self.borrowing.run(), name="borrow")
+            group.create_task(self.borrowing.crawler.run(), name="crawl borrowed")
+
+    def show_pages(self, on_page: Callable[[Page], Awaitable[None]] | None) -> None:
+        """Have `on_page` awaited with each page fetched here, for ourselves or others; nothing any more, for None."""
+        self._own.on_page = self.borrowing.crawler.on_page = on_page
+
+    async def end(self, seconds: float) -> None:
+        """Call back what is lent, give back what is borrowed, and wait for that, so many seconds at most.
+
+        Call after the crawlers were told to start nothing. What is not back by then its taker gives up by itself.
+        """
+        self.lending.recall_all()
+        self.borrowing.close_all()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.lending.urls or self.borrowing.loans:  # noqa: ASYNC110 -- changes in many places
+                    await asyncio.sleep(POLL_S)
+
+    def _may_start(self) -> bool:
+        self.borrowing.expire()
+        return True
+
+    def _journal(self, entry: Entry, line: bytes, reported: bool) -> bool:
+        """Write a page fetched for another peer; if a report will tell it, nobody else need be told."""
+        merging, self._cells.records.merging = self._cells.records.merging, reported
+        try:
+            fresh = self._store.finish(entry, line)
+        finally:
+            self._cells.records.merging = merging
+        if reported:
+            self.borrowing.report_soon()
+        return fresh
+
+    def _forget(self, keys: Iterable[Key]) -> None:
+        """Their owner knows of these; only if this peer is one of the holders it keeps them."""
+        holdings = self._cells.holdings
+        for key in keys:
+            cell = self._store.cell_of(key)
+            if cell not in holdings.owned and cell not in holdings.backed:
+                self._store.forget(key)

@@ -1,0 +1,64 @@
+"""Pages lent by heavy peers to light ones, in whole simulated worlds: fetched once, politely, and never lost."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from kadcrawl.link.messages import LoanReport
+from kadcrawl.peer.borrowing import Borrowing
+from kadcrawl.peer.lending import Lending, Loan
+from sim.plan import Event, Kind, Plan
+from sim.trial import Size, run
+
+SMALL = Size(pages=60, sites=6)
+CALM = Plan(7, 6, (), delay_s=0.5, block_urls=1, update_s=1.0)
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what is lent and what comes of it."""
+    counted: Counter[str] = Counter()
+    end, take_in, drop = Lending._end, Lending._take_in, Borrowing._drop
+
+    def ended(self: Lending, loan: Loan) -> None:
+        counted["loans"] += 1
+        counted["lost"] = sum(self.lost.values())
+        end(self, loan)
+
+    def took_in(self: Lending, loan: Loan, report: LoanReport) -> None:
+        counted["done"] += len(report.done)
+        take_in(self, loan, report)
+
+    def dropped(self: Borrowing, loan: object) -> None:
+        counted["dropped"] += 1
+        drop(self, loan)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Lending, "_end", ended)
+    monkeypatch.setattr(Lending, "_take_in", took_in)
+    monkeypatch.setattr(Borrowing, "_drop", dropped)
+    return counted
+
+
+def test_in_a_calm_swarm_pages_are_lent_and_each_is_fetched_once(counts: Counter[str]) -> None:
+    outcome = run(CALM, SMALL)
+    assert {} == outcome.violations
+    assert 0 == outcome.duplicates
+    assert counts["done"] >= 10
+    assert counts["loans"] >= 5
+    assert counts["dropped"] >= 5
+    assert 0 == counts["lost"]
+
+
+def test_without_balance_nothing_is_lent(counts: Counter[str]) -> None:
+    outcome = run(msgspec.structs.replace(CALM, block_urls=0), SMALL)
+    assert {} == outcome.violations
+    assert Counter() == counts
+
+
+@pytest.mark.parametrize("kind", [Kind.KILL, Kind.LEAVE, Kind.FREEZE])
+def test_whoever_goes_while_pages_are_lent_takes_none_away(counts: Counter[str], kind: Kind) -> None:
+    events = [Event(at_s, kind, (machine,), for_s=4.0) for machine, at_s in ((1, 5.0), (2, 5.5), (3, 12.0))]
+    outcome = run(msgspec.structs.replace(CALM, events=tuple(events)), SMALL)
+    assert {} == outcome.violations
+    assert counts["done"] >= 5
