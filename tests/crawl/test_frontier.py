@@ -676,3 +676,78 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> 
     frontier.add(entry, START + 1)
     assert frontier.next(START + 3.9) is None
     assert entry == frontier.next(START + 4)
+
+
+# --- lending -----------------------------------------------------------------------------------------------------
+
+
+def test_a_site_with_a_delay_is_lent_whole_and_asked_by_nobody_else_meanwhile(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(3)]
+    assert [("a", 3)] == frontier.lendable(START)
+    assert entries[:2] == frontier.lend("a", 2, START)
+    assert frontier.next(START + 100) is None
+    assert [] == frontier.lendable(START + 100)
+    assert 1 == frontier.lent(cell("a"))
+    store.learn_done(entries[0].key)
+    frontier.finish(entries[0], START + 100)
+    frontier.put_back(entries[1], START + 100)
+    assert frontier.next(START + 100) is None, "what came back waits for the connection"
+    frontier.end_loan("a", START + 100)
+    assert 0 == frontier.lent(cell("a"))
+    assert frontier.next(START + 100) == entries[1]
+
+
+def test_without_a_delay_one_connection_is_lent(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=2)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(4)]
+    assert entries[:1] == frontier.lend("a", 1, START)
+    assert frontier.next(START) == entries[1]
+    assert frontier.next(START) is None
+    assert [] == frontier.lendable(START)
+
+
+def test_a_site_that_is_being_asked_is_not_lent(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    feed("a")
+    feed("a")
+    frontier.next(START)
+    assert [] == frontier.lendable(START)
+
+
+def test_a_site_lent_when_its_cell_closes_and_opens_again_stays_lent(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    frontier.lend("a", 1, START)
+    frontier.close(cell("a"))
+    assert 1 == frontier.lent(cell("a"))
+    frontier.open(cell("a"), START, hold=False)
+    assert frontier.next(START + 100) is None
+    frontier.put_back(first, START + 100)
+    frontier.end_loan("a", START + 100)
+    assert {first.url, second.url} == {entry.url for entry in taken(frontier, store, START + 100)}
+
+
+def test_all_of_a_loan_done_leaves_nothing_behind(make: Make, store: Store) -> None:
+    frontier = make()
+    entry = Feed(store, frontier)("a")
+    frontier.lend("a", 9, START)
+    store.learn_done(entry.key)
+    frontier.finish(entry, START)
+    frontier.end_loan("a", START)
+    assert (0, [], None) == (frontier.pending, frontier.lendable(START), frontier.next(START + 100))
+
+
+def taken(frontier: Frontier, store: Store, now: float) -> list[Entry]:
+    """Take and finish all there is, one after the other."""
+    found = []
+    while (entry := frontier.next(now)) is not None:
+        found.append(entry)
+        now += 10.0
+        finish(frontier, store, entry, now)
+        now += 10.0
+    return found

@@ -118,6 +118,13 @@ class Changes(RuleBasedStateMachine):
         assert max(0, before - count) == self.store.forget_cell(Cell(cell), count)
         self.known = records(self.store)  # Of this, nobody is told.
 
+    @rule(key=keys)
+    def forget(self, key: tuple[str, int]) -> None:
+        self.store.forget(key_of(*key))
+        assert self.store.state(key_of(*key)) is None
+        assert self.store.entry(key_of(*key)) is None
+        self.known = records(self.store)
+
     @rule()
     def commit(self) -> None:
         self._runner.run(self.store.commit())
