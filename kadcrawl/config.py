@@ -77,6 +77,11 @@ class Job:
         _require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
         _require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
         _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
+        _require(
+            self.balance == "off" or (self.max_pages is None and self.max_depth is None),
+            "pages are lent (balance) only in a job without max_pages and max_depth: only their owner knows its "
+            "share of the one, and of a shorter path to a page for the other",
+        )
         _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
         _require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
         _require(len(self.contact) <= 200, "contact must have at most 200 characters")

@@ -113,7 +113,8 @@ def job_options(command: Command) -> Command:
                 type=click.Choice(["level", "off"]),
                 default="off",
                 show_default=True,
-                help="level: peers with more than they can crawl lend pages to peers that wait for work.",
+                help="level: peers with more than they can crawl lend pages to peers that wait for work. "
+                "Not with --max-pages or --max-depth.",
             ),
             click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
             click.option(

@@ -64,6 +64,10 @@ class ActiveSites:
         """Return how many connections to sites of the cell are lent to other peers."""
         return sum(site.lent for site in self._by_cell.get(cell, {}).values())
 
+    def is_active(self, name: str) -> bool:
+        """Say whether there is anything of the site here, be it a request of an earlier opening."""
+        return name in self._sites
+
     def is_busy(self, name: str) -> bool:
         """Say whether entries of the site are with the crawler."""
         site = self._sites.get(name)

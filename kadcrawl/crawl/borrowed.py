@@ -33,7 +33,9 @@ class Borrowed:
     done: dict[Key, None] = field(default_factory=dict)
     """Fetched, and not reported yet."""
     closing: bool = False
-    """Nothing more of it is begun."""
+    """Nothing more of it is begun, ..."""
+    closed_at: float = 0.0
+    """... since this second of the loop."""
 
 
 class BorrowedStore:

@@ -131,7 +131,7 @@ class Crawler:
         self.holds: set[str] = set()
         """Reasons to start nothing, e.g. paused, joining, leaving, files."""
         self.companion: Crawler | None = None
-        """The peer's other crawler, with which this one shares the number of requests, and is woken."""
+        """The peer's other crawler, with which this one shares its bounds, and is woken."""
         self.on_page: Callable[[Page], Awaitable[None]] | None = None
         """Awaited with each fetched page, which slows the crawl to its reader."""
 
@@ -197,13 +197,17 @@ class Crawler:
                 self._files_timer.cancel()
 
     def _has_room(self) -> bool:
-        others = self.companion.in_flight if self.companion is not None else 0
+        requests, started, held_bytes = self.in_flight, self._started, self._unfinished_bytes
+        if self.companion is not None:
+            requests += self.companion.in_flight
+            started += self.companion._started
+            held_bytes += self.companion._unfinished_bytes
         return (
             not self.holds
             and self._may_start()
-            and self.in_flight + others < self._limits.fetches_max
-            and self._started < self._limits.unfinished_max
-            and self._unfinished_bytes < self._limits.unfinished_bytes_max
+            and requests < self._limits.fetches_max
+            and started < self._limits.unfinished_max
+            and held_bytes < self._limits.unfinished_bytes_max
             and self._budget.may_begin
         )
 

@@ -17,8 +17,9 @@ from kadcrawl.config import Job
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import RemoteError
+from kadcrawl.keys import anchor
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Contact, GetLevel, Lend, Loaded
+from kadcrawl.link.messages import LOANS_MAX, Contact, GetLevel, Lend, Loaded
 from kadcrawl.peer.loans import Loans
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Balancing:
             return
         buckets = await self._levels(blocks)
         lent = Round(load.level, blocks, buckets)
-        while offers := lent.offers():
+        while (offers := lent.offers()) and not self._holds():
             for offer in offers:
                 taken = await self._give(offer)
                 lent.answered(offer, taken)
@@ -186,14 +187,16 @@ class Balancing:
     async def _give(self, offer: Offer[Contact]) -> int:
         """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took."""
         left = offer.blocks * self._job.block_urls
-        tried: set[str] = set()
-        while left > 0:
+        lending = self.loans.lending
+        # It has one connection of a site, and no second.
+        tried = {site for site, taker in lending.sites() if taker == offer.peer.id}
+        while left > 0 and len(tried) < LOANS_MAX and not self._holds():
             lendable = [one for one in self._frontier.lendable(self._now()) if one[0] not in tried]
             if not lendable:
                 break
             site, _ = max(lendable, key=lambda one: (one[1], one[0]))
             tried.add(site)
-            taken = await self.loans.lending.lend(offer.peer, site, left)
+            taken = await lending.lend(offer.peer, site, left)
             if not taken:
                 break
             left -= taken
@@ -206,6 +209,14 @@ def balanced(peer: "Peer", first_update_s: float | None) -> Balancing:
     The levels are first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
     """
     parts, job = peer.parts, peer.job
+
+    def may_lend(giver: Contact, site: str) -> bool:
+        cell = parts.placer.cell(site)
+        nearest = peer.overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
+        if not peer.overlay.is_live(giver.id):
+            peer.overlay.suspect(giver)  # We may not know each other yet.
+        return nearest == giver and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
+
     loans = Loans(
         parts=parts,
         cells=peer.cells,
@@ -216,6 +227,7 @@ def balanced(peer: "Peer", first_update_s: float | None) -> Balancing:
         clock=peer.clock,
         random=peer.random,
         limits=peer.config.limits,
+        may_lend=may_lend,
         wants=lambda urls: peer.balancing.wants(urls),
         spawn=peer.cells.spawn,
     )

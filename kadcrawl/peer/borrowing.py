@@ -32,6 +32,7 @@ from kadcrawl.link.messages import (
     Returned,
     SiteRecord,
 )
+from kadcrawl.peer.cells import FINISHING_S
 from kadcrawl.peer.records import UNFINISHED_WAIT_S, WAIT_MAX_S
 from kadcrawl.urls import canonical
 
@@ -58,13 +59,14 @@ class Borrowing:
         crawler: Crawler,
         placer: Placer,
         forget: Callable[[Iterable[Key]], None],
+        may_lend: Callable[[Contact, str], bool],
         wants: Callable[[int], bool],
         now: Callable[[], float],
     ) -> None:
         """`frontier` and `crawler` are over `borrowed`.
 
-        `forget` is called with keys whose giver knows that they are done; `wants` says whether so many URLs more may be
-        taken; `now` gives wall-clock seconds.
+        `forget` is called with keys whose giver knows that they are done; `may_lend` says whether a peer owns a site,
+        as far as we know; `wants` whether so many URLs more may be taken; `now` gives wall-clock seconds.
         """
         self._me = me
         self._client = client
@@ -74,13 +76,14 @@ class Borrowing:
         self.crawler = crawler
         self._placer = placer
         self._forget = forget
+        self._may_lend = may_lend
         self._wants = wants
         self._now = now
         self._until: dict[bytes, float] = {}
         """Loan -> second of the loop at which it is not crawled any more, unless its giver answers."""
         self._clocks: dict[str, float] = {}
         """Second before which a site that was lent must not be asked: who lends it next may not have heard so."""
-        self._reporting: set[bytes] = set()
+        self._reporting: set[Contact] = set()
         """Givers a report is on its way to."""
         self._stirred = asyncio.Event()
         self.done = 0
@@ -119,7 +122,8 @@ class Borrowing:
             or len(self._borrowed.loans) >= LOANS_ALL_MAX
             or sum(loan.giver.id == lend.giver.id for loan in self._borrowed.loans.values()) >= LOANS_MAX
             or self._borrowed.has_site(site)
-            or self._frontier.is_busy(site)
+            or self._frontier.is_active(site)
+            or not self._may_lend(lend.giver, site)
             or not self._wants(len(places))
         ):
             return False
@@ -170,11 +174,14 @@ class Borrowing:
         async with asyncio.TaskGroup() as reports:
             while True:
                 self._stirred.clear()
+                if self.crawler.holds - {"paused"}:
+                    self.close_all()  # We cannot go on with it, and others can.
+                    self._stirred.clear()
                 self.expire()
                 givers = {loan.giver for loan in self._borrowed.loans.values()}
                 for giver in givers:
-                    if giver.id not in self._reporting:
-                        self._reporting.add(giver.id)
+                    if giver not in self._reporting:
+                        self._reporting.add(giver)
                         reports.create_task(self._report(giver), name=f"report to {giver}")
                 try:
                     async with asyncio.timeout(RENEW_S if givers else None):
@@ -187,7 +194,8 @@ class Borrowing:
     async def _report(self, giver: Contact) -> None:
         """Say how far all loans of one giver are, and go on with those it lets."""
         try:
-            loans = [loan for loan in self._borrowed.loans.values() if loan.giver.id == giver.id][:LOANS_MAX]
+            # By contact: whoever claims the ID of another is not told of that one's loans.
+            loans = [loan for loan in self._borrowed.loans.values() if loan.giver == giver][:LOANS_MAX]
             reports = [self._portrait(loan) for loan in loans]
             await self._store.durable()
             sent_at = asyncio.get_running_loop().time()
@@ -197,6 +205,8 @@ class Borrowing:
             except RemoteError as error:
                 log.info("loan.unreported to=%s why=%s", giver, error.why)
                 for loan in loans:
+                    if loan.id not in self._until:
+                        self._close(loan)  # Nothing of it was begun.
                     if loan.closing and not self._frontier.in_flight(loan.cell):
                         self._drop(loan)
                 return
@@ -222,7 +232,7 @@ class Borrowing:
             log.exception("borrowing.bug giver=%s", giver)
             return
         finally:
-            self._reporting.discard(giver.id)
+            self._reporting.discard(giver)
         if any(loan.done for loan in loans):
             self._stirred.set()
 
@@ -232,6 +242,8 @@ class Borrowing:
         wait_s, delay_s = self._frontier.clock(loan.site, now)
         over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
         over = over and len(loan.done) <= BATCH_MAX
+        if over and any(map(self.crawler.is_taken, loan.entries.values())):
+            over = asyncio.get_running_loop().time() > loan.closed_at + FINISHING_S
         returned = []
         if over:
             for key, entry in loan.entries.items():
@@ -249,7 +261,7 @@ class Borrowing:
 
     def _close(self, loan: Borrowed) -> None:
         if not loan.closing:
-            loan.closing = True
+            loan.closing, loan.closed_at = True, asyncio.get_running_loop().time()
             self._frontier.close(loan.cell)
 
     def _drop(self, loan: Borrowed) -> None:

@@ -24,8 +24,10 @@ async def drain(peer: "Peer") -> None:
     """Start nothing more and wait until what is under way is finished and on disk."""
     if peer.begun:
         peer.parts.crawler.holds.add("stopping")
+        loans = peer.balancing.loans
+        loans.call_back()
         await peer.parts.crawler.drained(DRAIN_LINKS_S)
-        await peer.balancing.loans.end(LOANS_S)
+        await loans.end(DRAIN_LINKS_S, LOANS_S)
         if not peer.ended:
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)

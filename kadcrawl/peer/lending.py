@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -35,10 +36,15 @@ from kadcrawl.link.messages import (
     Standing,
 )
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.cells import NotRunningError
 from kadcrawl.peer.records import Records
 
 DEADLINE_S = 5.0
 LOAN_BYTES = 8
+RECALLED_MAX_S = 130.0
+"""How long after its recall a loan may still be reported on: no request lasts longer (`Limits.fetch_timeout_s`)."""
+LOST_MAX = 1_000
+"""Sites remembered as lent and lost."""
 SECONDS_MAX = 86_400.0
 """On the wire."""
 WAIT_MAX_S = 3600.0
@@ -59,6 +65,10 @@ class Loan:
     """Neither done nor back."""
     until: float
     """Second of the loop at which it is taken back unless its taker is heard of."""
+    hold_until: float = 0.0
+    """Wall-clock second before which the site must not be asked, as its taker last said."""
+    recalled_at: float | None = None
+    """Second of the loop at which it was called back."""
     begun: bool = False
     """A report of it was answered, so that its taker may fetch."""
 
@@ -99,10 +109,6 @@ class Lending:
         self.done = 0
         """Of these, those that others have fetched."""
 
-    def at(self, taker: bytes) -> int:
-        """Return how many loans a peer, by ID, has from us."""
-        return sum(loan.taker.id == taker for loan in self._loans.values())
-
     def sites(self) -> list[tuple[str, bytes]]:
         """Return (site, ID of its taker) of each loan."""
         return [(loan.site, loan.taker.id) for loan in self._loans.values()]
@@ -142,18 +148,26 @@ class Lending:
             loan = self._loans.get(one.loan)
             if loan is None or loan.taker.id != report.taker.id:
                 continue
-            loan.until, loan.begun = self._until(), True
+            if loan.recalled_at is None or asyncio.get_running_loop().time() < loan.recalled_at + RECALLED_MAX_S:
+                loan.until = self._until()
+            loan.begun = True
+            loan.hold_until = self._now() + min(one.clock.wait_s, WAIT_MAX_S)
             self._take_in(loan, one)
             over = one.over or not loan.entries
             # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
             self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
             if over:
                 self._end(loan)
-            elif self._frontier.is_open(loan.cell):
+            elif self._frontier.is_open(loan.cell) and self._is_first(loan):
                 standing.append(loan)
         await self._store.durable()
         # What was taken back meanwhile goes on no more.
         return Reported([self._standing(loan) for loan in standing if loan.id in self._loans])
+
+    def _is_first(self, loan: Loan) -> bool:
+        """Say whether a loan may go on beside others of its site: only one may if that turned out to have a delay."""
+        _, delay_s = self._frontier.clock(loan.site, self._now())
+        return delay_s == 0 or loan is next(one for one in self._loans.values() if one.site == loan.site)
 
     def recall(self, cell: Cell) -> None:
         """The cell is not crawled here any more: nor is what of it was lent."""
@@ -165,10 +179,13 @@ class Lending:
 
     def _call_back(self, loans: Sequence[Loan]) -> None:
         takers: dict[Contact, list[bytes]] = {}
+        now = asyncio.get_running_loop().time()
         for loan in loans:
+            loan.recalled_at = loan.recalled_at or now
             takers.setdefault(loan.taker, []).append(loan.id)
         for taker, ids in takers.items():
-            self.spawn(self._recall(taker, ids), f"recall from {taker}")
+            with suppress(NotRunningError):
+                self.spawn(self._recall(taker, ids), f"recall from {taker}")
 
     async def run(self) -> None:
         """Take back what was not heard of for too long; until cancelled."""
@@ -176,12 +193,17 @@ class Lending:
             await asyncio.sleep(RENEW_S / 2)
             now = asyncio.get_running_loop().time()
             for loan in [loan for loan in self._loans.values() if loan.until <= now]:
-                self.lost[loan.site] += 1
+                self._note_lost(loan)
                 log.info("loan.lost to=%s site=%s urls=%d", loan.taker, loan.site, len(loan.entries))
                 # Nobody tells when its last request went out.
                 _, delay_s = self._frontier.clock(loan.site, self._now())
-                self._frontier.hold(loan.site, self._now() + delay_s, self._now())
+                self._frontier.hold(loan.site, max(loan.hold_until, self._now() + delay_s), self._now())
                 self._end(loan)
+
+    def _note_lost(self, loan: Loan) -> None:
+        self.lost[loan.site] += 1
+        if len(self.lost) > LOST_MAX:
+            del self.lost[next(iter(self.lost))]
 
     def _standing(self, loan: Loan) -> Standing:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())

@@ -59,13 +59,19 @@ class Loans:
         clock: Clock,
         random: Random,
         limits: Limits,
+        may_lend: Callable[[Contact, str], bool],
         wants: Callable[[int], bool],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`wants` says whether this peer is light enough to fetch so many URLs more; `spawn` starts a task."""
+        """`may_lend` says whether a peer owns a site, as far as we know.
+
+        `wants` says whether this peer is light enough to fetch so many URLs more; `spawn` starts a task."""
         self._store = store
         self._cells = cells
         self._own = parts.crawler
+        self._frontier = parts.frontier
+        self._clock = clock
+        self._active = parts.job.balance != "off"
         self.lending = Lending(
             me=me,
             client=client,
@@ -84,7 +90,8 @@ class Loans:
         frontier = Frontier(borrowed, replace(limits, site_connections_max=1), parts.job.delay_s)
         crawler = parts.crawler_over(borrowed, frontier, AsideActivity(activity), self._may_start, limits)
         crawler.holds = parts.crawler.holds
-        crawler.companion, parts.crawler.companion = parts.crawler, crawler
+        if self._active:
+            crawler.companion, parts.crawler.companion = parts.crawler, crawler
         self.borrowing = Borrowing(
             me=me,
             client=client,
@@ -94,12 +101,15 @@ class Loans:
             crawler=crawler,
             placer=parts.placer,
             forget=self._forget,
+            may_lend=may_lend,
             wants=wants,
             now=clock.now,
         )
 
     async def run(self) -> None:
         """Watch over the loans in both directions, until cancelled."""
+        if not self._active:
+            return
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lending.run(), name="lend")
             group.create_task(self.borrowing.run(), name="borrow")
@@ -109,13 +119,18 @@ class Loans:
         """Have `on_page` awaited with each page fetched here, for ourselves or others; nothing any more, for None."""
         self._own.on_page = self.borrowing.crawler.on_page = on_page
 
-    async def end(self, seconds: float) -> None:
-        """Call back what is lent, give back what is borrowed, and wait for that, so many seconds at most.
-
-        Call after the crawlers were told to start nothing. What is not back by then its taker gives up by itself.
-        """
+    def call_back(self) -> None:
+        """Call back what is lent, and begin to give back what is borrowed."""
         self.lending.recall_all()
         self.borrowing.close_all()
+
+    async def end(self, links_s: float, seconds: float) -> None:
+        """Wait until no borrowed page is under way, and then, `seconds` at most, until all loans are over.
+
+        Call after `call_back`, and when nothing is started any more. What is not back by then is given up by itself.
+        `links_s` is how long pages that were fetched may wait for their links.
+        """
+        await self.borrowing.crawler.drained(links_s)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.lending.urls or self.borrowing.loans:  # noqa: ASYNC110 -- changes in many places
@@ -128,10 +143,14 @@ class Loans:
     def _journal(self, entry: Entry, line: bytes, reported: bool) -> bool:
         """Write a page fetched for another peer; if a report will tell it, nobody else need be told."""
         merging, self._cells.records.merging = self._cells.records.merging, reported
+        # The giver may be gone and this peer its heir, who has the page before it as well.
+        own = self._store.entry(entry.key)
         try:
             fresh = self._store.finish(entry, line)
         finally:
             self._cells.records.merging = merging
+        if own is not None:
+            self._frontier.remove(own, self._clock.now())
         if reported:
             self.borrowing.report_soon()
         return fresh

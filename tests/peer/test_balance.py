@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 
+from kadcrawl import ConfigError, Job
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import Contact, Lend, Lent, PendingRecord, SiteRecord
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import QUICK, MakePeer, finish
 from tests.web import Web, tree
@@ -42,3 +45,26 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
         assert (loans.lending.done > PAGES // 8) is (balance == "level")
         assert loans.lending.done == strong.balancing.loans.borrowing.done
         assert strong.totals.pages > weak.totals.pages or balance == "off"
+
+
+async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: MakePeer) -> None:
+    """Whoever could have pages of any site fetched beside their owner could hurry it."""
+    peer = await make_peer("a", balance="level")
+    client = LinkClient(10_000_000)
+    await client.open()
+    try:
+        stranger = Contact(bytes(20), "127.0.0.1", 9)
+        for giver in (stranger, peer.contact):
+            pending = [PendingRecord("http://127.0.0.2/", 0, 0, 0, 0.0)]
+            lend = Lend(giver, b"loan one", SiteRecord("127.0.0.2", 0.0, 0.0), pending, [])
+            assert Lent(False) == await client.ask(peer.contact.address, lend, Lent, 10)
+    finally:
+        await client.close()
+    assert 0 == peer.balancing.loans.borrowing.loans
+
+
+@pytest.mark.parametrize("bound", [{"max_pages": 5}, {"max_depth": 2}])
+def test_pages_are_not_lent_where_only_their_owner_may_fetch_them(bound: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="only their owner knows"):
+        Job(balance="level", **bound)  # type: ignore[arg-type]
+    Job(balance="off", **bound)  # type: ignore[arg-type]
