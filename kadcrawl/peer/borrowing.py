@@ -99,6 +99,11 @@ class Borrowing:
         """Loans that are not over."""
         return len(self._borrowed.loans)
 
+    def sites(self) -> list[tuple[str, bytes]]:
+        """Return (site, ID of its giver) of each loan that is being crawled."""
+        loans = self._borrowed.loans
+        return [(loans[one].site, loans[one].giver.id) for one in self._until if not loans[one].closing]
+
     def next_due(self) -> float | None:
         """Return the second from which on something borrowed may be fetched; None for nothing."""
         return self._frontier.next_due()
