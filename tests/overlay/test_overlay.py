@@ -81,7 +81,8 @@ def test_thirty_percent_die_silently_and_within_thirty_seconds_all_is_right_agai
         for _ in range(10):
             begin = swarm.loop.time()
             await swarm.wrong_owners(5)
-            assert swarm.loop.time() - begin < 1.5
+            # Each dead peer that a look-up meets costs it half a second, and a third of all are dead.
+            assert swarm.loop.time() - begin < 2.5
             await asyncio.sleep(2)
         assert 0 == wrong_siblings(swarm) == wrong_claims(swarm)
         assert await swarm.wrong_owners(20) == 0
