@@ -15,6 +15,8 @@ from tests.cli.command import LOOPBACK, SITES, crawl, ended, finished, free_port
 DISK_BYTES = 72 * 1024 * 1024
 """A little more than the reserve."""
 PAGES = 300
+MANY = 900
+"""Pages of a crawl that is not over before a person has looked at it."""
 
 
 class SmallDisk:
@@ -51,21 +53,23 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
 async def test_status_says_that_a_peer_waits_for_room(small_disk: SmallDisk) -> None:
     address = f"127.0.0.1:{free_port()}"
     job = ("--delay", "0", "--scope", "any", *LOOPBACK, "--exit-when-done")
-    async with slow_web(PAGES) as site:
+    async with slow_web(MANY) as site:
         peer = await start("start", site.url("/0"), "--listen", address, "--data", str(small_disk.path / "one"), *job)
         await until(lambda: len(finished(small_disk.path)) > 20, peer)
         small_disk.fill(left_bytes=8 * 1024 * 1024)
         states: list[str] = []
         async with asyncio.timeout(30):
             while states != ["paused: disk full"]:
-                status = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)
+                run = await kadcrawl("status", "--peer", address, "--json")
+                assert run.out, run
+                status = json.loads(run.out)
                 states = [row["state"] for row in status["peers"]]
         assert status["state"] == "paused: disk full"
         assert (await kadcrawl("status", "--peer", address)).out.startswith("paused: disk full: ")
         small_disk.clear()
         run = await ended(peer)
         assert run.code == 0, run
-        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(small_disk.path))
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(MANY)} == dict(finished(small_disk.path))
 
 
 async def test_a_local_crawl_on_a_full_disk_waits_for_room_and_loses_nothing(small_disk: SmallDisk) -> None:
