@@ -13,7 +13,6 @@ RENEW_S = 0.5
 """How often it reports."""
 MARGIN_S = 1.0
 """By how much longer the giver waits before it takes the pages back."""
-"""A loan that was offered and of which no report has come is taken back after the same time."""
 
 
 def taker_stops_at(sent_at: float) -> float:
@@ -22,5 +21,5 @@ def taker_stops_at(sent_at: float) -> float:
 
 
 def giver_takes_back_at(received_at: float) -> float:
-    """Return when a giver takes back what it last had a report of at `received_at` (seconds of its loop)."""
+    """Return when a giver takes back what it offered or last had a report of at `received_at` (loop seconds)."""
     return received_at + LEASE_S + MARGIN_S

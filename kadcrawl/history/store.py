@@ -229,6 +229,12 @@ class Store(Journal):
     def set_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
         self._write("INSERT OR REPLACE INTO robots VALUES (?, ?, ?)", (origin, rules, fetched_at))
 
+    def learn_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
+        """Another peer fetched the rules of an origin at that wall-clock second; what was fetched later wins."""
+        known = self.robots(origin)
+        if known is None or known[1] < fetched_at:
+            self.set_robots(origin, rules, fetched_at)
+
     def keep_time(self, now: float) -> None:
         """Journal the second of the world's clock, so that a clock that is put back while nobody runs is noticed."""
         self.set_meta("clock", repr(now).encode())

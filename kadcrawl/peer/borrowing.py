@@ -30,10 +30,9 @@ from kadcrawl.link.messages import (
     Report,
     Reported,
     Returned,
-    SiteRecord,
 )
 from kadcrawl.peer.cells import FINISHING_S
-from kadcrawl.peer.records import UNFINISHED_WAIT_S, WAIT_MAX_S
+from kadcrawl.peer.records import UNFINISHED_WAIT_S, WAIT_MAX_S, site_record
 from kadcrawl.urls import canonical
 
 DEADLINE_S = 5.0
@@ -140,9 +139,7 @@ class Borrowing:
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
         for robots in lend.robots:
-            known = self._store.robots(robots.origin)
-            if known is None or known[1] < now - robots.age_s:
-                self._store.set_robots(robots.origin, robots.rules, now - robots.age_s)
+            self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
         self._stirred.set()
         return True
 
@@ -244,7 +241,6 @@ class Borrowing:
     def _portrait(self, loan: Borrowed) -> LoanReport:
         """Say how far a loan is; one that is to end comes back whole once no request of it is under way."""
         now = self._now()
-        wait_s, delay_s = self._frontier.clock(loan.site, now)
         over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
         over = over and len(loan.done) <= BATCH_MAX
         if over and any(map(self.crawler.is_taken, loan.entries.values())):
@@ -254,7 +250,7 @@ class Borrowing:
             for key, entry in loan.entries.items():
                 unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
                 returned.append(Returned(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
-        clock = SiteRecord(loan.site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+        clock = site_record(loan.site, *self._frontier.clock(loan.site, now))
         return LoanReport(loan.id, clock, [*islice(loan.done, BATCH_MAX)], returned, over)
 
     def _go_on(self, loan: Borrowed, until: float) -> None:

@@ -26,7 +26,7 @@ from kadcrawl.link.messages import Contact, Link, Records as RecordsMessage, Sit
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.parts import Parts
-from kadcrawl.peer.records import Records
+from kadcrawl.peer.records import Records, site_record
 
 OPEN_WAIT_S = 4.0
 """How long an offer waits for its cells to be opened; then it is to be tried again."""
@@ -80,7 +80,7 @@ class CellCrawl:
         clocks = self._frontier.clocks(cell, now, most)
         if clocks is None:
             return None
-        return [SiteRecord(site, min(wait_s, 86_400.0), min(delay_s, 86_400.0)) for site, wait_s, delay_s in clocks]
+        return [site_record(*clock) for clock in clocks]
 
     def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
         for site in sites:

@@ -37,7 +37,7 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.cells import NotRunningError
-from kadcrawl.peer.records import Records
+from kadcrawl.peer.records import WAIT_MAX_S, Records
 
 DEADLINE_S = 5.0
 LOAN_BYTES = 8
@@ -45,9 +45,7 @@ RECALLED_MAX_S = 130.0
 """How long after its recall a loan may still be reported on: no request lasts longer (`Limits.fetch_timeout_s`)."""
 LOST_MAX = 1_000
 """Sites remembered as lent and lost."""
-SECONDS_MAX = 86_400.0
-"""On the wire."""
-WAIT_MAX_S = 3600.0
+RETURNED_WAIT_MAX_S = 3600.0
 """Of a page that came back: longer its taker cannot keep it from being fetched."""
 
 log = logging.getLogger(__name__)
@@ -88,8 +86,12 @@ class Lending:
         now: Callable[[], float],
         random: Random,
         wake: Callable[[], None],
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`now` gives wall-clock seconds; `wake` is called when entries have come back or are done."""
+        """`now` gives wall-clock seconds; `wake` is called when entries have come back or are done.
+
+        `spawn` starts a task that ends with the peer.
+        """
         self._me = me
         self._client = client
         self._store = store
@@ -99,15 +101,12 @@ class Lending:
         self._now = now
         self._random = random
         self._wake = wake
+        self._spawn = spawn
         self._loans: dict[bytes, Loan] = {}
-        self.spawn: Callable[[Coroutine[Any, Any, None], str], object] = lambda work, name: work.close()
-        """Starts a task that ends with the peer."""
         self.lost: Counter[str] = Counter()
         """By site, how often it was taken back as its taker was not heard of."""
-        self.given = 0
-        """URLs lent so far."""
         self.done = 0
-        """Of these, those that others have fetched."""
+        """URLs lent so far that others have fetched."""
 
     def sites(self) -> list[tuple[str, bytes]]:
         """Return (site, ID of its taker) of each loan."""
@@ -137,7 +136,6 @@ class Lending:
             if loan_id in self._loans:
                 self._end(loan)
             return 0
-        self.given += len(entries)
         log.debug("loan.given to=%s site=%s urls=%d", taker, site, len(entries))
         return len(entries)
 
@@ -151,7 +149,7 @@ class Lending:
             if loan.recalled_at is None or asyncio.get_running_loop().time() < loan.recalled_at + RECALLED_MAX_S:
                 loan.until = self._until()
             loan.begun = True
-            loan.hold_until = self._now() + min(one.clock.wait_s, WAIT_MAX_S)
+            loan.hold_until = self._now() + min(one.clock.wait_s, RETURNED_WAIT_MAX_S)
             self._take_in(loan, one)
             over = one.over or not loan.entries
             # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
@@ -185,7 +183,7 @@ class Lending:
             takers.setdefault(loan.taker, []).append(loan.id)
         for taker, ids in takers.items():
             with suppress(NotRunningError):
-                self.spawn(self._recall(taker, ids), f"recall from {taker}")
+                self._spawn(self._recall(taker, ids), f"recall from {taker}")
 
     async def run(self) -> None:
         """Take back what was not heard of for too long; until cancelled."""
@@ -207,7 +205,7 @@ class Lending:
 
     def _standing(self, loan: Loan) -> Standing:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
-        return Standing(loan.id, min(wait_s, SECONDS_MAX), min(delay_s, SECONDS_MAX))
+        return Standing(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -231,7 +229,7 @@ class Lending:
         for one in report.returned:
             entry = loan.entries.pop(Key(one.key), None)
             if entry is not None:
-                self._back(entry, one.tries, now + min(one.wait_s, WAIT_MAX_S) if one.wait_s else 0.0)
+                self._back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
 
     def _back(self, entry: Entry, tries: int, due: float) -> None:
         now = self._now()

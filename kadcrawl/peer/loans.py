@@ -82,8 +82,8 @@ class Loans:
             now=clock.now,
             random=random,
             wake=parts.crawler.wake,
+            spawn=spawn,
         )
-        self.lending.spawn = spawn
         cells.crawl.on_closed = self.lending.recall
         borrowed = BorrowedStore(self._journal)
         # A loan is one connection of its site.

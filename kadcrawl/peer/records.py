@@ -32,6 +32,11 @@ ROBOTS_BATCH_BYTES_MAX = 512 * 1024
 """Of all robots.txt in one batch; the rest are fetched again."""
 
 
+def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
+    """Return how a site must be treated, as it travels."""
+    return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+
+
 class Records:
     """The records of one peer."""
 
@@ -79,9 +84,7 @@ class Records:
             for site in batch.sites:
                 self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
             for robots in batch.robots:
-                known = self._store.robots(robots.origin)
-                if known is None or known[1] < now - robots.age_s:
-                    self._store.set_robots(robots.origin, robots.rules, now - robots.age_s)
+                self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
                 if only is None or cell == only:
@@ -121,8 +124,7 @@ class Records:
         return records
 
     def _site(self, site: str) -> SiteRecord:
-        wait_s, delay_s = self._frontier.clock(site, self._now())
-        return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+        return site_record(site, *self._frontier.clock(site, self._now()))
 
     def _robots(self, entries: Sequence[Entry]) -> list[RobotsRecord]:
         now = self._now()

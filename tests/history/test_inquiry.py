@@ -9,30 +9,10 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.history import inquiry
 from kadcrawl.history.inquiry import SILENCES_MAX, Inquiry
-from kadcrawl.keys import Cell, id_bytes
-from kadcrawl.link.messages import CellAnswer, CellDigest, Contact, Sync, Synced
+from kadcrawl.keys import Cell
+from kadcrawl.link.messages import CellAnswer, CellDigest, Sync, Synced
 from sim.loop import world
-
-
-def contact(number: int) -> Contact:
-    return Contact(id_bytes(number), "10.0.0.1", 4160)
-
-
-ME, A = contact(1), contact(2)
-
-
-class FakeOverlay:
-    me = ME
-
-    def __init__(self) -> None:
-        self.live: set[bytes] = set()
-        self.suspected: list[Contact] = []
-
-    def is_live(self, peer: bytes) -> bool:
-        return peer in self.live
-
-    def suspect(self, contact: Contact) -> None:
-        self.suspected.append(contact)
+from tests.history.test_copies import A, FakeOverlay, contact
 
 
 class FakeClient:
@@ -55,6 +35,7 @@ class FakeClient:
 class Bench:
     def __init__(self) -> None:
         self.overlay = FakeOverlay()
+        self.overlay.live.clear()
         self.client = FakeClient()
         self.tasks: list[asyncio.Task[None]] = []
         client: Any = self.client
