@@ -1,0 +1,145 @@
+"""The giver's side of loans: what reports, silence and recalls make of them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kadcrawl.balance.leases import LEASE_S, MARGIN_S
+from kadcrawl.config import Limits
+from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.errors import RemoteError
+from kadcrawl.history.store import Store
+from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
+from kadcrawl.link.messages import Batch, Contact, Lend, Lent, LoanReport, PendingRecord, Report, SiteRecord
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.lending import RECALLED_MAX_S, Lending
+from sim.loop import SimLoop, world
+
+BITS = 4
+SITE = "a.example"
+ME, A, B = (Contact(id_bytes(number), "10.0.0.1", 4160 + number) for number in (1, 2, 3))
+CELL = Cell(site_hash(SITE)[0] >> 4)
+
+
+class Bench:
+    def __init__(self, loop: SimLoop, directory: Path, delay_s: float) -> None:
+        self.loop = loop
+        self.store = Store(directory, 0.0, lambda fds: None)
+        self.store.begin(BITS)
+        self.frontier = Frontier(self.store, Limits(), delay_s)
+        self.frontier.open(CELL, 0.0, hold=False)
+        self.lends: list[Lend] = []
+        self.fails = False
+        self.lending = Lending(
+            me=lambda: ME,
+            client=self,  # type: ignore[arg-type]
+            store=self.store,
+            frontier=self.frontier,
+            records=SimpleNamespace(lending=self.batch),  # type: ignore[arg-type]
+            activity=Activity(),
+            now=loop.time,
+            random=Random(1),
+            wake=lambda: None,
+            spawn=lambda work, name: work.close(),
+        )
+        for number in range(6):
+            url = f"http://{SITE}/{number}"
+            entry = self.store.accept(url_key(site_hash(SITE), url), SITE, url, 0, 0)
+            assert entry is not None
+            self.frontier.add(entry, 0.0)
+
+    def batch(self, entries: list[Any]) -> Batch:
+        pending = [PendingRecord(entry.url, 0, 0, 0, 0.0) for entry in entries]
+        return Batch([], pending, [SiteRecord(SITE, 0.0, 0.0)], [])
+
+    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+        self.lends.append(message)
+        if self.fails:
+            raise RemoteError(address, "no answer")
+        return Lent(True)
+
+    async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
+        """Report of the `number`th loan; return which loans go on."""
+        one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
+        return [standing.loan for standing in (await self.lending.reported(Report(taker, [one]))).standing]
+
+
+Play = Callable[[float, Callable[[Bench], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    def play(delay_s: float, scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+        async def whole(bench: Bench) -> None:
+            tasks = [asyncio.create_task(bench.store.run()), asyncio.create_task(bench.lending.run())]
+            await scenario(bench)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            bench.store.close()
+
+        with world(0) as loop:
+            loop.run_until_complete(whole(Bench(loop, tmp_path, delay_s)))
+
+    return play
+
+
+def test_what_is_not_heard_of_is_taken_back_and_its_site_left_alone_as_it_was_last_said(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 3)
+        assert await bench.report(A, 0, wait_s=60.0)
+        await asyncio.sleep(LEASE_S + MARGIN_S - 0.1)
+        assert 3 == bench.lending.urls
+        await asyncio.sleep(1.0)
+        assert (0, 1) == (bench.lending.urls, bench.lending.lost[SITE])
+        assert bench.frontier.next(bench.loop.time() + 50.0) is None
+        assert bench.frontier.next(bench.loop.time() + 61.0) is not None
+
+    play(1.0, scenario)
+
+
+def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        await bench.lending.lend(B, SITE, 2)
+        assert [bench.lends[1].loan] == await bench.report(B, 1)
+        assert [bench.lends[0].loan] == await bench.report(A, 0, delay_s=10.0)
+        assert [] == await bench.report(B, 1, delay_s=10.0)
+
+    play(0.0, scenario)
+
+
+def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        bench.frontier.close(CELL)
+        bench.lending.recall(CELL)
+        for _ in range(int(RECALLED_MAX_S) + 5):
+            assert [] == await bench.report(A, 0)
+            await asyncio.sleep(1.0)
+        assert (0, 0) == (bench.lending.urls, bench.frontier.lent(CELL))
+
+    play(1.0, scenario)
+
+
+def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.fails = True
+        assert 0 == await bench.lending.lend(A, SITE, 2)
+        assert [] == await bench.report(A, 0)
+        assert 0 == bench.lending.urls
+
+    play(1.0, scenario)
+
+
+def test_nobody_reports_of_the_loan_of_another(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        assert [] == await bench.report(B, 0)
+
+    play(1.0, scenario)
