@@ -40,6 +40,8 @@ from kadcrawl.urls import origin_of
 
 FILES_WAIT_S = 5.0
 """How long nothing is started after this machine had no socket to give: other requests end meanwhile."""
+ALONE_WAIT_S = 0.25
+"""How long a site is left alone before it is asked again whether anybody else would know what was fetched of it."""
 log = logging.getLogger(__name__)
 
 
@@ -132,6 +134,8 @@ class Crawler:
         """Reasons to start nothing, e.g. paused, joining, leaving, files."""
         self.companion: Crawler | None = None
         """The peer's other crawler, with which this one shares its bounds, and is woken."""
+        self.is_unheard: Callable[[Cell], bool] = lambda cell: False
+        """Says whether, for the moment, nobody else would learn what is fetched of a cell."""
         self.on_page: Callable[[Page], Awaitable[None]] | None = None
         """Awaited with each fetched page, which slows the crawl to its reader."""
 
@@ -240,7 +244,13 @@ class Crawler:
 
     async def _advance(self, entry: Entry) -> None:
         # From here to the request nothing is awaited.
-        if not self._may_start() or not self._frontier.is_open(self._store.cell_of(entry.key)):
+        cell = self._store.cell_of(entry.key)
+        if not self._may_start() or not self._frontier.is_open(cell):
+            self._give_back(entry)
+            return
+        if self.is_unheard(cell):
+            now = self._clock.now()
+            self._frontier.hold(entry.site, now + ALONE_WAIT_S, now)
             self._give_back(entry)
             return
         if self._by_depth:

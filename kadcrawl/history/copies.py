@@ -27,6 +27,10 @@ DEADLINE_S = 10.0
 RETRY_S = 0.5
 FAILURES_MAX = 3
 """In a row, after which a peer the overlay does not know is taken for dead."""
+SILENT_S = 1.0
+"""A stream on which nothing has arrived for so long, beside its spacing, is silent: who knows what changes now?"""
+SILENT_MAX_S = 20.0
+"""After which a peer that is live but takes nothing is not waited for any more."""
 QUEUE_MAX = 50_000
 """Changes waiting for one peer; with more it counts as lost, and what it lacks is found by comparing."""
 
@@ -68,6 +72,8 @@ class Stream:
         self.queued = 0
         """Changes ever queued; `delivered` counts those journaled at the other end."""
         self.delivered = 0
+        self.moved_at = 0.0
+        """Second at which some of them were delivered, or the first was queued."""
         self.waiting: list[tuple[int, asyncio.Future[bool]]] = []
         self.failures = 0
         """In a row."""
@@ -78,10 +84,17 @@ class Stream:
     def empty(self) -> bool:
         return not (self.keys or self.sites or self.notices)
 
-    def put(self, key: Key, cell: Cell) -> None:
+    def put(self, key: Key, cell: Cell, now: float) -> None:
         if key not in self.keys:
+            if self.delivered == self.queued:
+                self.moved_at = now
             self.keys[key] = cell
             self.queued += 1
+
+    def is_silent(self, now: float) -> bool:
+        """Say whether changes have waited so long that the peer may be lost, yet not so long that it is known."""
+        waited_s = now - self.moved_at - self.spacing.apart_s
+        return self.delivered < self.queued and SILENT_S <= waited_s < SILENT_MAX_S
 
     def take(self) -> tuple[dict[Key, Cell], list[str]]:
         """Take the next changes from the queue."""
@@ -101,9 +114,10 @@ class Stream:
             del self.notices[cell]
         return role, taken
 
-    def advance(self, count: int) -> None:
+    def advance(self, count: int, now: float) -> None:
         """`count` further changes are journaled at the other end."""
         self.delivered += count
+        self.moved_at = now
         still = []
         for target, future in self.waiting:
             if self.delivered < target:
@@ -156,13 +170,25 @@ class Copies:
         """Changes on their way."""
         return sum(stream.queued - stream.delivered for stream in self._streams.values())
 
+    def is_unheard(self, cell: Cell) -> bool:
+        """Say whether no backup of a cell owned here takes what we send it; by and by the overlay knows why.
+
+        Until then what is fetched of the cell is known to this peer alone, and would be fetched again were it to die.
+        """
+        owned = self._holdings.owned.get(cell)
+        if owned is None or not owned.backups:
+            return False
+        now = asyncio.get_running_loop().time()
+        streams = [self._streams.get(contact.id) for contact in owned.backups]
+        return all(stream is not None and stream.is_silent(now) for stream in streams)
+
     def changed(self, cell: Cell, key: Key) -> None:
         """Send a record of a cell owned here to its backups."""
         owned = self._holdings.owned.get(cell)
         if owned is not None:
             for contact in owned.backups:
                 stream = self._stream(contact)
-                stream.put(key, cell)
+                stream.put(key, cell, asyncio.get_running_loop().time())
                 if len(stream.keys) > QUEUE_MAX:
                     self.on_dead(contact)
 
@@ -233,7 +259,7 @@ class Copies:
             # Were others to hear DONE before it is on our disk, a crash would lose the page and nobody would know.
             await self._store.durable()
             if await self._ask(stream, records, Recorded) is not None:
-                stream.advance(len(keys))
+                stream.advance(len(keys), asyncio.get_running_loop().time())
                 return
 
     async def _deliver_notices(self, stream: Stream) -> None:

@@ -116,6 +116,7 @@ class Cells:
             overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits
         )
         self.telling.on_forgotten = parts.crawler.wake
+        parts.crawler.is_unheard = self.copies.is_unheard
         store.on_changed = self._changed
         store.on_site = self._site_changed
         overlay.on_joined.append(self._joined)

@@ -19,7 +19,7 @@ from scripts.chaos.run import PEERS, Size, run
 from sim.judge import Access, judge
 from sim.plan import SETTLE_S
 
-SMALL = Size(peers=5, delay_s=0.2, freeze_s=6.0, duplicates_max=0.1)
+SMALL = Size(peers=5, delay_s=0.2, freeze_s=6.0, duplicates_max=0.15)
 """Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
 SITES = 8
 SITE = "http://10.77.1.1:80"

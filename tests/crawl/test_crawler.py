@@ -15,7 +15,7 @@ import pytest
 from kadcrawl.clock import Clock
 from kadcrawl.config import Job, Limits
 from kadcrawl.crawl.budget import Budget
-from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.crawler import ALONE_WAIT_S, Crawler
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, always
 from kadcrawl.crawl.fetched import Failure, Fetched
@@ -212,6 +212,23 @@ async def test_nothing_is_asked_for_while_the_peer_does_not_let_it(known: bool, 
         world.may = True
         world.crawler.wake()
         await world.until(lambda: world.state(PAGE) == DONE)
+
+
+async def test_nothing_is_fetched_of_a_cell_while_nobody_else_would_learn_of_it(tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        unheard = {world.place(PAGE).cell}
+        assert world.place(OTHER).cell not in unheard
+        world.crawler.is_unheard = unheard.__contains__
+        for url in (PAGE, OTHER):
+            world.know_robots(url)
+            world.open(url)
+            world.take(url)
+        await world.until(lambda: world.state(OTHER) == DONE)
+        await asyncio.sleep(1.5 * ALONE_WAIT_S)
+        assert [OTHER] == world.requests
+        unheard.clear()
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert [OTHER, PAGE] == world.requests
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["robots.txt", "page"])

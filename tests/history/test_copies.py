@@ -253,6 +253,68 @@ def test_one_silent_peer_delays_no_other(bench: Bench) -> None:
     run(bench, scenario)
 
 
+def test_a_cell_is_unheard_while_none_of_its_backups_takes_anything_but_not_for_ever(bench: Bench) -> None:
+    copies = bench.copies
+    silent_s, silent_max_s = copies_module.SILENT_S + SPACING_S, copies_module.SILENT_MAX_S
+
+    async def scenario() -> None:
+        assert not copies.is_unheard(CELL)
+        bench.client.down |= {A, B}
+        bench.change(1)
+        await asyncio.sleep(silent_s - 0.01)
+        assert not copies.is_unheard(CELL)
+        await asyncio.sleep(0.02)
+        assert copies.is_unheard(CELL)
+        assert copies.is_unheard(OTHER)  # What goes the same way would not arrive either.
+        bench.change(2)
+        assert copies.is_unheard(CELL)
+        await asyncio.sleep(silent_max_s - silent_s + SPACING_S)
+        assert not copies.is_unheard(CELL)
+        copies.lost(A.id)
+        copies.lost(B.id)
+
+    run(bench, scenario)
+
+
+@pytest.mark.parametrize("heard", [A, B])
+def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(bench: Bench, heard: Contact) -> None:
+    async def scenario() -> None:
+        bench.client.down |= {A, B} - {heard}
+        for number in range(40):
+            bench.change(number)
+            await asyncio.sleep(0.1)
+            assert not bench.copies.is_unheard(CELL)
+        bench.copies.lost(A.id)
+        bench.copies.lost(B.id)
+
+    run(bench, scenario)
+
+
+def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.client.down.add(A)
+        bench.change(1, cell=OTHER)
+        await asyncio.sleep(copies_module.SILENT_S + SPACING_S + 0.01)
+        assert bench.copies.is_unheard(OTHER)
+        bench.client.down.clear()
+        assert await bench.copies.delivered(A)
+        assert not bench.copies.is_unheard(OTHER)
+        bench.change(2, cell=OTHER)
+        assert not bench.copies.is_unheard(OTHER)
+        assert await bench.copies.delivered(A)
+
+    run(bench, scenario)
+
+
+def test_a_cell_without_backups_waits_for_nobody(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.holdings.own(Cell(2))
+        assert not bench.copies.is_unheard(Cell(2))
+        assert not bench.copies.is_unheard(Cell(3))
+
+    run(bench, scenario)
+
+
 def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: Bench) -> None:
     async def scenario() -> None:
         bench.client.down |= {A, B}
