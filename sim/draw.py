@@ -29,7 +29,7 @@ TRAIL_WEIGHTS = (30, 40, 30)
 BLOCKS = (0, 0, 1, 2)
 """URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many."""
 UPDATES_S = (0.5, 3.0)
-AMBUSHES = 1 / 3
+AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment in which they do harm."""
 AMBUSH_S = (1.0, 4.0)
 """How long an ambush waits."""
