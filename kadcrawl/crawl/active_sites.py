@@ -5,7 +5,7 @@ is always journaled. Both move with the site's cell: one holder tells them (`clo
 later instant and the larger delay win. Pure but for the store; times are wall-clock seconds given by the caller.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from kadcrawl.config import Limits
@@ -49,6 +49,8 @@ class ActiveSites:
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
         self._idle = IdleClocks(IDLE_CLOCKS_MAX)
+        self.connections: Callable[[str], int] = lambda name: limits.site_connections_max
+        """Says how many requests may be under way at a time to a site without a delay."""
         self._held: dict[Cell, float] = {}
         """Cell -> second at which it was opened without anybody to tell its clocks."""
 
@@ -163,6 +165,7 @@ class ActiveSites:
         if received_at:
             not_before = max(not_before, received_at + delay_s)
         site = Site(name, cell, max(not_before, self._idle.take(cell, name)), delay_s, received_at)
+        site.connections_max = min(self._limits.site_connections_max, self.connections(name))
         self._sites[name] = site
         self._by_cell.setdefault(cell, {})[name] = site
         return site

@@ -30,6 +30,8 @@ class Borrowed:
     site: str
     entries: dict[Key, Entry]
     """Not fetched yet."""
+    connections: int = 1
+    """Requests that may be under way at a time, if the site has no delay."""
     done: dict[Key, None] = field(default_factory=dict)
     """Fetched, and not reported yet."""
     closing: bool = False
@@ -67,7 +69,12 @@ class BorrowedStore:
         return site_hash(site) in self._cell_of
 
     def add(
-        self, loan_id: bytes, giver: Contact, site: str, urls: Iterable[tuple[Key, str, int, int, int, float]]
+        self,
+        loan_id: bytes,
+        giver: Contact,
+        site: str,
+        urls: Iterable[tuple[Key, str, int, int, int, float]],
+        connections: int = 1,
     ) -> Borrowed:
         """Take up a loan of a site nothing else is borrowed of; `urls`: (key, url, depth, hops, tries, due) each."""
         cell = Cell(next(self._cells))
@@ -75,7 +82,7 @@ class BorrowedStore:
             key: Entry(depth, next(self._seqs), key, site, url, hops, tries, due)
             for key, url, depth, hops, tries, due in urls
         }
-        loan = Borrowed(loan_id, giver, cell, site, entries)
+        loan = Borrowed(loan_id, giver, cell, site, entries, connections)
         self.loans[loan_id] = self._by_cell[cell] = loan
         self._cell_of[site_hash(site)] = cell
         self._count(loan)
@@ -130,6 +137,11 @@ class BorrowedStore:
     def set_site(self, site: str, not_before: float, delay_s: float) -> None:
         if self.has_site(site):
             self._clocks[site] = not_before, delay_s
+
+    def connections(self, site: str) -> int:
+        """Return how many requests to a site may be under way here at a time, as it was lent."""
+        loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
+        return loan.connections if loan is not None else 1
 
     def _count(self, loan: Borrowed) -> None:
         self.cells[loan.cell] = CellTally(len(loan.entries), len(loan.entries), 0)

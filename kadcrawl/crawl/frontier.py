@@ -175,35 +175,44 @@ class Frontier(ActiveSites):
     # --- lending -------------------------------------------------------------------------------------------------
 
     def lendable(self, now: float) -> list[tuple[str, int]]:
-        """Return (site, entries ready in memory) of each site a connection of which may be lent to another peer now.
-
-        With a delay that is its only one, so that the whole site goes; else one that is not in use.
-        """
+        """Return (site, entries ready in memory) of each site a connection of which may be lent to another peer now."""
         found = []
         for site in self._sites.values():
             site.ripen(now)
-            if site.ready and site.may_start(self._limits.site_connections_max):
+            if site.lendable:
                 found.append((site.name, len(site.ready)))
         return found
 
-    def lend(self, name: str, count: int, now: float) -> list[Entry]:
-        """Take up to `count` ready entries of a lendable site, and one of its connections, for another peer.
+    def lend(self, name: str, count: int, now: float) -> tuple[list[Entry], int]:
+        """Take up to `count` ready entries of a lendable site for another peer; return them, and how many connections.
 
-        They come back by `put_back` or `finish` one by one; the connection by `end_loan`.
+        Half of what may be lent, so that the next peer finds some as well, and no more than there are entries. While
+        the site is `overdrawn` nobody may use them. The entries come back by `put_back` or `finish` one by one; the
+        connections by `end_loan`.
         """
         site = self._sites[name]
         if len(site.ready) < count and site.more:
             self._refill(site, now)
             site.ripen(now)
-        entries = site.lend(count)
+        connections = min(-(-site.lendable // 2), count, len(site.ready))
+        entries = site.lend(count, connections)
         self._queue(site)
-        return entries
+        return entries, connections
 
-    def end_loan(self, name: str, now: float) -> None:
-        """The connection lent is this peer's again."""
+    def overdrawn(self, name: str) -> bool:
+        """Say of an active site whether own requests still use connections that were lent."""
+        return self._sites[name].overdrawn
+
+    def end_loan(self, name: str, connections: int, now: float) -> None:
+        """The connections lent are this peer's again."""
         site = self._sites[name]
-        site.lent -= 1
+        site.lent -= connections
         self._settle(site, now)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether a site without a delay has more to fetch than this peer fetches by all connections it has of it."""
+        return any(site.crowded for site in self._sites.values())
 
     # --- robots.txt under way ------------------------------------------------------------------------------------
 
@@ -227,7 +236,7 @@ class Frontier(ActiveSites):
         if not site.ready and site.more:
             self._refill(site, now)
             self._settle(site, now)
-        if not site.ready or site.next_at > now or not site.may_start(self._limits.site_connections_max):
+        if not site.ready or site.next_at > now or not site.may_start:
             return None
         return site.take()
 
@@ -241,7 +250,7 @@ class Frontier(ActiveSites):
 
     def _queue(self, site: Site) -> None:
         """Give the site its place in the order, if it can use one and has no earlier one."""
-        if not site.may_start(self._limits.site_connections_max):
+        if not site.may_start:
             return
         at = site.due(self._limits.site_window)
         if at is not None and (site.queued_at is None or at < site.queued_at):

@@ -33,6 +33,8 @@ class Site:
     """Keys of the entries with the crawler; not their numbers, which change if a cell is dropped and taken anew."""
     in_flight: int = 0
     """Requests under way."""
+    connections_max: int = 1
+    """Requests that may be under way at a time, here and at other peers, if it has no delay."""
     lent: int = 0
     """Connections, of those it may have at a time, that other peers use just now with entries of ours."""
     more: bool = False
@@ -49,10 +51,38 @@ class Site:
         """Whether nothing is left that it could be active for."""
         return not (self.loaded or self.out or self.blocked or self.more or self.lent)
 
-    def may_start(self, connections_max: int) -> bool:
-        """Say whether a request may be made, as soon as its clock allows; `connections_max` is for no delay."""
-        most = 1 if self.delay_s > 0 else connections_max
-        return not self.blocked and not self.closed and self.in_flight < most - self.lent
+    @property
+    def _most(self) -> int:
+        return 1 if self.delay_s > 0 else self.connections_max
+
+    @property
+    def may_start(self) -> bool:
+        """Whether a request may be made, as soon as its clock allows."""
+        return not self.blocked and not self.closed and self.in_flight < self._most - self.lent
+
+    @property
+    def overdrawn(self) -> bool:
+        """Whether requests are under way by connections that were lent meanwhile: none may be used there yet."""
+        return self.in_flight > 0 and self.in_flight + self.lent > self._most
+
+    @property
+    def lendable(self) -> int:
+        """How many connections may be lent now.
+
+        With a delay it has one, so all of the site goes. Else those that are not in use; if all are, one less is used
+        from now on, as long as one is left.
+        """
+        if self.blocked or self.closed or not self.ready:
+            return 0
+        if self.delay_s > 0:
+            return int(self.in_flight + self.lent == 0)
+        left = self.connections_max - self.lent
+        return max(left - self.in_flight, int(left > 1))
+
+    @property
+    def crowded(self) -> bool:
+        """Whether all its connections are in use here, and more entries wait: others could help with some of them."""
+        return self.delay_s == 0 and self.lendable > 0 and not self.may_start
 
     def due(self, window: int) -> float | None:
         """Return the second from which on it has something to fetch, or to look for in the store; None for nothing."""
@@ -81,11 +111,11 @@ class Site:
         self.out.add(entry.key)
         return entry
 
-    def lend(self, count: int) -> list[Entry]:
-        """Give the first ready entries, `count` at most, to another peer, with one connection."""
+    def lend(self, count: int, connections: int) -> list[Entry]:
+        """Give the first ready entries, `count` at most, to another peer, with so many connections."""
         entries = [heappop(self.ready) for _ in range(min(count, len(self.ready)))]
         self.out.update(entry.key for entry in entries)
-        self.lent += 1
+        self.lent += connections
         return entries
 
     def came_back(self, entry: Entry) -> bool:

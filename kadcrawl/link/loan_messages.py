@@ -1,7 +1,7 @@
 """The part of the wire that balances load: pages of an owner that another peer fetches for it, on a lease.
 
-A *loan* is some PENDING URLs of one site, and one of the connections the site may have at a time; with a delay between
-requests that is its only one. The URLs stay PENDING at their owner, the *giver*. The *taker* begins once its first
+A *loan* is some PENDING URLs of one site, and some of the connections the site may have at a time; with a delay between
+requests it has only one. The URLs stay PENDING at their owner, the *giver*. The *taker* begins once its first
 report was answered, and stops when it has had no answer for some time (balance/leases.py); so a lost message costs time
 only.
 """
@@ -15,6 +15,8 @@ from kadcrawl.link.cell_messages import PendingRecord, RobotsRecord, SiteRecord
 
 LOANS_MAX = 64
 """Loans in one message, and between two peers in one direction."""
+CONNECTIONS_MAX = 1000
+"""Of one site, in one loan."""
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
 Level = Annotated[float, Meta(ge=-1e6, le=1e6)]
@@ -36,6 +38,8 @@ class Lend(Message, frozen=True):
     giver: Contact
     loan: LoanId
     clock: SiteRecord
+    connections: Annotated[int, Meta(ge=1, le=CONNECTIONS_MAX)]
+    """Requests that may be under way at a time, if the site has no delay."""
     pending: Annotated[list[PendingRecord], Meta(max_length=BATCH_MAX, min_length=1)]
     robots: Annotated[list[RobotsRecord], Meta(max_length=BATCH_MAX)]
 

@@ -57,6 +57,7 @@ from kadcrawl.link.cell_messages import (
     Window as Window,
 )
 from kadcrawl.link.loan_messages import (
+    CONNECTIONS_MAX as CONNECTIONS_MAX,
     LOANS_MAX as LOANS_MAX,
     GetLevel as GetLevel,
     Lend as Lend,

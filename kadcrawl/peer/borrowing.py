@@ -135,7 +135,7 @@ class Borrowing:
             (place.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0)
             for place, one in zip(places, lend.pending, strict=True)
         ]
-        self._borrowed.add(lend.loan, lend.giver, site, urls)
+        self._borrowed.add(lend.loan, lend.giver, site, urls, lend.connections)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
         for robots in lend.robots:

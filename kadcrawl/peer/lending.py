@@ -1,7 +1,7 @@
 """The giver's side of load balance: pages of ours that other peers fetch for us (link/loan_messages.py).
 
 What is lent stays PENDING here, as if the crawler had it: it is `out` in the frontier, and nothing else is asked of the
-site by way of the connection lent. A loan ends when all of it is done or has come back, or when its taker has not been
+site by way of the connections lent. A loan ends when all of it is done or has come back, or when its taker has not been
 heard of for so long that it has surely stopped (balance/leases.py). A cell that closes calls its loans back, and is
 busy until they have ended; so a range never moves while somebody else may still ask its sites.
 """
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from random import Random
 from typing import Any
 
@@ -24,6 +25,7 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     BATCH_MAX,
+    CONNECTIONS_MAX,
     LOANS_MAX,
     Contact,
     Lend,
@@ -41,8 +43,12 @@ from kadcrawl.peer.records import WAIT_MAX_S, Records
 
 DEADLINE_S = 5.0
 LOAN_BYTES = 8
+FREE_S = 5.0
+"""How long a loan waits for requests of ours that still use its connections."""
+FREE_POLL_S = 0.05
 RECALLED_MAX_S = 130.0
-"""How long after its recall a loan may still be reported on: no request lasts longer (`Limits.fetch_timeout_s`)."""
+"""How long after its recall a loan may still be reported on, and how long its site may be asked without anything coming
+of it: no request lasts longer (`Limits.fetch_timeout_s`)."""
 LOST_MAX = 1_000
 """Sites remembered as lent and lost."""
 RETURNED_WAIT_MAX_S = 3600.0
@@ -61,7 +67,11 @@ class Loan:
     cell: Cell
     entries: dict[Key, Entry]
     """Neither done nor back."""
-    until: float
+    connections: int
+    """Requests the taker may have under way at a time."""
+    moved_at: float
+    """Wall-clock second at which something of it was last done or came back, or at which it began."""
+    until: float = inf
     """Second of the loop at which it is taken back unless its taker is heard of."""
     hold_until: float = 0.0
     """Wall-clock second before which the site must not be asked, as its taker last said."""
@@ -112,21 +122,30 @@ class Lending:
         """Return (site, ID of its taker) of each loan."""
         return [(loan.site, loan.taker.id) for loan in self._loans.values()]
 
+    def loans(self) -> list[Loan]:
+        """Return all loans that are not over."""
+        return list(self._loans.values())
+
     @property
     def urls(self) -> int:
         """URLs that are with others just now."""
         return sum(len(loan.entries) for loan in self._loans.values())
 
     async def lend(self, taker: Contact, site: str, count: int) -> int:
-        """Offer up to `count` ready URLs of a lendable site, and a connection, to a peer; return how many it took."""
+        """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took."""
         now = self._now()
-        entries = self._frontier.lend(site, min(count, BATCH_MAX), now)
+        entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
         cell = self._store.cell_of(entries[0].key)
-        loan = Loan(loan_id, taker, site, cell, {entry.key: entry for entry in entries}, self._until())
+        loan = Loan(loan_id, taker, site, cell, {entry.key: entry for entry in entries}, connections, now)
         self._loans[loan_id] = loan
+        if not await self._free(loan):
+            self._end(loan)
+            return 0
+        loan.until = self._until()
         batch = self._records.lending(entries)
-        message = Lend(self._me(), loan_id, batch.sites[0], batch.pending, batch.robots)
+        most = min(connections, CONNECTIONS_MAX)
+        message = Lend(self._me(), loan_id, batch.sites[0], most, batch.pending, batch.robots)
         try:
             taken = (await self._client.ask(taker.address, message, Lent, DEADLINE_S)).taken
         except RemoteError as error:
@@ -156,11 +175,26 @@ class Lending:
             self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
             if over:
                 self._end(loan)
-            elif self._frontier.is_open(loan.cell) and self._is_first(loan):
+            elif self._is_stuck(loan):
+                loan.recalled_at = loan.recalled_at or asyncio.get_running_loop().time()
+            elif loan.recalled_at is None and self._frontier.is_open(loan.cell) and self._is_first(loan):
                 standing.append(loan)
         await self._store.durable()
         # What was taken back meanwhile goes on no more.
         return Reported([self._standing(loan) for loan in standing if loan.id in self._loans])
+
+    async def _free(self, loan: Loan) -> bool:
+        """Wait until none of our own requests uses a connection of the loan; return whether it may be given then."""
+        give_up_at = asyncio.get_running_loop().time() + FREE_S
+        while self._frontier.overdrawn(loan.site) and asyncio.get_running_loop().time() < give_up_at:  # noqa: ASYNC110
+            await asyncio.sleep(FREE_POLL_S)
+        return not self._frontier.overdrawn(loan.site) and loan.recalled_at is None
+
+    def _is_stuck(self, loan: Loan) -> bool:
+        """Say whether nothing of a loan has come of it for longer than a site can be slow, whatever its taker says."""
+        _, delay_s = self._frontier.clock(loan.site, self._now())
+        waits_until = min(loan.hold_until, loan.moved_at + RETURNED_WAIT_MAX_S)
+        return self._now() > max(loan.moved_at, waits_until) + delay_s + RECALLED_MAX_S
 
     def _is_first(self, loan: Loan) -> bool:
         """Say whether a loan may go on beside others of its site: only one may if that turned out to have a delay."""
@@ -223,12 +257,14 @@ class Lending:
             entry = loan.entries.pop(key, None)
             if entry is not None:
                 self.done += 1
+                loan.moved_at = now
                 self._store.learn_done(key)
                 self._frontier.finish(entry, now)
                 self._activity.move()
         for one in report.returned:
             entry = loan.entries.pop(Key(one.key), None)
             if entry is not None:
+                loan.moved_at = now
                 self._back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
 
     def _back(self, entry: Entry, tries: int, due: float) -> None:
@@ -239,11 +275,11 @@ class Lending:
             self._frontier.put_back(entry, now)
 
     def _end(self, loan: Loan) -> None:
-        """What is left of the loan is ours again, and so is the connection."""
+        """What is left of the loan is ours again, and so are the connections."""
         del self._loans[loan.id]
         for entry in loan.entries.values():
             self._frontier.put_back(entry, self._now())
-        self._frontier.end_loan(loan.site, self._now())
+        self._frontier.end_loan(loan.site, loan.connections, self._now())
         self._activity.move()
         self._wake()
 

@@ -7,7 +7,6 @@ no more requests under way than one may.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -86,8 +85,8 @@ class Loans:
         )
         cells.crawl.on_closed = self.lending.recall
         borrowed = BorrowedStore(self._journal)
-        # A loan is one connection of its site.
-        frontier = Frontier(borrowed, replace(limits, site_connections_max=1), parts.job.delay_s)
+        frontier = Frontier(borrowed, limits, parts.job.delay_s)
+        frontier.connections = borrowed.connections
         crawler = parts.crawler_over(borrowed, frontier, AsideActivity(activity), self._may_start, limits)
         crawler.holds = parts.crawler.holds
         if self._active:

@@ -22,11 +22,12 @@ def key(site: str, number: int) -> Key:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, delay_s: float = 1.0) -> None:
         self.journaled: list[tuple[str, bool]] = []
         self.known = False
         self.store = BorrowedStore(self.journal)
-        self.frontier = Frontier(self.store, Limits(site_connections_max=1), 1.0)
+        self.frontier = Frontier(self.store, Limits(), delay_s)
+        self.frontier.connections = self.store.connections
 
     def journal(self, entry: Entry, line: bytes, reported: bool) -> bool:
         self.journaled.append((entry.url, reported))
@@ -54,6 +55,16 @@ def test_nothing_is_crawled_before_the_loan_is_opened_and_nothing_after_it_is_cl
     bench.frontier.close(loan.cell)
     assert bench.frontier.next(200.0) is None
     assert 3 == bench.store.pending
+
+
+@pytest.mark.parametrize("connections", [1, 2, 100])
+def test_no_more_requests_are_under_way_than_connections_were_lent(connections: int) -> None:
+    bench = Bench(delay_s=0.0)
+    urls = [(key(A, number), url(A, number), 1, 0, 0, 0.0) for number in range(20)]
+    loan = bench.store.add(b"loan one", GIVER, A, urls, connections)
+    bench.frontier.open(loan.cell, 0.0, hold=False)
+    taken = [bench.frontier.next(0.0) for _ in range(20)]
+    assert min(connections, Limits().site_connections_max) == sum(entry is not None for entry in taken)
 
 
 def test_what_is_fetched_is_journaled_and_waits_to_be_reported(bench: Bench) -> None:

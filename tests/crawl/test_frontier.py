@@ -686,7 +686,7 @@ def test_a_site_with_a_delay_is_lent_whole_and_asked_by_nobody_else_meanwhile(ma
     feed = Feed(store, frontier)
     entries = [feed("a") for _ in range(3)]
     assert [("a", 3)] == frontier.lendable(START)
-    assert entries[:2] == frontier.lend("a", 2, START)
+    assert (entries[:2], 1) == frontier.lend("a", 2, START)
     assert frontier.next(START + 100) is None
     assert [] == frontier.lendable(START + 100)
     assert 1 == frontier.lent(cell("a"))
@@ -694,19 +694,63 @@ def test_a_site_with_a_delay_is_lent_whole_and_asked_by_nobody_else_meanwhile(ma
     frontier.finish(entries[0], START + 100)
     frontier.put_back(entries[1], START + 100)
     assert frontier.next(START + 100) is None, "what came back waits for the connection"
-    frontier.end_loan("a", START + 100)
+    frontier.end_loan("a", 1, START + 100)
     assert 0 == frontier.lent(cell("a"))
     assert frontier.next(START + 100) == entries[1]
 
 
-def test_without_a_delay_one_connection_is_lent(make: Make, store: Store) -> None:
-    frontier = make(delay_s=0.0, site_connections_max=2)
+def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=6)
     feed = Feed(store, frontier)
-    entries = [feed("a") for _ in range(4)]
-    assert entries[:1] == frontier.lend("a", 1, START)
-    assert frontier.next(START) == entries[1]
+    entries = [feed("a") for _ in range(12)]
+    assert frontier.next(START) == entries[0]
+    assert (entries[1:5], 3) == frontier.lend("a", 4, START)
+    assert (entries[5:6], 1) == frontier.lend("a", 1, START), "no more connections than entries"
+    assert frontier.next(START) == entries[6]
     assert frontier.next(START) is None
+    assert not frontier.overdrawn("a")
+    frontier.end_loan("a", 3, START)
+    assert [frontier.next(START) for _ in range(4)] == [*entries[7:10], None]
+
+
+def test_of_connections_all_in_use_all_but_one_can_be_lent_and_are_used_when_they_are_free(
+    make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=3)
+    feed = Feed(store, frontier)
+    for _ in range(9):
+        feed("a")
+    first, second, third = (frontier.next(START) for _ in range(3))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert frontier.is_crowded
+    for own in (first, second):
+        assert ["a"] == [name for name, _ in frontier.lendable(START)]
+        assert 1 == frontier.lend("a", 2, START)[1]
+        assert frontier.overdrawn("a")
+        frontier.release(own, START, START)
+        assert not frontier.overdrawn("a")
+        assert frontier.next(START) is None
     assert [] == frontier.lendable(START)
+    assert not frontier.is_crowded
+    frontier.release(third, START, START)
+    assert frontier.next(START) is not None
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 1.0])
+def test_a_site_is_crowded_only_if_more_of_it_waits_for_connections_others_could_use(
+    make: Make, store: Store, delay_s: float
+) -> None:
+    frontier = make(delay_s=delay_s, site_connections_max=2)
+    feed = Feed(store, frontier)
+    for _ in range(2):
+        feed("a")
+        assert not frontier.is_crowded
+        frontier.next(START)
+    assert not frontier.is_crowded
+    feed("a")
+    assert frontier.is_crowded is (delay_s == 0)
 
 
 def test_a_site_that_is_being_asked_is_not_lent(make: Make, store: Store) -> None:
@@ -728,7 +772,7 @@ def test_a_site_lent_when_its_cell_closes_and_opens_again_stays_lent(make: Make,
     frontier.open(cell("a"), START, hold=False)
     assert frontier.next(START + 100) is None
     frontier.put_back(first, START + 100)
-    frontier.end_loan("a", START + 100)
+    frontier.end_loan("a", 1, START + 100)
     assert {first.url, second.url} == {entry.url for entry in taken(frontier, store, START + 100)}
 
 
@@ -738,7 +782,7 @@ def test_all_of_a_loan_done_leaves_nothing_behind(make: Make, store: Store) -> N
     frontier.lend("a", 9, START)
     store.learn_done(entry.key)
     frontier.finish(entry, START)
-    frontier.end_loan("a", START)
+    frontier.end_loan("a", 1, START)
     assert (0, [], None) == (frontier.pending, frontier.lendable(START), frontier.next(START + 100))
 
 

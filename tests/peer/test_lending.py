@@ -17,10 +17,11 @@ from kadcrawl.history.store import Store
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
 from kadcrawl.link.messages import Batch, Contact, Lend, Lent, LoanReport, PendingRecord, Report, SiteRecord
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.peer.lending import RECALLED_MAX_S, Lending
+from kadcrawl.peer.lending import RECALLED_MAX_S, RETURNED_WAIT_MAX_S, Lending
 from sim.loop import SimLoop, world
 
 BITS = 4
+CONNECTIONS = 3
 SITE = "a.example"
 ME, A, B = (Contact(id_bytes(number), "10.0.0.1", 4160 + number) for number in (1, 2, 3))
 CELL = Cell(site_hash(SITE)[0] >> 4)
@@ -31,7 +32,7 @@ class Bench:
         self.loop = loop
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(BITS)
-        self.frontier = Frontier(self.store, Limits(), delay_s)
+        self.frontier = Frontier(self.store, Limits(site_connections_max=CONNECTIONS), delay_s)
         self.frontier.open(CELL, 0.0, hold=False)
         self.lends: list[Lend] = []
         self.fails = False
@@ -133,6 +134,55 @@ def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> N
         assert 0 == await bench.lending.lend(A, SITE, 2)
         assert [] == await bench.report(A, 0)
         assert 0 == bench.lending.urls
+
+    play(1.0, scenario)
+
+
+def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
+        lent = asyncio.create_task(bench.lending.lend(A, SITE, 2))
+        await asyncio.sleep(1.0)
+        assert [] == bench.lends
+        assert own[0] is not None
+        bench.frontier.release(own[0], bench.loop.time(), bench.loop.time())
+        assert 2 == await lent
+        assert 1 == bench.lends[0].connections
+        assert bench.frontier.next(bench.loop.time()) is None
+
+    play(0.0, scenario)
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_loan_whose_connections_do_not_come_free_or_whose_cell_closes_is_not_offered(
+    play: Play, closes: bool
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
+        lent = asyncio.create_task(bench.lending.lend(A, SITE, 2))
+        await asyncio.sleep(0.1)
+        if closes:
+            bench.frontier.close(CELL)
+            bench.lending.recall(CELL)
+            assert own[0] is not None
+            bench.frontier.release(own[0], bench.loop.time(), bench.loop.time())
+        assert 0 == await lent
+        assert ([], 0, 0) == (bench.lends, bench.lending.urls, bench.frontier.lent(CELL))
+
+    play(0.0, scenario)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
+def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        stands_s = RECALLED_MAX_S + 1.0 + min(wait_s, RETURNED_WAIT_MAX_S)
+        while bench.loop.time() < stands_s - 1.0:
+            wait_left_s = max(0.0, wait_s - bench.loop.time()) if wait_s < 1e6 else wait_s
+            assert await bench.report(A, 0, wait_s=wait_left_s)
+            await asyncio.sleep(1.0)
+        await asyncio.sleep(2.0)
+        assert [] == await bench.report(A, 0, wait_s=wait_s)
 
     play(1.0, scenario)
 

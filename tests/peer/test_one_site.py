@@ -1,0 +1,44 @@
+"""One big site without a delay is crawled by all peers, and never over more connections than it may have."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from aiohttp import web
+
+from scripts.kadcrawl_run import PageLine
+from tests.peer.conftest import QUICK, MakePeer, finish, swarm
+from tests.web import Web, tree
+
+CONNECTIONS = 5
+PAGES = 600
+ANSWER_S = 0.02
+
+
+async def test_one_big_site_without_a_delay_is_crawled_by_all_peers_within_its_connections(
+    make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]]
+) -> None:
+    limits = replace(QUICK, site_connections_max=CONNECTIONS)
+
+    async def make(directory: str, **options: object) -> object:
+        return await make_peer(directory, limits=limits, **options)
+
+    async with Web() as site:
+        pages = tree(PAGES)(site)
+        under_way: list[int] = [0]
+
+        async def slow(request: web.BaseRequest) -> web.StreamResponse:
+            under_way.append(under_way[-1] + 1)
+            await asyncio.sleep(ANSWER_S)
+            under_way.append(under_way[-1] - 1)
+            page = pages(request)
+            assert isinstance(page, web.StreamResponse)
+            return page
+
+        site.fallback = slow
+        peers = await swarm(make, "abcd", balance="level", block_urls=8, update_s=0.2)  # type: ignore[arg-type]
+        await peers[0].crawl([site.url()])
+        await finish(peers)
+    assert PAGES == len(lines())
+    assert CONNECTIONS == max(under_way)
+    assert all(peer.totals.pages > PAGES // 40 for peer in peers), [peer.totals.pages for peer in peers]
