@@ -55,6 +55,9 @@ chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (a
 chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as root, on Linux; about five minutes)
 	$(BIN)/python -m scripts.chaos --network $(ARGS)
 
+five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: equal, shed, predicted (four minutes)
+	$(BIN)/python -m scripts.five_peers $(ARGS)
+
 papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes)
 	$(BIN)/python -m sim.papers -o papers $(ARGS)
 
@@ -72,4 +75,4 @@ clean: ## Remove what the other commands made
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check papers sim sim-big sim-mutants chaos chaos-net bench bench-overlay bench-moves clean
+.PHONY: help setup demo test test-newer check papers five-peers sim sim-big sim-mutants chaos chaos-net bench bench-overlay bench-moves clean

@@ -1,7 +1,8 @@
 """kadcrawl: a fully decentralized web crawler.
 
-`Peer` is one peer of a swarm, to be embedded in an asyncio program; `Config` is what it needs to know of its machine,
-`Job` what the swarm crawls. Everything kadcrawl raises on purpose is a `KadcrawlError`.
+`Peer` is one peer of a swarm, to be embedded in an asyncio program, `Leaf` one that nobody can connect to; `Config` is
+what it needs to know of its machine, `Job` what the swarm crawls. Everything kadcrawl raises on purpose is a
+`KadcrawlError`.
 """
 
 from importlib import import_module
@@ -13,9 +14,9 @@ from kadcrawl.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.page import Page
-    from kadcrawl.peer import Peer
+    from kadcrawl.peer import Leaf, Peer
 
-_LATE = {"Page": "kadcrawl.crawl.page", "Peer": "kadcrawl.peer"}
+_LATE = {"Leaf": "kadcrawl.peer", "Page": "kadcrawl.crawl.page", "Peer": "kadcrawl.peer"}
 """Loaded when first asked for (PEP 562): whoever needs only some rooms or words of kadcrawl need not wait for all."""
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "ConfigError",
     "Job",
     "KadcrawlError",
+    "Leaf",
     "Limits",
     "Page",
     "Peer",

@@ -23,3 +23,8 @@ class Clock:
     def of(self, loop_time: float) -> float:
         """Return the wall-clock second of an instant of the loop."""
         return loop_time + self._offset
+
+
+def steady() -> float:
+    """Return seconds from any beginning: for what is measured in a thread, where the loop's clock may stand still."""
+    return time.perf_counter()

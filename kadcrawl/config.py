@@ -15,7 +15,7 @@ from kadcrawl.errors import ConfigError
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
-Balance = Literal["level", "off"]
+Balance = Literal["level", "drain", "predictive", "off"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -53,7 +53,8 @@ class Job:
     retries: int = 3
     """Further tries after a passing fault (time-out, reset, 429, 5xx) before the failure is recorded."""
     balance: Balance = "off"
-    """Whether heavy peers lend pages to light ones: by load level (P1 1.4), or not at all."""
+    """Whether heavy peers lend pages to light ones: by load level (P1 1.4), by seconds to drain as measured, or at
+    first as predicted from the peers' powers (P2), or not at all."""
     block_urls: int = 20
     """H: URLs of a heavy block, by which levels are measured and pages lent."""
     update_s: float = 10.0
@@ -189,6 +190,10 @@ class Config:
     """Stop the peer once the swarm is quiescent."""
     work_area: int | None = None
     """W: URLs this peer likes to have before it; None for what its measured rates say (P1 1.4.2)."""
+    network: Path | None = None
+    """What `kadcrawl train` wrote, for a job of balance predictive; None to do without until enough is measured."""
+    powers: tuple[tuple[str, float], ...] = ()
+    """(name, value) of what is declared instead of measured in such a job (balance/powers.py)."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

@@ -115,6 +115,7 @@ class Totals:
     partitions: int = 0
     urls: int = 0
     duplicates: int = 0
+    cut_short: int = 0
     parted: int = 0
     violations: Counter[str] = field(default_factory=Counter)
     """By judge."""
@@ -132,6 +133,7 @@ class Totals:
         self.partitions += outcome.partitions
         self.urls += outcome.urls
         self.duplicates += outcome.duplicates
+        self.cut_short += outcome.cut_short
         self.parted += outcome.parted
         self.violations.update({name: len(found) for name, found in outcome.violations.items()})
         self.met.update(outcome.met)
@@ -157,7 +159,8 @@ class Totals:
             "lost": found["nothing_lost"],
             "duplicates": self.duplicates,
             "duplicate_ratio": round(self.duplicates / self.urls, 6) if self.urls else 0.0,
-            "politeness_violations": found["polite"],
+            "cut_short": self.cut_short,
+            "politeness_violations": found["polite"] + found["within_connections"],
             "robots_violations": found["robots_obeyed"],
             "false_terminations": found["no_early_end"],
             "missed_terminations": found["no_missing_end"],
@@ -220,6 +223,7 @@ def _broken(plan: Plan, error: BaseException) -> Outcome:
         urls=0,
         fetches=0,
         duplicates=0,
+        cut_short=0,
         parted=0,
         repair_s=None,
         met={},

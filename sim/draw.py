@@ -19,16 +19,17 @@ DISK_WEIGHTS = (50, 20, 12, 18)
 """How often a killed machine comes back on which disk, or not at all."""
 TOGETHER_S = 0.05
 """Two kills this close find nobody repaired in between."""
-DELAYS_S = ((0.25, 1.0), (1.0, 2.0), (2.0, 12.0), (4.0, 16.0))
+DELAYS_S = ((0.0, 1.0), (0.25, 1.0), (1.0, 2.0), (2.0, 12.0), (4.0, 16.0))
 """What a job asks for between two requests to a site, and what the sites ask for that ask for more. With the long ones
 a death is noticed before a site may be asked again, so that only the clocks keep the next owner from it."""
-DELAY_WEIGHTS = (15, 40, 20, 25)
+DELAY_WEIGHTS = (5, 14, 38, 20, 25)
 TRAILS = (0, 1, 3)
 TRAIL_WEIGHTS = (30, 40, 30)
 """With a trail each link counts; with one alone nearly everybody is idle while somebody is not."""
 BLOCKS = (0, 0, 1, 2)
 """URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many."""
 UPDATES_S = (0.5, 3.0)
+LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
 """Share of the single kills that wait for the moment in which they do harm."""
 AMBUSH_S = (1.0, 4.0)
@@ -46,7 +47,8 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     events = tuple(_Drawing(seed, peers).events()) if faults else ()
     balance = Random(f"balance {seed}")
     block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
-    return Plan(seed, peers, events, delay_s, own_delay_s, trails, block_urls, update_s)
+    leaves = Random(f"leaves {seed}").choice(LEAVES)
+    return Plan(seed, peers, events, delay_s, own_delay_s, trails, block_urls, update_s, leaves)
 
 
 class _Drawing:

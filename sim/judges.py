@@ -88,6 +88,12 @@ class Facts:
     """The job's: that of a site whose robots.txt nobody has read yet."""
     fetches: Sequence[Fetch] = ()
     """In the order of arrival."""
+    overs: Sequence[float] = ()
+    """When each of them was answered or its connection lost."""
+    cut: Collection[int] = ()
+    """The places of those whose answer never arrived whole, mostly as their asker was killed."""
+    connections_max: int = 1
+    """Requests that may be under way at a time to a site without a delay."""
     lines: Sequence[Line] = ()
     """Of all disks, the dead ones' too."""
     done: Mapping[str, int] = field(default_factory=dict)
@@ -114,6 +120,8 @@ class Facts:
     """The swarm ended by itself."""
     waited_s: float = 0.0
     """From the last fault until it did, or nobody waited any longer."""
+    shared: Sequence[str] = ()
+    """What was seen of lent pages that two could fetch at a time, though no partition kept them apart."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Queue -> the most that was ever seen in it, and its bound."""
     errors: Sequence[str] = ()
@@ -171,6 +179,14 @@ def polite(facts: Facts) -> list[str]:
     return [sentence for sentence, excepted in _hurries(facts) if not excepted]
 
 
+def within_connections(facts: Facts) -> list[str]:
+    """Of a site without a delay no more requests are under way than one may have, whoever made them; but see `parted`.
+
+    What a taker has under way when its giver dies is not counted: no heir can know of it (`kadcrawl.balance.leases`).
+    """
+    return [sentence for sentence, excepted in _crowds(facts) if not excepted]
+
+
 def robots_obeyed(facts: Facts) -> list[str]:
     """A site's first request is for its robots.txt, and what that forbids is never asked for."""
     forbidden = frozenset(facts.disallowed)
@@ -213,6 +229,11 @@ def three_copies(facts: Facts) -> list[str]:
     return found
 
 
+def lent_to_one(facts: Facts) -> list[str]:
+    """While a taker may begin a page, nobody else may, be it its owner or another taker."""
+    return list(facts.shared)
+
+
 def no_early_end(facts: Facts) -> list[str]:
     """Nobody says that the crawl is over while a reachable URL is not finished; but see `parted`."""
     return [
@@ -244,9 +265,11 @@ JUDGES: tuple[Judge, ...] = (
     nothing_made_up,
     one_fetch_per_owner,
     polite,
+    within_connections,
     robots_obeyed,
     one_owner_when_quiet,
     three_copies,
+    lent_to_one,
     no_early_end,
     no_missing_end,
     bounded_queues,
@@ -261,8 +284,16 @@ def judge(facts: Facts) -> dict[str, list[str]]:
 
 
 def duplicates(facts: Facts) -> int:
-    """Return how many requests were made for pages that had been asked for as often as it takes; but see `parted`."""
+    """Return how many requests were made for pages that had been fetched as often as it takes.
+
+    But see `parted`, and `cut_short`: what was cut short has not been fetched.
+    """
     return sum(not excused for excused in _repeats(facts))
+
+
+def cut_short(facts: Facts) -> int:
+    """Return how many requests for pages died with their asker, or were given up by it; they are made again."""
+    return sum(facts.fetches[place].url in facts.truth for place in facts.cut)
 
 
 def parted(facts: Facts) -> int:
@@ -271,7 +302,8 @@ def parted(facts: Facts) -> int:
     That is allowed, as neither side can know of the other's clocks and URLs.
     """
     early = sum(1 for end in facts.ends if end.unfinished and _parted_at(facts, end.at_s))
-    return early + sum(excused for _, excused in _hurries(facts)) + sum(_repeats(facts))
+    unknowing = sum(excused for found in (_hurries(facts), _crowds(facts)) for _, excused in found)
+    return early + unknowing + sum(_repeats(facts))
 
 
 def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
@@ -296,15 +328,33 @@ def _hurries(facts: Facts) -> Iterator[tuple[str, bool]]:
             yield sentence, _excused(facts, before, fetch)
 
 
+def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:
+    """Yield each request to a site that had as many under way as it may, and whether a partition excuses that."""
+    under_way: defaultdict[str, list[tuple[float, Fetch]]] = defaultdict(list)
+    for fetch, over_s in zip(facts.fetches, facts.overs, strict=bool(facts.overs)):
+        if facts.delays.get(fetch.site, facts.delay_s) > 0 or fetch.path == ROBOTS_PATH:
+            continue
+        others = [(until_s, one) for until_s, one in under_way[fetch.site] if until_s > fetch.at_s]
+        under_way[fetch.site] = [*others, (over_s, fetch)]
+        if len(others) >= facts.connections_max:
+            askers = sorted(one.machine for _, one in others)
+            sentence = (
+                f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, while {len(others)} requests "
+                f"of its site were under way by {askers}"
+            )
+            yield sentence, any(_excused(facts, one, fetch) or _apart(facts, one, fetch) for _, one in others)
+
+
 def _repeats(facts: Facts) -> Iterator[bool]:
     """Yield for each request too many whether a partition excuses it."""
     before: defaultdict[str, list[Fetch]] = defaultdict(list)
-    for fetch in facts.fetches:
+    for place, fetch in enumerate(facts.fetches):
         if fetch.url in facts.truth:
             known = before[fetch.url]
             if len(known) >= facts.truth[fetch.url].fetches:
-                yield any(_excused(facts, one, fetch) for one in known)
-            known.append(fetch)
+                yield any(_excused(facts, one, fetch) or _apart(facts, one, fetch) for one in known)
+            if place not in facts.cut:
+                known.append(fetch)
 
 
 def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
@@ -312,6 +362,15 @@ def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
     return any(
         parting.from_s <= fetch.at_s <= parting.until_s
         and (_owner(before) in parting.few) != (_owner(fetch) in parting.few)
+        for parting in facts.partings
+    )
+
+
+def _apart(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
+    """Whether a partition lay between the two machines: also a giver takes back what it does not hear of."""
+    return any(
+        parting.from_s <= fetch.at_s <= parting.until_s
+        and (before.machine in parting.few) != (fetch.machine in parting.few)
         for parting in facts.partings
     )
 

@@ -1,13 +1,30 @@
-"""What the observer knows of loans: which machine fetches for which other, and which sites were lent and lost."""
+"""What the observer knows of loans: who fetches for whom, what was lent and lost, and what two may fetch at a time."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kadcrawl.peer import Peer
+from kadcrawl.history.store import PENDING
+from kadcrawl.keys import Key
+from kadcrawl.peer import Leaf, Peer
+from kadcrawl.peer.borrowing import Borrowing
 
 SLACK_S = 0.5
 """A loan is seen now and then, so it may have begun and ended by so much earlier and later than it was seen."""
+
+
+def owners_at(key: Key, peers: Iterable[tuple[int, Peer]]) -> Iterator[int]:
+    """Yield the machines whose own crawler may begin a page at this moment."""
+    for number, peer in peers:
+        cell, frontier = peer.store.cell_of(key), peer.parts.frontier
+        if frontier.is_open(cell) and peer.store.state(key) == PENDING and key not in frontier.keys_out(cell):
+            yield number
+
+
+def takers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrowing]]:
+    """Yield what each machine borrows."""
+    yield from ((number, peer.balancing.loans.borrowing) for number, peer in peers)
+    yield from ((number, leaf.borrowing) for number, leaf in leaves)
 
 
 @dataclass(slots=True)
@@ -34,20 +51,41 @@ class SeenLoans:
         self._lost: dict[bytes, Counter[str]] = {}
         """Of each run of a peer: how often each site was lent and lost."""
 
-    def look(self, now: float, peers: Iterable[tuple[int, Peer]]) -> Counter[str]:
+    def look(
+        self, now: float, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
+    ) -> Counter[str]:
         """See the loans of these machines; return which sites were lent and lost since, and how often."""
         peers = list(peers)
         self._numbers.update((peer.contact.id, number) for number, peer in peers)
         lost: Counter[str] = Counter()
-        for number, peer in peers:
+        for _, peer in peers:
             lending = peer.balancing.loans.lending
             known = self._lost.get(peer.incarnation, Counter())
             lost += lending.lost - known
             self._lost[peer.incarnation] = Counter(lending.lost)
-            for site, giver in peer.balancing.loans.borrowing.sites():
-                if giver in self._numbers:
-                    self._see(site, number, self._numbers[giver], now)
+        for number, borrowing in takers(peers, leaves):
+            for loan in borrowing.standing():
+                if loan.giver.id in self._numbers:
+                    self._see(loan.site, number, self._numbers[loan.giver.id], now)
         return lost
+
+    def shared(
+        self, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
+    ) -> Iterator[tuple[str, set[int], int]]:
+        """Yield each (URL, taker and giver, other) of a page that a taker may begin now, and another machine as well.
+
+        The other is its owner, or one that takes itself for it, or has it on loan too.
+        """
+        peers = list(peers)
+        lent: dict[Key, set[int]] = {}
+        for number, borrowing in takers(peers, leaves):
+            for loan in borrowing.standing():
+                ends = {number, self._numbers.get(loan.giver.id, number)}
+                for key, entry in loan.entries.items():
+                    if key in lent:
+                        yield entry.url, lent[key], number
+                    lent[key] = ends
+                    yield from ((entry.url, ends, one) for one in owners_at(key, peers))
 
     def giver(self, site: str, taker: int, at_s: float) -> int | None:
         """Return for which machine one fetched from a site at that second, if it was for another."""

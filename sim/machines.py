@@ -23,8 +23,8 @@ from unittest import mock
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_websocket import WebSocketWriter
 
-from kadcrawl import Peer
-from kadcrawl.config import Config, Job, Limits
+from kadcrawl import Leaf, Peer
+from kadcrawl.config import PORT_DEFAULT, Config, Job, Limits
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer.world import World
@@ -78,6 +78,10 @@ class Machine:
         self.disk = disk
         self.peer: Peer | None = None
         """The peer it runs, or the last it ran."""
+        self.is_leaf = False
+        """It is behind a NAT and runs a leaf, ..."""
+        self.leaf: Leaf | None = None
+        """... this one; and no peer."""
         self.alive = False
         self.founds = False
         """It begins the swarm, as nobody is there to join."""
@@ -168,17 +172,26 @@ class Machines:
 
     def __exit__(self, *exception: object) -> None:
         self._closed = True
-        for machine in self.live:
+        for machine in [*self.live, *self.leaves]:
             machine.alive, machine.end = False, "killed"
             machine.host.cease()  # What still waits on it ends with the loop: looked for once, not for each machine.
         for machine in self.machines.values():
             machine.disk.destroy()
-            machine.peer = None
+            machine.peer = machine.leaf = None
         self._stack.close()
 
     @property
     def live(self) -> list[Machine]:
-        """The machines that are switched on, by number."""
+        """The machines that are switched on, by number, less the leaves."""
+        return [machine for machine in self._switched_on if not machine.is_leaf]
+
+    @property
+    def leaves(self) -> list[Machine]:
+        """The leaves that are switched on, by number."""
+        return [machine for machine in self._switched_on if machine.is_leaf]
+
+    @property
+    def _switched_on(self) -> list[Machine]:
         return [machine for number in sorted(self.machines) if (machine := self.machines[number]).alive]
 
     @property
@@ -204,6 +217,10 @@ class Machines:
         """
         self._boot(number, disk, founds=False)
 
+    def hang(self, number: int) -> None:
+        """Boot a machine behind a NAT that becomes a leaf of live ones; so it will be whenever it is booted again."""
+        self._boot(number, "none", founds=False, is_leaf=True)
+
     def kill(self, number: int) -> None:
         """End the peer between two of its steps; what it had not synced is lost in part."""
         machine = self.machines[number]
@@ -222,6 +239,8 @@ class Machines:
         """Ask the peer to leave the swarm; it ends by itself."""
         machine = self.machines[number]
         machine.leaves = True
+        if machine.leaf is not None:
+            machine.leaf.leave_soon()
         if machine.peer is not None and machine.peer.begun:
             machine.host.context.copy().run(machine.peer.leave_soon)
 
@@ -240,14 +259,16 @@ class Machines:
 
     # --- a machine's life
 
-    def _boot(self, number: int, state: DiskState, *, founds: bool) -> None:
+    def _boot(self, number: int, state: DiskState, *, founds: bool, is_leaf: bool = False) -> None:
         host = self.loop.network.host(f"10.{number // 62_500}.{number // 250 % 250}.{number % 250 + 1}")
         machine = self.machines.get(number)
         if machine is None:
             disk = Disk(self._directory / str(number), Random(f"disk {self._seed} {number}"))
             machine = self.machines[number] = Machine(number, host, disk)
+            machine.is_leaf = is_leaf
         assert not machine.alive, f"machine {number} is switched on already"
-        machine.host, machine.peer, machine.end = host, None, None
+        machine.host, machine.peer, machine.leaf, machine.end = host, None, None, None
+        host.hidden = machine.is_leaf
         machine.alive, machine.founds, machine.leaves = True, founds, False
         machine.incarnations += 1
         machine.disk.boot(state)
@@ -264,12 +285,12 @@ class Machines:
         end = None
         while end is None:
             try:
-                end = await self._run_peer(machine)
+                end = await (self._run_leaf(machine) if machine.is_leaf else self._run_peer(machine))
             except StartError:
-                machine.peer = None
+                machine.peer = machine.leaf = None
                 await asyncio.sleep(RETRY_S)
             except DiskFullError:
-                machine.peer, machine.founds = None, False
+                machine.peer, machine.leaf, machine.founds = None, None, False
                 while machine.disk.full:  # noqa: ASYNC110 -- as a person would look
                     await asyncio.sleep(RETRY_S)
             except Exception as error:
@@ -281,17 +302,52 @@ class Machines:
 
     async def _run_peer(self, machine: Machine) -> str:
         """Run one peer; return how it ended. Raises StartError, StorageError."""
-        others = [other.host.ip for other in self.live if other.begun and other is not machine]
+        others = self._others(machine)
         machine.founds = machine.founds or not others
-        config = Config(
+        config, world = self._config(machine), self._world(machine)
+        async with Peer(config, replace(self._job, seeds=()), world) as peer:
+            machine.peer = peer
+            if machine.founds:
+                await peer.crawl(self._job.seeds)
+            else:
+                await peer.join(self._known_of(others))
+            if machine.leaves:
+                peer.leave_soon()
+            await peer.wait_stopped()
+            await peer.finish()
+        return "left" if peer.leaving else "done"
+
+    async def _run_leaf(self, machine: Machine) -> str:
+        """Run one leaf; return how it ended. Raises StartError, StorageError."""
+        async with Leaf(self._config(machine), self._world(machine)) as leaf:
+            machine.leaf = leaf
+            await leaf.join(self._known_of(self._others(machine)))
+            if machine.leaves:
+                leaf.leave_soon()
+            await leaf.wait_stopped()
+            await leaf.finish()
+        return "left" if machine.leaves else "done"
+
+    def _others(self, machine: Machine) -> list[str]:
+        """Return the IPs of those who are there to join."""
+        return [other.host.ip for other in self.live if other.begun and other is not machine]
+
+    def _known_of(self, others: list[str]) -> list[tuple[str, int]]:
+        """Return the addresses of those of them a joiner is told of."""
+        return [(ip, PORT_DEFAULT) for ip in self._random.sample(others, min(BOOTSTRAPS, len(others)))]
+
+    def _config(self, machine: Machine) -> Config:
+        return Config(
             data=machine.disk.directory,
             host=machine.host.ip,
             allow_networks=WEB_NETWORKS,
             exit_when_done=self._exit_when_done,
-            work_area=self._work_area,
+            work_area=None if machine.is_leaf else self._work_area,
             limits=self._limits,
         )
-        world = World(
+
+    def _world(self, machine: Machine) -> World:
+        return World(
             random=Random(f"peer {self._seed} {machine.number} {machine.incarnations} {self.loop.time()}"),
             wall=self.wall + machine.clock_s,
             overlay=self._overlay,
@@ -299,18 +355,6 @@ class Machines:
             resolver=lambda: WebResolver(self._web),
             free_bytes=lambda _: 1 << 40,
         )
-        async with Peer(config, replace(self._job, seeds=()), world) as peer:
-            machine.peer = peer
-            if machine.founds:
-                await peer.crawl(self._job.seeds)
-            else:
-                known = self._random.sample(others, min(BOOTSTRAPS, len(others)))
-                await peer.join([(ip, config.port) for ip in known])
-            if machine.leaves:
-                peer.leave_soon()
-            await peer.wait_stopped()
-            await peer.finish()
-        return "left" if peer.leaving else "done"
 
     # --- what went wrong
 

@@ -285,11 +285,11 @@ def left_without_handing_over(_: Any) -> Any:
 
 @mutant("kadcrawl.crawl.site:Site.lend")
 def lent_and_still_crawled(lend: Any) -> Any:
-    """The giver goes on at a site whose only connection it has lent."""
+    """The giver goes on at a site by the connections it has lent."""
 
-    def lend_and_keep(self: Any, count: int) -> Any:
-        entries = lend(self, count)
-        self.lent -= 1
+    def lend_and_keep(self: Any, count: int, connections: int) -> Any:
+        entries = lend(self, count, connections)
+        self.lent -= connections
         return entries
 
     return lend_and_keep
@@ -305,6 +305,16 @@ def lease_without_end(_: Any) -> Any:
 def lease_too_short(_: Any) -> Any:
     """A giver takes pages back before their taker has stopped."""
     return lambda received_at: received_at + 0.3
+
+
+@mutant("kadcrawl.peer.lending:Lending._free")
+def connections_not_waited_for(_: Any) -> Any:
+    """Connections are lent while the owner's own requests still use them."""
+
+    async def free(self: Any, loan: Any) -> bool:
+        return True
+
+    return free
 
 
 @mutant("kadcrawl.peer.lending:Lending._end")

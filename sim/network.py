@@ -64,6 +64,8 @@ class Host:
         self.frozen = False
         self.runs = True
         """Alive and not frozen."""
+        self.hidden = False
+        """Behind a NAT: it reaches others, and nothing that others begin reaches it."""
         self.read_bytes_s = math.inf
         """How fast it reads from each of its streams."""
         self.disk_s = 0.0
@@ -146,6 +148,8 @@ class Network:
         self.hosts: dict[str, Host] = {}
         self.sent = 0
         """Datagrams put on their way."""
+        self.turned_away = 0
+        """Connections and datagrams begun by others that a hidden host did not get."""
         self.delivered = 0
         """Datagrams and segments of streams that arrived."""
         self._chance = blake2b(digest_size=32, key=str(seed).encode())
@@ -224,7 +228,9 @@ class Network:
 
     def _arrive(self, source: Address, target: Address, data: bytes) -> None:
         host = self.hosts.get(target[0])
-        if host is not None:
+        if host is not None and host.hidden:
+            self.turned_away += 1
+        elif host is not None:
             host.receive(source, target, data)
 
 

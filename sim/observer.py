@@ -7,14 +7,15 @@ that stand. A machine *stands* while it is up, not frozen, has a job and is not 
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
+from math import inf
 
 from kadcrawl.config import Job
 from kadcrawl.crawl.place import Placer
 from kadcrawl.history.store import DONE
 from kadcrawl.keys import Cell, Key, anchor, backup_key
-from kadcrawl.peer import Peer
+from kadcrawl.peer import Leaf, Peer
 from kadcrawl.urls import site_of
 from sim import sometimes
 from sim.holders import copies, rightful
@@ -23,7 +24,7 @@ from sim.lending import SeenLoans
 from sim.machines import Machine, Machines
 from sim.plan import SETTLE_S, Event, Kind
 from sim.synthetic_web import SyntheticWeb
-from sim.web_server import Request
+from sim.web_server import WebServer
 
 TOGETHER_S = 1.0
 """Kills this close to each other are one: nobody has noticed the first at the second."""
@@ -37,10 +38,17 @@ Standing = dict[int, int]
 class Observer:
     """Sees one world."""
 
-    def __init__(self, machines: Machines, web: SyntheticWeb, log: list[Request], job: Job) -> None:
-        """`log` is the web's own."""
+    def __init__(
+        self, machines: Machines, web: SyntheticWeb, server: WebServer, job: Job, connections_max: int
+    ) -> None:
+        """`connections_max`: requests a site without a delay may have under way at a time."""
         self._machines = machines
-        self._log = log
+        self._server = server
+        self._log = server.log
+        self._overs = server.overs
+        self._connections_max = connections_max
+        self._out_of_reach: dict[int, float] = {}
+        """Requests, by their place in the log, that whoever owns their site could not know of from a second on."""
         self._job = job
         self._place = Placer(job.partition, job.cell_bits).place
         self._delays = web.delays(job.delay_s)
@@ -65,6 +73,11 @@ class Observer:
         """Killed machine -> the sites that were its own, and how many fetches there had been."""
         self._newcomers: dict[int, float] = {}
         self._loans = SeenLoans()
+        self._shared: dict[str, str] = {}
+        """URL -> when and by whom it could be fetched twice, as it was lent and not only that."""
+        self._looked_at = 0.0
+        self._cut: set[int] = set()
+        """Machines that are cut off from others just now."""
         self._known_done: set[Key] = set()
         """Keys that were DONE on machines now dead, or when somebody last said that all is over."""
         self._says_over: set[int] = set()
@@ -94,16 +107,27 @@ class Observer:
             case Kind.PARTITION | Kind.ONE_WAY if not begins:
                 # Each side still has to notice.
                 self._partings.append(Parting(event.at_s, now + SETTLE_S, frozenset(event.machines)))
+        if event.kind in (Kind.PARTITION, Kind.ONE_WAY):
+            self._cut = set(event.machines) if begins else set()
         if event.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.LOSS, Kind.DELAY):
             # Whoever seems dead to some is no owner to them.
             self._changes.update(self._sites)
         elif event.kind in (Kind.FREEZE, Kind.SLOW):
+            if begins:
+                self._lose_sight(now, lambda fetch: fetch.machine in event.machines or fetch.giver in event.machines)
             self._changes.update(site for site, cell in self._sites.items() if self._owners.get(cell) in event.machines)
 
     def look(self, now: float) -> None:
         """See what may have changed by itself."""
         standing = self._follow_owners()
-        self._changes.update(self._loans.look(now, ((number, self._peer(number)) for number in standing)))
+        lost = self._loans.look(now, ((number, self._peer(number)) for number in standing), self._leaves)
+        if lost:
+            origins = {origin for origin in self._sites if site_of(f"{origin}/", self._job.partition) in lost}
+            self._changes.update(origins)
+            # Its giver may have gone on at once.
+            self._lose_sight(self._looked_at, lambda fetch: fetch.giver is not None and fetch.site in origins)
+        self._looked_at = now
+        self._see_shared(standing, now)
         self._see_joins(standing, now)
         self._see_ends(now)
         for number in standing:
@@ -163,6 +187,9 @@ class Observer:
             delays=self._delays,
             delay_s=self._job.delay_s,
             fetches=self._fetches,
+            overs=[min(over_s, self._out_of_reach.get(place, inf)) for place, over_s in enumerate(self._overs)],
+            cut=frozenset(self._server.cut),
+            connections_max=self._connections_max,
             lines=[
                 Line(line["url"], line["status"], line.get("failed"), machine.number)
                 for machine in self._machines.machines.values()
@@ -184,13 +211,15 @@ class Observer:
             ends=self._ends,
             over=self._all_say_over,
             waited_s=now - self._quiet_at,
+            shared=list(self._shared.values()),
             peaks=self._peaks,
             errors=self._machines.errors,
         )
 
     @property
     def _all_say_over(self) -> bool:
-        return all(machine.number in self._says_over for machine in self._machines.live)
+        everybody = [*self._machines.live, *self._machines.leaves]
+        return all(machine.number in self._says_over for machine in everybody)
 
     @property
     def pages(self) -> int:
@@ -229,8 +258,21 @@ class Observer:
             for one in arrived:
                 del self._newcomers[one]
 
+    def _see_shared(self, standing: Standing, now: float) -> None:
+        peers = ((number, self._peer(number)) for number in standing)
+        for url, ends, other in self._loans.shared(peers, self._leaves):
+            if not any(self._parted(one, other, now) for one in ends):
+                seen = f"{url} was lent, between {sorted(ends)}, and could be fetched by {other} at {now:.3f} s"
+                self._shared.setdefault(url, seen)
+
+    def _parted(self, one: int, other: int, now: float) -> bool:
+        """Whether a partition keeps two machines apart, or did so lately."""
+        fews = [self._cut, *(parting.few for parting in self._partings if parting.from_s <= now <= parting.until_s)]
+        return any((one in few) != (other in few) for few in fews)
+
     def _see_ends(self, now: float) -> None:
         saying = {machine.number for machine in self._machines.live if self._serves(machine) and self._ended(machine)}
+        saying.update(number for number, leaf in self._leaves if leaf.ended)
         unfinished = None
         for number in sorted(saying - self._says_over):
             if unfinished is None:
@@ -254,7 +296,7 @@ class Observer:
         if not numbers:
             return
         self.kills += len(numbers)
-        self._follow_fetches()
+        self._lose_sight(now, lambda fetch: fetch.giver in numbers)
         self._remember_done()
         standing = self._standing()
         holders = self._holders(standing)
@@ -289,6 +331,19 @@ class Observer:
             self.met["crawl_on_both_sides"] += sometimes.crawl_on_both_sides(cut, self._fetches)
 
     # --- looking -------------------------------------------------------------------------------------------------
+
+    @property
+    def _leaves(self) -> list[tuple[int, Leaf]]:
+        """The leaves that have begun, by machine; one that is frozen does nothing."""
+        leaves = [(machine, machine.leaf) for machine in self._machines.leaves if not machine.frozen]
+        return [(machine.number, leaf) for machine, leaf in leaves if leaf is not None and leaf.begun]
+
+    def _lose_sight(self, now: float, of: Callable[[Fetch], bool]) -> None:
+        """From now on nobody who matters can know of these requests, should they still be under way."""
+        self._follow_fetches()
+        for place, over_s in enumerate(self._overs):
+            if over_s > now and of(self._fetches[place]):
+                self._out_of_reach.setdefault(place, now)
 
     def _is_up(self, number: int) -> bool:
         machine = self._machines.machines.get(number)

@@ -22,6 +22,10 @@ SETTLE_S = 10.0
 """How long a swarm that has lost a machine is given before another may go; noticing takes about 6 of them."""
 
 
+LEAF_FIRST = 5_000
+"""The number of the first leaf: above those of machines that join later."""
+
+
 class Kind(StrEnum):
     """What can happen. `amount` is in the unit named; kinds that last have `for_s`."""
 
@@ -125,6 +129,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's heavy block; 0 for no balance."""
     update_s: float = 2.0
     """The job's: between two looks at the load levels."""
+    leaves: int = 0
+    """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 
     def __str__(self) -> str:
         head = f"plan of seed {self.seed}: {self.peers} peers, delay {self.delay_s:g} s, {len(self.events)} events"

@@ -85,7 +85,9 @@ async def connect(host: Host, target: Address) -> "SimTransport":
         await asyncio.sleep(network.delay(delay) + network.delay(delay_back))
         other = network.hosts.get(target[0])
         cut = network.is_cut(host.ip, target[0]) or network.is_cut(target[0], host.ip)
-        if other is not None and not cut and min(lost, lost_back) >= network.conditions.loss:
+        if other is not None and other.hidden:
+            network.turned_away += 1
+        elif other is not None and not cut and min(lost, lost_back) >= network.conditions.loss:
             break
         if network.loop.now + wait_s > give_up_at:
             raise TimeoutError(errno.ETIMEDOUT, "connection timed out")

@@ -23,13 +23,13 @@ import msgspec
 from kadcrawl.config import Job, Limits
 from kadcrawl.keys import Cell
 from sim.ambush import STEP_S, Ambushes
-from sim.judges import Facts, duplicates, judge, parted
+from sim.judges import Facts, cut_short, duplicates, judge, parted
 from sim.loop import SimLoop, world
 from sim.machines import WEB_NETWORKS, Machines
 from sim.mutants import planted
 from sim.network import Conditions
 from sim.observer import Observer
-from sim.plan import Event, Kind, Plan
+from sim.plan import LEAF_FIRST, Event, Kind, Plan
 from sim.synthetic_sites import Mix
 from sim.synthetic_web import SyntheticWeb
 from sim.telling import told
@@ -61,8 +61,8 @@ ASKED_MOST = 64
 
 CALM = Conditions()
 """The network when nothing befalls it."""
-LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0)
-"""As ever, but for waits that would only lengthen a trial."""
+LIMITS = Limits(retry_base_s=1.0, robots_retry_s=1.0, site_connections_max=3)
+"""As ever, but for waits that would only lengthen a trial, and connections: more than any site here could use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +79,16 @@ class Size:
         return LIMITS
 
     def web(self, plan: Plan) -> SyntheticWeb:
-        """Return the web of a plan: of few pages, more are slow and more sites ask for a delay, so that some do."""
+        """Return the web of a plan: of few pages, more are slow and more sites ask for a delay, so that some do.
+
+        Without a delay most are slow, or the crawl would be over before anything happens.
+        """
         hurried = plan.delay_s <= 1.0
         pages = self.pages if hurried else round(self.pages / plan.delay_s)
         seeds = min(SEEDS, self.sites)
         trails = min(plan.trails, seeds)
         on_trails = pages // 2 if trails else 0
-        mix = Mix(crawl_delay_s=plan.own_delay_s)
+        mix = Mix(crawl_delay_s=plan.own_delay_s) if plan.delay_s else Mix(crawl_delay_s=plan.own_delay_s, slow=0.7)
         return SyntheticWeb(
             plan.seed,
             sites=self.sites,
@@ -117,6 +120,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     urls: int
     fetches: int
     duplicates: int
+    cut_short: int
     parted: int
     repair_s: float | None
     met: dict[str, int]
@@ -203,7 +207,7 @@ class Trial:
             seed=plan.seed,
             directory=directory,
         )
-        self.observer = Observer(self.machines, web, self._server.log, job)
+        self.observer = Observer(self.machines, web, self._server, job, size.limits.site_connections_max)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -226,6 +230,7 @@ class Trial:
             urls=len(facts.truth),
             fetches=len(facts.fetches),
             duplicates=duplicates(facts),
+            cut_short=cut_short(facts),
             parted=parted(facts),
             repair_s=facts.repair_s,
             met=dict(self.observer.met),
@@ -242,6 +247,8 @@ class Trial:
             await asyncio.sleep(min(BOOT_APART_S, BOOT_MOST_S / self._plan.peers))
             self.machines.join(number)
             self._show()
+        for number in range(self._plan.leaves):
+            self.machines.hang(LEAF_FIRST + number)
         for moment in self._plan.moments():
             await self._wait_until(moment.at_s)
             self.observer.before(moment.event, now(), begins=moment.begins)

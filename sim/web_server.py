@@ -12,6 +12,7 @@ A request with a body, or for anything but a GET of a path, is refused and not l
 import asyncio
 import re
 from http import HTTPStatus
+from math import inf
 from typing import Final, NamedTuple, Protocol
 
 from sim.judge import Access
@@ -75,6 +76,10 @@ class WebServer:
         self.web = web
         self.log: list[Request] = []
         """In the order of arrival."""
+        self.overs: list[float] = []
+        """When each request of `log` was answered, or its connection lost; infinity while it is under way."""
+        self.cut: set[int] = set()
+        """The places in `log` of those whose connection was lost before all of the answer was written."""
         self.refused = 0
         """Requests that were none, or not for us."""
         self.connections: dict[WebConnection, None] = {}
@@ -97,6 +102,7 @@ class WebServer:
         if answer.counted:
             self._asked[host, target] = asked + 1
         self.log.append(Request(now, host, target, answer.status, peer))
+        self.overs.append(inf)
         return answer
 
 
@@ -108,6 +114,8 @@ class WebConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
         self._reading = True
+        self._number = -1
+        """Of the last request, in the server's log."""
         self._unsent: memoryview | None = None
         """The rest of the answer under way; None while waiting for a request."""
         self._piece_bytes = 0
@@ -155,6 +163,9 @@ class WebConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.connections.pop(self, None)
+        if self._unsent is not None:
+            self._over()
+            self._server.cut.add(self._number)
         for timer in (self._write_timer, self._idle_timer):
             if timer is not None:
                 timer.cancel()
@@ -177,6 +188,7 @@ class WebConnection(asyncio.Protocol):
             self._refuse(head)
             return
         answer = self._server.take(self._loop.time(), head.host, head.target, self._peer)
+        self._number = len(self._server.log) - 1
         self._keep = head.keep
         self._unsent = memoryview(_rendered(answer, head.keep))
         self._piece_bytes = max(1, int(min(answer.bytes_per_s * TICK_S, len(self._unsent))))
@@ -216,12 +228,16 @@ class WebConnection(asyncio.Protocol):
             self._write_after(TICK_S)
             return
         self._unsent = None
+        self._over()
         self._idle_since = self._loop.time()
         if not self._keep:
             self._transport.close()
             return
         self._next_request()
         self._read_on()
+
+    def _over(self) -> None:
+        self._server.overs[self._number] = self._loop.time()
 
     def _look(self) -> None:
         """Give the client up if nothing has been up to us for long."""

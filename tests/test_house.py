@@ -22,7 +22,9 @@ DECISIONS = (
     "balance.drain",
     "balance.identity",
     "balance.leases",
+    "balance.lessons",
     "balance.level",
+    "balance.portions",
     "balance.powers",
     "balance.predict",
     "balance.shares",
@@ -55,6 +57,8 @@ DECISIONS = (
     "history.tally",
     "link.basics",
     "link.cell_messages",
+    "link.joining_messages",
+    "link.leaf_messages",
     "link.loan_messages",
     "link.codec",
     "link.messages",
@@ -67,6 +71,7 @@ DECISIONS = (
     "overlay.routing",
     "overlay.settings",
     "overlay.siblings",
+    "peer.full_peers",
 )
 NOT_FOR_DECISIONS = {"asyncio", "socket", "time", "aiohttp", "threading", "subprocess", "sqlite3"}
 CLOCKS = {

@@ -13,8 +13,8 @@ peer tells of its range may be a lie: it then draws or keeps off newcomers, whic
 The power of d choices: Mitzenmacher 2001; for a space that is halved: Adler, Halperin, Karp and Vazirani 2003.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from kadcrawl.keys import NodeId, firstdiff
 
@@ -47,6 +47,16 @@ class Range:
         if shared < 0:
             raise ValueError("a newcomer needs an ID of its own: draw another key pair")
         return Range(owner=node_id, live_mask=self.live_mask >> (shared + 1) << (shared + 1) | 1 << shared)
+
+    def shared_with(self, node_id: NodeId, expected: Iterable[NodeId]) -> "Range":
+        """Return the range `node_id` will fall into when these have entered as well, this being the one without them.
+
+        If one of them is nearer to the ID than the owner, it is the owner's newcomer: between the two there is nobody.
+        """
+        others = [one for one in expected if one != self.owner]
+        nearest = min([self, *map(self.newcomer, others)], key=lambda one: one.owner ^ node_id)
+        met = {firstdiff(one, nearest.owner) for one in others if one != nearest.owner}
+        return replace(nearest, live_mask=nearest.live_mask | sum(1 << bit for bit in met))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

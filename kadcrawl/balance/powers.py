@@ -8,7 +8,7 @@ writing to the disk: call it in a thread, once.
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 
@@ -46,6 +46,21 @@ class Powers:
     def vector(self) -> tuple[float, ...]:
         """In the order of the paper's input layer, which the number of URLs ends."""
         return tuple(float(power) for power in astuple(self))
+
+
+_ANY = Powers(1, 1.0, 1.0, 1.0, 1.0)
+
+
+def checked(declared: Mapping[str, float]) -> dict[str, float]:
+    """Return the powers an owner declares, by name. Raises ConfigError for what is no power, or out of range."""
+    powers: dict[str, float] = {}
+    for name, power in declared.items():
+        if name not in MOST:
+            raise ConfigError(f"there is no power {name!r}: declare {', '.join(MOST)}")
+        whole = name == "cores" and isfinite(power) and power == int(power)
+        powers[name] = int(power) if whole else power
+        replace(_ANY, **{name: powers[name]})  # type: ignore[arg-type]  # looks at it
+    return powers
 
 
 def clock_ghz(cpuinfo: str) -> float | None:
@@ -87,6 +102,11 @@ def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
     return PROBE_BYTES * 8 / 1e6 / took_s if took_s > 0 else None
 
 
+def untold(declared: Mapping[str, float], root: Path = Path("/")) -> list[str]:
+    """Return the powers that are neither declared nor told by this machine, the disk's aside."""
+    return [name for name, probe in _told(root).items() if name not in declared and probe() is None]
+
+
 def measure(
     directory: Path, clock: Callable[[], float], declared: Mapping[str, float] | None = None, root: Path = Path("/")
 ) -> Powers:
@@ -102,23 +122,25 @@ def measure(
         ConfigError: a power is declared that is none, or is out of range, or can neither be read here nor was declared.
         OSError: the disk does not take the probe.
     """
-    powers: dict[str, float | None] = dict(declared or {})
-    unknown = powers.keys() - MOST.keys()
-    if unknown:
-        raise ConfigError(f"there is no power {min(unknown)!r}: declare {', '.join(MOST)}")
-    probes: dict[str, Callable[[], float | None]] = {
-        "cores": _cores,
-        "clock_ghz": lambda: clock_ghz(_text(root / "proc/cpuinfo")),
-        "memory_gb": lambda: memory_gb(_text(root / "proc/meminfo")),
-        "net_mbps": lambda: net_mbps(_text(path) for path in sorted((root / "sys/class/net").glob("*/speed"))),
-        "disk_mbps": lambda: disk_mbps(directory, clock),
-    }
+    powers: dict[str, float | None] = {**checked(declared or {})}
+    probes = _told(root)
+    probes["disk_mbps"] = lambda: disk_mbps(directory, clock)
     for name, probe in probes.items():
         if name not in powers:
             powers[name] = probe()
         if powers[name] is None:
             raise ConfigError(f"this machine does not tell its {name}: declare it")
     return Powers(**powers)  # type: ignore[arg-type]
+
+
+def _told(root: Path) -> dict[str, Callable[[], float | None]]:
+    """Return what asks the machine, by power."""
+    return {
+        "cores": _cores,
+        "clock_ghz": lambda: clock_ghz(_text(root / "proc/cpuinfo")),
+        "memory_gb": lambda: memory_gb(_text(root / "proc/meminfo")),
+        "net_mbps": lambda: net_mbps(_text(path) for path in sorted((root / "sys/class/net").glob("*/speed"))),
+    }
 
 
 def _cores() -> int:

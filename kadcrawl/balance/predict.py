@@ -17,7 +17,9 @@ from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.shares import Time
 from kadcrawl.errors import ConfigError
 
+INPUTS = 6
 HIDDEN = 13
+HIDDEN_MAX = 1000
 DECAY = 1e-4
 """Weight of the squares of the weights in what is minimised: noise is not learned by heart."""
 ROUNDS = 5000
@@ -26,6 +28,8 @@ BATCHES_LEAST = 20
 """Of fewer, nothing is learned that holds elsewhere."""
 WARM_URLS = 50
 """So many URLs measured weigh as much as the prediction."""
+BATCH_MOST = 64
+"""URLs in a batch as peers measure it: of more, nothing was learned."""
 KEPT = 0.9
 """Of the weight of what was measured before, with each batch: yesterday's sites say little of today's."""
 
@@ -82,17 +86,16 @@ def train(batches: Sequence[Batch], *, seed: int, hidden: int = HIDDEN) -> Netwo
     """Fit a network to what was measured; the same batches and seed give the same network.
 
     Raises:
-        ConfigError: scikit-learn is not installed.
-        ValueError: fewer batches than `BATCHES_LEAST`.
+        ConfigError: scikit-learn is not installed, or fewer batches than `BATCHES_LEAST`.
     """
     if len(batches) < BATCHES_LEAST:
-        raise ValueError(f"{len(batches)} batches are too few to learn from: measure {BATCHES_LEAST} or more")
+        raise ConfigError(f"{len(batches)} batches are too few to learn from: measure {BATCHES_LEAST} or more")
     try:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPRegressor
         from threadpoolctl import threadpool_limits
     except ImportError:
-        raise ConfigError("predicting needs scikit-learn: install kadcrawl[predict]") from None
+        raise ConfigError("training needs scikit-learn: pip install 'kadcrawl[predict]'") from None
     rows = [(*batch.powers.vector, float(batch.urls)) for batch in batches]
     least, span = zip(*(_range(column) for column in zip(*rows, strict=True)), strict=True)
     least_s, span_s = _range([batch.seconds for batch in batches])
@@ -122,14 +125,23 @@ def train(batches: Sequence[Batch], *, seed: int, hidden: int = HIDDEN) -> Netwo
     )
 
 
+def bounded(time: Time, most: float = BATCH_MOST) -> Time:
+    """Return the function that is `time` up to `most` URLs, and beyond takes as long for each as for those."""
+
+    def bounded_s(urls: float) -> float:
+        return time(urls) if urls <= most else time(most) * urls / most
+
+    return bounded_s
+
+
 class Pace:
     """How long one peer needs: cold, as predicted; warm, as measured; between, both, by how much was measured."""
 
-    __slots__ = ("_predicted", "_seconds", "_urls")
+    __slots__ = ("_seconds", "_urls", "predicted")
 
     def __init__(self, predicted: Time | None = None) -> None:
         """`predicted`: None where nobody predicts; then nothing is known of a peer until it was measured."""
-        self._predicted = predicted
+        self.predicted = predicted
         self._urls = 0.0
         self._seconds = 0.0
 
@@ -147,11 +159,11 @@ class Pace:
     def seconds(self, urls: float) -> float | None:
         """Return how long the peer will need for `urls`; None if nothing is known of it."""
         if not self._urls:
-            return self._predicted(urls) if self._predicted else None
+            return self.predicted(urls) if self.predicted else None
         as_measured = urls * self._seconds / self._urls
-        if not self._predicted:
+        if not self.predicted:
             return as_measured
-        return self.warmth * as_measured + (1 - self.warmth) * self._predicted(urls)
+        return self.warmth * as_measured + (1 - self.warmth) * self.predicted(urls)
 
 
 def _check(urls: int, seconds: float) -> None:

@@ -14,14 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from kadcrawl.cli.local import Plan, Swarm, peers_of
-from kadcrawl.cli.options import Address, allow_network_option, job_options, make_job, needs_contact, shown
+from kadcrawl.cli.options import (
+    Address,
+    allow_network_option,
+    job_options,
+    machine_options,
+    make_job,
+    make_machine,
+    needs_contact,
+    shown,
+)
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError, KadcrawlError
+from kadcrawl.link.leaf_messages import LEAF_STATE
 from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
@@ -101,6 +112,7 @@ def main() -> None:
 @DATA
 @job_options
 @allow_network_option
+@machine_options
 @click.option(
     "--respawn", is_flag=True, help="Start peers that die again on their directories, instead of doing without."
 )
@@ -111,6 +123,9 @@ def crawl(
     peers: int,
     data: Path,
     allow_network: tuple[str, ...],
+    fetches: int,
+    network: Path | None,
+    powers: tuple[tuple[str, float], ...],
     respawn: bool,
     summary: Path | None,
     **options: Any,
@@ -132,7 +147,15 @@ def crawl(
                11  interrupted
     """
     seeds, job = make_job(urls, options, data / f"peer-{min(peers_of(data), default=1)}")
-    plan = Plan(seeds=seeds, job=job, peers=peers, data=data, allow_networks=allow_network, respawn=respawn)
+    plan = Plan(
+        seeds=seeds,
+        job=job,
+        peers=peers,
+        data=data,
+        allow_networks=allow_network,
+        respawn=respawn,
+        machine=make_machine(fetches, network, powers),
+    )
     _check_writable(summary)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
@@ -168,6 +191,7 @@ async def _crawl(plan: Plan, progress: Progress) -> tuple[Swarm, Summary]:
 @DATA
 @job_options
 @allow_network_option
+@machine_options
 @click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
 @told
 def start(
@@ -176,6 +200,9 @@ def start(
     data: Path,
     allow_network: tuple[str, ...],
     exit_when_done: bool,
+    fetches: int,
+    network: Path | None,
+    powers: tuple[tuple[str, float], ...],
     **options: Any,
 ) -> int:
     """Start the first peer of a swarm; its options are the job that everyone who joins will share.
@@ -189,7 +216,8 @@ def start(
     from kadcrawl.peer.known_peers import come_back
 
     seeds, job = make_job(urls, options, data)
-    config = _config(data, listen, allow_network, exit_when_done)
+    machine = make_machine(fetches, network, powers)
+    config = machine.config(_config(data, listen, allow_network, exit_when_done))
 
     async def enter(peer: Peer) -> None:
         await come_back(peer)
@@ -202,29 +230,48 @@ def start(
 
 @main.command()
 @click.option("--bootstrap", type=Address(), multiple=True, required=True, help="A peer of the swarm. Repeatable.")
+@click.option(
+    "--leaf",
+    is_flag=True,
+    help="Only fetch for others, and listen on nothing: for a machine that nobody can connect to, or a weak one.",
+)
 @LISTEN
 @DATA
 @allow_network_option
+@machine_options
 @click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
 @told
 def join(
     bootstrap: tuple[tuple[str, int], ...],
+    leaf: bool,
     listen: tuple[str, int],
     data: Path,
     allow_network: tuple[str, ...],
     exit_when_done: bool,
+    fetches: int,
+    network: Path | None,
+    powers: tuple[tuple[str, float], ...],
 ) -> int:
     """Join a swarm and crawl with it; the job comes from the swarm.
 
     Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. The first
     Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
     the disk is full, it waits for room and goes on.
-    """
-    from kadcrawl.cli.live import live
-    from kadcrawl.peer import Peer
 
-    config = _config(data, listen, allow_network, exit_when_done)
-    interrupted = run(live(lambda: Peer(config), lambda peer: peer.join(bootstrap), "join"))
+    A --leaf owns nothing and is asked nothing: it draws pages of the other peers, of another one if one dies, and gives
+    back what it has not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
+    """
+    from kadcrawl.cli.live import live, live_leaf
+    from kadcrawl.peer import Leaf, Peer
+
+    machine = make_machine(fetches, network, powers)
+    config = machine.config(_config(data, listen, allow_network, exit_when_done))
+    if leaf:
+        if click.get_current_context().get_parameter_source("listen") is not ParameterSource.DEFAULT:
+            raise ConfigError("a leaf listens on nothing: leave out --listen")
+        interrupted = run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap)))
+    else:
+        interrupted = run(live(lambda: Peer(config), lambda peer: peer.join(bootstrap), "join"))
     return INTERRUPTED if interrupted else DONE
 
 
@@ -239,9 +286,10 @@ def status(peer: tuple[str, int], as_json: bool) -> int:
 
     answer = ask(peer, GetStatus(), Status)
     summary = add_up(answer.answer.rows, 0.0)
-    waiting = {row.state for row in answer.answer.rows if row.state.startswith("paused: ")}
+    states = {row.state for row in answer.answer.rows if not row.state.startswith(LEAF_STATE)}
+    waiting = {state for state in states if state.startswith("paused: ")}
     state = "paused" if answer.paused else "done" if answer.ended else "crawling"
-    if state == "crawling" and len(waiting) == 1 and waiting == {row.state for row in answer.answer.rows}:
+    if state == "crawling" and len(waiting) == 1 and waiting == states:
         (state,) = waiting  # Nobody crawls, and all for the same reason.
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
@@ -289,6 +337,39 @@ def add(urls: tuple[str, ...], peer: tuple[str, int]) -> int:
     for first in range(0, len(seeds), BATCH_MAX):
         ask(peer, Add(seeds[first : first + BATCH_MAX]), Ok)
     click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
+    return DONE
+
+
+@main.command()
+@click.argument(
+    "directories",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR...",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="Where the network goes, for --network.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Where the training begins; any will do.")
+@told
+def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
+    """Learn from the crawls in DIR... how long peers take, by their powers, for a number of URLs.
+
+    Each peer of a crawl with --balance predictive writes what it measures to batches.jsonl in its directory; all such
+    files below DIR... are read. Needs scikit-learn: pip install 'kadcrawl[predict]'. What it has learned needs none.
+    """
+    from kadcrawl.balance.lessons import batches, save
+    from kadcrawl.balance.predict import train as trained
+
+    found = batches(directories)
+    save(trained(found, seed=seed), output)
+    machines = len({batch.powers for batch in found})
+    click.echo(f"learned from {len(found)} batches of {machines} kinds of machines; {output}")
     return DONE
 
 

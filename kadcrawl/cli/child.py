@@ -77,6 +77,7 @@ async def _live() -> None:
         assignment = msgspec.json.decode(order, type=Assignment)
         networks = assignment.allow_networks
         config = Config(data=Path(assignment.data), port=0, allow_networks=networks, exit_when_done=True)
+        config = assignment.machine.config(config)
         orders = Orders(reader)
         world = World(overlay=LOCAL)
         pauses = Pauses(config, world.free_bytes)

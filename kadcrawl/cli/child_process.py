@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from kadcrawl.cli.pipe import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Going, Ready, Report, Unable, line
+from kadcrawl.cli.pipe import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Going, Machine, Ready, Report, Unable, line
 from kadcrawl.cli.progress import DIED
 from kadcrawl.config import Job
 from kadcrawl.errors import StartError
@@ -58,7 +58,9 @@ class Child:
         """Whether the peer has ended because all do: the crawl is done, or was told to stop."""
         return self.ended and self.row is not None and self.row.state != LEAVING
 
-    async def start(self, job: Job, allow_networks: tuple[str, ...], bootstrap: Sequence[tuple[str, int]]) -> None:
+    async def start(
+        self, job: Job, allow_networks: tuple[str, ...], bootstrap: Sequence[tuple[str, int]], machine: Machine
+    ) -> None:
         """Start the process and wait until it is ready. Raises StartError with its own reason if it cannot start."""
         self.address, self.dead = None, False
         self._process = await asyncio.create_subprocess_exec(
@@ -72,7 +74,7 @@ class Child:
         )
         self._answers = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(self._process, self._answers), name=f"read {self.name}")
-        self._say(Assignment(str(self.directory), job, allow_networks, list(bootstrap)))
+        self._say(Assignment(str(self.directory), job, allow_networks, list(bootstrap), machine))
         try:
             report = await _next(self._answers)
         except StartError:

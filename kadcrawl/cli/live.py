@@ -1,12 +1,13 @@
-"""One peer of a swarm over several machines, in this process: `kadcrawl start` and `kadcrawl join`.
+"""One peer of a swarm over several machines, in this process: `kadcrawl start`, `kadcrawl join`, and `join --leaf`.
 
 A peer whose disk is full ends; the command does not: it says so, waits for room, and enters the peer again.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import click
 
@@ -14,7 +15,8 @@ from kadcrawl.cli.options import shown
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
 from kadcrawl.errors import DiskFullError, StartError
-from kadcrawl.peer import Peer
+from kadcrawl.link.messages import PeerRow
+from kadcrawl.peer import Leaf, Peer
 from kadcrawl.peer.disk_guard import Pauses
 from kadcrawl.peer.known_peers import come_back
 from kadcrawl.peer.portrait import DISK_FULL
@@ -23,17 +25,89 @@ SHOW_INTERVAL_S = 1.0
 
 log = logging.getLogger(__name__)
 
-Enter = Callable[[Peer], Coroutine[Any, Any, None]]
+Kind = TypeVar("Kind", Peer, Leaf)
+Enter = Callable[[Kind], Coroutine[Any, Any, None]]
 
 
-async def live(make_peer: Callable[[], Peer], enter: Enter, title: str) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life(Generic[Kind]):
+    """What is different between a peer and a leaf, to whoever watches."""
+
+    make: Callable[[], Kind]
+    enter: Enter[Kind]
+    enter_again: Enter[Kind]
+    """After a pause."""
+    title: str
+    greeting: Callable[[Kind], Sequence[str]]
+    parting: str
+    rows: Callable[[Kind], Awaitable[Sequence[PeerRow]]]
+    """Whom it shows."""
+
+
+async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> bool:
     """Let a peer `enter` its swarm and run until it is stopped; return whether that was by a signal.
 
     Raises StartError, and StorageError for what no room on the disk will cure.
     """
+    return await _live(_of_peer(make_peer, enter, title))
+
+
+async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> bool:
+    """As `live`, for a leaf."""
+    return await _live(_of_leaf(make_leaf, enter))
+
+
+def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[Peer]:
+    """Return the life of a peer that enters its swarm like this."""
+
+    async def come_back_soon(peer: Peer) -> None:
+        await come_back(peer, briefly_away=True)
+
+    def greeting(peer: Peer) -> Sequence[str]:
+        address = shown(peer.contact.address)
+        return (
+            f"peer {peer.contact.id.hex()[:8]} listens on {address}",
+            f"others join with: kadcrawl join --bootstrap {address}",
+        )
+
+    async def rows(peer: Peer) -> Sequence[PeerRow]:
+        return (await peer.census()).rows
+
+    return Life(
+        make=make,
+        enter=enter,
+        enter_again=come_back_soon,
+        title=title,
+        greeting=greeting,
+        parting="handing over and leaving",
+        rows=rows,
+    )
+
+
+def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> Life[Leaf]:
+    """Return the life of a leaf that enters its swarm like this."""
+
+    def greeting(leaf: Leaf) -> Sequence[str]:
+        return (f"leaf {leaf.contact.id.hex()[:8]} draws pages of other peers; it listens on nothing",)
+
+    async def rows(leaf: Leaf) -> Sequence[PeerRow]:
+        return [leaf.row()]
+
+    return Life(
+        make=make,
+        enter=enter,
+        enter_again=enter,
+        title="leaf",
+        greeting=greeting,
+        parting="giving back and leaving",
+        rows=rows,
+    )
+
+
+async def _live(life: Life[Kind]) -> bool:
     interrupts = Interrupts()
-    with Progress(title) as progress:
-        peer = make_peer()
+    with Progress(life.title) as progress:
+        peer = life.make()
         config = peer.config
         pauses = Pauses(config, peer.world.free_bytes)
         while True:
@@ -41,7 +115,8 @@ async def live(make_peer: Callable[[], Peer], enter: Enter, title: str) -> bool:
                 async with peer:
                     if not pauses.count:
                         log_to(config.data)
-                    await _one_life(peer, come_back_soon if pauses.count else enter, interrupts, progress)
+                    enter = life.enter_again if pauses.count else life.enter
+                    await _one_life(life, peer, enter(peer), interrupts, progress)
                 break
             except DiskFullError as error:
                 log.error("peer.ended why=%s", error)
@@ -55,34 +130,30 @@ async def live(make_peer: Callable[[], Peer], enter: Enter, title: str) -> bool:
             if interrupts.first.is_set():
                 return True  # All that was promised is on the disk, and others know it.
             progress.say("going on, as there is room again")
-            peer = make_peer()
+            peer = life.make()
     if peer.begun:
         row = peer.row()
         click.echo(f"{row.counters.pages} pages fetched by this peer, {row.pending} URLs left on it; {config.data}/")
     return interrupts.first.is_set()
 
 
-async def come_back_soon(peer: Peer) -> None:
-    """Enter again after a pause."""
-    await come_back(peer, briefly_away=True)
-
-
-async def _one_life(peer: Peer, enter: Enter, interrupts: Interrupts, progress: Progress) -> None:
+async def _one_life(
+    life: Life[Kind], peer: Kind, entering: Coroutine[Any, Any, None], interrupts: Interrupts, progress: Progress
+) -> None:
     """Run the peer until it has ended as asked."""
-    await first_of(enter(peer), interrupts.first.wait())
+    await first_of(entering, interrupts.first.wait())
     if not interrupts.first.is_set():
-        address = shown(peer.contact.address)
-        progress.say(f"peer {peer.contact.id.hex()[:8]} listens on {address}")
-        progress.say(f"others join with: kadcrawl join --bootstrap {address}")
-        await first_of(until_stopped(peer, interrupts), _show(peer, progress))
+        for line in life.greeting(peer):
+            progress.say(line)
+        await first_of(until_stopped(peer, interrupts), _show(life, peer, progress))
     if interrupts.first.is_set():
-        progress.say("handing over and leaving (Ctrl-C again to force) ...")
+        progress.say(f"{life.parting} (Ctrl-C again to force) ...")
         peer.leave_soon()
     if peer.begun:  # Otherwise nobody has heard of it yet.
         await peer.finish()
 
 
-async def _show(peer: Peer, progress: Progress) -> None:
+async def _show(life: Life[Kind], peer: Kind, progress: Progress) -> None:
     while True:
-        progress.update((await peer.census()).rows)
+        progress.update(await life.rows(peer))
         await asyncio.sleep(SHOW_INTERVAL_S)

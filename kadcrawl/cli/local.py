@@ -10,12 +10,13 @@ of the crawl or the overlay.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from kadcrawl.cli.child_process import Child
+from kadcrawl.cli.pipe import Machine
 from kadcrawl.cli.progress import DIED, Progress
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
@@ -42,6 +43,7 @@ class Plan:
     allow_networks: tuple[str, ...]
     respawn: bool = False
     """Start peers that die again, although the others live."""
+    machine: Machine = field(default_factory=Machine)
 
 
 def peers_of(data: Path) -> list[int]:
@@ -105,10 +107,11 @@ class Swarm:
         children = [child for child in children if not child.alive]
         if not alive:
             self._going = False
-            await children[0].start(self._plan.job, self._plan.allow_networks, [])
+            await children[0].start(self._plan.job, self._plan.allow_networks, [], self._plan.machine)
             alive, children = list(children[:1]), children[1:]
         bootstrap = [child.address for child in alive if child.address is not None]
-        starts = (child.start(self._plan.job, self._plan.allow_networks, bootstrap) for child in children)
+        plan = self._plan
+        starts = (child.start(plan.job, plan.allow_networks, bootstrap, plan.machine) for child in children)
         for outcome in await asyncio.gather(*starts, return_exceptions=True):
             if outcome is not None:
                 raise outcome

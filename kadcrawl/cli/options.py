@@ -11,13 +11,16 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kadcrawl.config import PORT_DEFAULT, Job
+from kadcrawl.balance.lessons import load
+from kadcrawl.balance.powers import MOST, checked, untold
+from kadcrawl.cli.pipe import Machine
+from kadcrawl.config import PORT_DEFAULT, Job, Limits
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import host_of, seed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_JOB_FIELDS = {"delay": "delay_s"}
+_JOB_FIELDS = {"delay": "delay_s", "block": "block_urls", "update": "update_s"}
 """Options whose field of the job has another name."""
 
 _IPV6_AND_PORT = re.compile(r"\[(?P<host>[^\]]*:[^\]]*)\](?::(?P<port>[0-9]{1,5}))?")
@@ -110,11 +113,29 @@ def job_options(command: Command) -> Command:
             ),
             click.option(
                 "--balance",
-                type=click.Choice(["level", "off"]),
+                type=click.Choice(["level", "drain", "predictive", "off"]),
                 default="off",
                 show_default=True,
-                help="level: peers with more than they can crawl lend pages to peers that wait for work. "
-                "Not with --max-pages or --max-depth.",
+                help="Peers with more than they can crawl lend pages to others. level: by how many URLs they have. "
+                "drain: by how long these will take them, at the pace they measure. predictive: as drain, but at "
+                "the pace a network (--network) predicts until enough is measured; and what is measured is kept for "
+                "kadcrawl train. Not with --max-pages or --max-depth.",
+            ),
+            click.option(
+                "--block",
+                type=click.IntRange(1, 500),
+                default=20,
+                show_default=True,
+                metavar="N",
+                help="With --balance: URLs that are lent at a time, or a multiple of that.",
+            ),
+            click.option(
+                "--update",
+                type=click.FloatRange(0.1, 3600),
+                default=10.0,
+                show_default=True,
+                metavar="S",
+                help="With --balance: seconds between two looks at who has too much.",
             ),
             click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
             click.option(
@@ -138,6 +159,69 @@ def allow_network_option(command: Command) -> Command:
         callback=_network,
         help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.",
     )(command)
+
+
+class Power(click.ParamType[tuple[str, float]]):
+    """NAME=NUMBER, a power of this machine."""
+
+    name = "NAME=NUMBER"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        if isinstance(value, tuple):
+            return value
+        name, _, number = str(value).partition("=")
+        try:
+            ((name, power),) = checked({name: float(number)}).items()
+        except ValueError as error:  # ConfigError is one.
+            self.fail(f"{value!r}: {error}; e.g. net_mbps=100", param, ctx)
+        return name, power
+
+
+def machine_options(command: Command) -> Command:
+    """Add the options that say what this machine can do and may be asked for."""
+    for option in reversed(
+        [
+            click.option(
+                "--fetches",
+                type=click.IntRange(1, 10_000),
+                default=Limits().fetches_max,
+                show_default=True,
+                metavar="N",
+                help="Requests under way at a time at most, of each peer.",
+            ),
+            click.option(
+                "--network",
+                type=click.Path(path_type=Path, dir_okay=False),
+                metavar="FILE",
+                help="What kadcrawl train wrote, for --balance predictive. Without it a peer is balanced as by drain: "
+                "it neither lends nor is lent more than a block until it has measured its pace.",
+            ),
+            click.option(
+                "--power",
+                "powers",
+                type=Power(),
+                multiple=True,
+                help=f"A power of this machine, for --balance predictive, instead of what is measured at the start: "
+                f"{', '.join(MOST)}. Repeatable.",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def make_machine(fetches: int, network: Path | None, powers: Sequence[tuple[str, float]]) -> Machine:
+    """Return what these options say of the machine.
+
+    Raises ConfigError for a network that is none, or that could not predict, as it needs powers nobody tells.
+    """
+    machine = Machine(fetches, None if network is None else str(network.absolute()), dict(powers))
+    if network is not None:
+        load(network)
+        if missing := untold(machine.powers):
+            example = " ".join(f"--power {name}=NUMBER" for name in missing)
+            raise ConfigError(f"this machine does not tell its {', '.join(missing)}, by which is predicted: {example}")
+    return machine
 
 
 def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:

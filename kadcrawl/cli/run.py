@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import uvloop
 
 if TYPE_CHECKING:
-    from kadcrawl.peer import Peer
+    from kadcrawl.peer import Leaf, Peer
 
 LOG = "peer.log"
 LOG_BYTES_MAX = 10_000_000
@@ -92,6 +92,6 @@ async def first_of(*events: Coroutine[Any, Any, Any]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until_stopped(peer: "Peer", interrupts: Interrupts) -> None:
+async def until_stopped(peer: "Peer | Leaf", interrupts: Interrupts) -> None:
     """Return when the peer was asked to stop, by a message or a signal."""
     await first_of(peer.wait_stopped(), interrupts.first.wait())

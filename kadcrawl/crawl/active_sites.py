@@ -5,7 +5,7 @@ is always journaled. Both move with the site's cell: one holder tells them (`clo
 later instant and the larger delay win. Pure but for the store; times are wall-clock seconds given by the caller.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from kadcrawl.config import Limits
@@ -17,6 +17,8 @@ from kadcrawl.keys import Cell, Key, site_hash
 
 HOLD_JOURNALED_S = 10.0
 """A wait longer than this is journaled, so that it also holds after a restart, and with the cell's other holders."""
+HOLD_LEAST_S = 1.0
+"""How long each site is left alone at least of a cell nobody released: whoever still crawls it is about to say so."""
 IDLE_CLOCKS_MAX = 10_000
 """Clocks of sites without work kept before the expired ones are swept."""
 SITES_LISTED_MAX = 64
@@ -57,6 +59,11 @@ class ActiveSites:
     def out(self, cell: Cell) -> int:
         """Return how many entries of the cell are with the crawler."""
         return sum(len(site.out) for site in self._by_cell.get(cell, {}).values())
+
+    def keys_out(self, cell: Cell) -> Iterator[Key]:
+        """Yield the keys of the entries of the cell that are with the crawler."""
+        for site in self._by_cell.get(cell, {}).values():
+            yield from site.out
 
     def in_flight(self, cell: Cell) -> int:
         """Return how many requests to sites of the cell are under way."""
@@ -163,7 +170,7 @@ class ActiveSites:
         not_before = max(not_before, self._began_at + delay_s)
         received_at = self._held.get(cell, 0.0)
         if received_at:
-            not_before = max(not_before, received_at + delay_s)
+            not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
         site = Site(name, cell, max(not_before, self._idle.take(cell, name)), delay_s, received_at)
         site.connections_max = min(self._limits.site_connections_max, self.connections(name))
         self._sites[name] = site

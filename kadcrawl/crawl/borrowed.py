@@ -88,6 +88,12 @@ class BorrowedStore:
         self._count(loan)
         return loan
 
+    def skip(self, loan: Borrowed, key: Key) -> None:
+        """It is fetched and journaled here already, so it is only to be reported. Call before the loan is opened."""
+        del loan.entries[key]
+        loan.done[key] = None
+        self._count(loan)
+
     def drop(self, loan: Borrowed) -> None:
         """The loan is over."""
         del self.loans[loan.id], self._by_cell[loan.cell], self._cell_of[site_hash(loan.site)]

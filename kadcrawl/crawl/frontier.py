@@ -12,7 +12,7 @@ given by the caller, who wakes the crawler after a change; no await here.
 import heapq
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.active_sites import ActiveSites, ActiveStore
+from kadcrawl.crawl.active_sites import HOLD_LEAST_S, ActiveSites, ActiveStore
 from kadcrawl.crawl.site import Site
 from kadcrawl.history.entry import Entry
 from kadcrawl.keys import SITE_BYTES, Cell, Key
@@ -60,7 +60,7 @@ class Frontier(ActiveSites):
             site.reopen()
             if hold:
                 site.received_at = max(site.received_at, now)
-                self._hold(site, now + site.delay_s, now)
+                self._hold(site, now + max(site.delay_s, HOLD_LEAST_S), now)
             self._queue(site)
         tally = self._store.cells.get(cell)
         if tally is not None and tally.pending:

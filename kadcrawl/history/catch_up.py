@@ -115,8 +115,11 @@ class CatchUp:
             await self._store.durable()  # Before anybody is told to drop it.
         if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
             return False
-        if any(nearer(one, me, keys[OWNER]) for peer, one in self.sources.of(cell).items() if peer not in asked):
-            return False  # It has claimed the cell meanwhile, or leaves: hear it first.
+        unheard = [contact for peer, contact in self.sources.of(cell).items() if peer not in asked]
+        if any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
+            return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
+        for _, answer in answers:
+            self._crawl.leave_in_hand(cell, answer.in_hand)
         self._open(cell, (anything or self.bereaved) and not released)
         owned.whole = owned.backups == tuple(backups)
         self.count += 1
@@ -132,6 +135,13 @@ class CatchUp:
             if any(contact.id not in at_backups for contact in known[FIRST_BACKUP:]):
                 self._want(cell)  # Somebody nearer came while we were at it.
         return True
+
+    def _close(self, cell: Cell) -> None:
+        """Somebody is still crawling it."""
+        owned = self._holdings.owned.get(cell)
+        if owned is not None and owned.open:
+            owned.open = False
+            self._crawl.close(cell)
 
     async def _ask_all(self, cell: Cell, asked: dict[bytes, Contact]) -> list[tuple[Contact, CellAnswer]] | None:
         """Ask everybody what they have of a cell; None if it cannot be taken over now."""
@@ -152,6 +162,7 @@ class CatchUp:
                 self.sources.add_named(cell, (one for one in answer.others if one.id != me.id))
                 if answer.releasing:
                     releasing = True
+                    self._close(cell)
                     continue
                 answers[contact.id] = answer
                 if answer.rival is not None:

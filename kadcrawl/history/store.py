@@ -136,6 +136,10 @@ class Store(Journal):
         """
         return self._update(key, "UPDATE frontier SET tries=?2, due=?3 WHERE key=?1 AND tries<?2", tries, due)
 
+    def put_off(self, key: Key, due: float) -> None:
+        """Leave a PENDING URL for somebody else to finish until this wall-clock second; others are told nothing."""
+        self._write("UPDATE frontier SET due=?2 WHERE key=?1 AND due<?2", (key, due))
+
     # --- cells ---------------------------------------------------------------------------------------------------
 
     def records(self, cell: Cell, first: bytes, count: int) -> list[tuple[Key, int]]:

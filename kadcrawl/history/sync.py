@@ -191,6 +191,7 @@ class CellSync:
         self._copies.lost(peer.id)
         self._catch_up.bereaved = True
         self._catch_up.sources.lost(peer.id)
+        self._telling.lost()
         unsafe, orphans = self._holdings.lost(peer.id)
         for cell in unsafe:
             self.want(cell)

@@ -87,6 +87,12 @@ class Crawl(Protocol):
     def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
         """Leave these sites alone for so long."""
 
+    def in_hand(self, cell: Cell) -> list[bytes]:
+        """Return the keys of pages that are fetched here and not finished."""
+
+    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
+        """Leave these pages, if they are PENDING, for a while to whoever has them in hand."""
+
 
 class NoOwnerError(KadcrawlError):
     """Somebody speaks as the owner of a cell and cannot be it."""
@@ -122,6 +128,8 @@ class Telling:
         """Cells kept for an owner who should have another backup -> the last wait, and when to say so (again)."""
         self._former: dict[Cell, list[Contact]] = {}
         """Cells given away -> who had copies of them; its new owner may die before it has told them anything."""
+        self._closing: dict[Cell, None] = {}
+        """Cells that are being released, for somebody who may be gone before they are."""
         self._forgetting: dict[Cell, None] = {}
         self._stirred = asyncio.Event()
         """There may be something to be told or forgotten."""
@@ -142,6 +150,15 @@ class Telling:
         if cell in self._holdings.backed:
             self._misplaced.setdefault(cell, (TELL_MISPLACED_S / 2, self._now()))
         self.tell(cell)
+
+    def lost(self) -> None:
+        """A peer is gone: what is being released may be for another one now, who must not open it before."""
+        for cell in list(self._closing):
+            owned = self._holdings.owned.get(cell)
+            if owned is not None and owned.closing:
+                self._remind(cell, self._now())
+            else:
+                del self._closing[cell]
 
     def tell_strays(self) -> None:
         """Tell of every cell nobody has said anything about, unless it is to be told anyway."""
@@ -217,12 +234,17 @@ class Telling:
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
+        if owned is None and self._crawl.is_busy(cell):
+            # Given up while this peer was away, with requests under way.
+            return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
         if owned is None:
             # Backups know the clocks as well, and who leaves knows them best.
             sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
-            return CellAnswer(held, None, others, releasing=False, released=False, sites=sites)
+            in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
+            return CellAnswer(held, None, others, releasing=False, released=False, sites=sites, in_hand=in_hand)
         if owned.open:
             owned.open, owned.closing = False, True
+            self._closing[cell] = None
             log.debug("cell.closing cell=%d for=%s", cell, claimant)
             self._crawl.close(cell)
         self._remind(cell, self._now() + TELL_AGAIN_S)
@@ -234,7 +256,8 @@ class Telling:
         self._former[cell] = others
         released = owned.closing and clocks is not None
         log.debug("cell.released cell=%d to=%s", cell, claimant)
-        return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [])
+        in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
+        return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [], in_hand=in_hand)
 
     def settle(self, message: Settle) -> Settled:
         """The owner of these cells says whether we keep or drop them."""

@@ -55,3 +55,24 @@ class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, 
 
     def __str__(self) -> str:
         return f"{self.id.hex()[:8]}@{self.host}:{self.port}"
+
+
+class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one peer has done since its directory was made; each number only grows, and they add up over peers."""
+
+    pages: Count = 0
+    """URLs fetched, with whatever status."""
+    bytes: Count = 0
+    """Bodies as received."""
+    urls: Count = 0
+    """URLs this peer has accepted as their owner."""
+    done: Count = 0
+    """Of these: finished, fetched or failed."""
+    links_seen: Count = 0
+    """Links found on pages, repeats included."""
+    duplicates: Count = 0
+    """Pages finished here that were finished before."""
+    peer_messages: Count = 0
+    """Messages sent to other peers, datagrams included."""
+    failed: Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)] = {}
+    """URLs recorded as failed, by reason."""

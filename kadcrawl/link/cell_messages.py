@@ -122,6 +122,8 @@ class CellAnswer(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     released: bool
     """I was crawling it and have stopped; these are its clocks."""
     sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
+    in_hand: Keys = []
+    """PENDING pages of it I have fetched, and finish once their links have arrived: leave them to me for a while."""
 
 
 class Synced(Message, frozen=True):

@@ -20,16 +20,35 @@ CONNECTIONS_MAX = 1000
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
 Level = Annotated[float, Meta(ge=-1e6, le=1e6)]
+URL_S_LEAST, URL_S_MOST = 1e-6, 1e5
+"""Seconds for a URL: no peer is quicker; and one as slow as this is as good as idle."""
+BUSY_S_MOST = 1e9
+
+
+class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a peer has before it, by time (balance/drain.py)."""
+
+    pending: Small
+    """Own URLs that wait for the peer and not for their sites."""
+    url_s: Annotated[float, Meta(ge=URL_S_LEAST, le=URL_S_MOST)]
+    """How long it takes for one."""
+    busy_s: Annotated[float, Meta(ge=0, le=BUSY_S_MOST)]
+    """What is borrowed, in seconds."""
 
 
 class GetLevel(Message, frozen=True):
-    """How loaded are you?"""
+    """How loaded are you? So am I; None: by number, or not known."""
+
+    asker: IdBytes
+    backlog: BacklogRecord | None
 
 
 class Loaded(Message, frozen=True):
     """This much, in heavy blocks (balance/level.py), below zero for light; loans not begun are counted."""
 
     level: Level
+    backlog: BacklogRecord | None
+    """The same by time; None: not told, or not known."""
 
 
 class Lend(Message, frozen=True):

@@ -2,9 +2,11 @@
 
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before anyone reads a field. Limits and common types stand in `basics`, the messages about cells in
-`cell_messages`, those about loans in `loan_messages`; all are found here as well.
+`cell_messages`, those about loans in `loan_messages`, of leaves in `leaf_messages`, about a newcomer's ID in
+`joining_messages`; all are found here as well.
 
-Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave and their replies; the rest goes by TCP.
+Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies; the rest goes by
+TCP.
 """
 
 from typing import Annotated, Literal
@@ -24,6 +26,7 @@ from kadcrawl.link.basics import (
     CellNumber as CellNumber,
     Contact as Contact,
     Count as Count,
+    Counters as Counters,
     Host as Host,
     IdBytes as IdBytes,
     Keys as Keys,
@@ -56,9 +59,25 @@ from kadcrawl.link.cell_messages import (
     Taken as Taken,
     Window as Window,
 )
+from kadcrawl.link.joining_messages import (
+    DRAWN_MAX as DRAWN_MAX,
+    FindRanges as FindRanges,
+    FoundRange as FoundRange,
+    GetRange as GetRange,
+    OwnRange as OwnRange,
+    Ranges as Ranges,
+)
+from kadcrawl.link.leaf_messages import (
+    DRAWN_LOANS_MAX as DRAWN_LOANS_MAX,
+    DRAWN_URLS_MAX as DRAWN_URLS_MAX,
+    Doing as Doing,
+    Draw as Draw,
+    Drawn as Drawn,
+)
 from kadcrawl.link.loan_messages import (
     CONNECTIONS_MAX as CONNECTIONS_MAX,
     LOANS_MAX as LOANS_MAX,
+    BacklogRecord as BacklogRecord,
     GetLevel as GetLevel,
     Lend as Lend,
     Lent as Lent,
@@ -115,7 +134,7 @@ class Left(Message, frozen=True):
     sender: IdBytes
 
 
-Datagram = Ping | Pong | FindNode | Nodes | Leave | Left
+Datagram = Ping | Pong | FindNode | Nodes | Leave | Left | GetRange | OwnRange
 
 
 # --- the link (TCP): what must not be lost -----------------------------------------------------------------------
@@ -169,27 +188,6 @@ class Welcome(Message, frozen=True):
     paused: bool
     update_s: Seconds
     """Until the next look at the load levels."""
-
-
-class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one peer has done since its directory was made; each number only grows, and they add up over peers."""
-
-    pages: Count = 0
-    """URLs fetched, with whatever status."""
-    bytes: Count = 0
-    """Bodies as received."""
-    urls: Count = 0
-    """URLs this peer has accepted as their owner."""
-    done: Count = 0
-    """Of these: finished, fetched or failed."""
-    links_seen: Count = 0
-    """Links found on pages, repeats included."""
-    duplicates: Count = 0
-    """Pages finished here that were finished before."""
-    peer_messages: Count = 0
-    """Messages sent to other peers, datagrams included."""
-    failed: Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)] = {}
-    """URLs recorded as failed, by reason."""
 
 
 class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -308,6 +306,7 @@ class Ok(Message, frozen=True):
 Request = (
     Offer
     | Hello
+    | FindRanges
     | Wave
     | Records
     | Claim
@@ -320,6 +319,7 @@ Request = (
     | Lend
     | Report
     | Recall
+    | Draw
     | GetStatus
     | Add
     | Command
@@ -328,6 +328,7 @@ Reply = (
     Accepted
     | Refused
     | Welcome
+    | Ranges
     | Answer
     | Recorded
     | Claimed
@@ -340,6 +341,7 @@ Reply = (
     | Lent
     | Reported
     | Recalled
+    | Drawn
     | Status
     | Ok
 )

@@ -71,6 +71,19 @@ class Overlay:
         self.me = Contact(id_bytes(self._node_id), bound[0], bound[1])
         self._spawn(self._keep_in_touch(), "keep in touch")
 
+    def keep_nameless(self) -> None:
+        """Answer nobody until `identify`: our ID is not settled. Call right after `listen`."""
+        self._socket.nameless = True
+
+    def identify(self, node_id: NodeId) -> None:
+        """Take this ID, and answer from now on. Only for who has been nameless, before anything else is done."""
+        assert self._socket.nameless, "others may know us by our ID"
+        self._node_id = node_id
+        self._membership = Membership(node_id, self._cell_bits, self._settings, self._random)
+        self._socket.become(self._membership)
+        self._socket.nameless = False
+        self.me = Contact(id_bytes(node_id), self.me.host, self.me.port)
+
     async def join(self, bootstrap: Sequence[Address]) -> None:
         """Enter the swarm some of the `bootstrap` addresses (name or IP literal, port) belong to.
 
@@ -163,6 +176,14 @@ class Overlay:
         # One that is live and kept silent just now stays, until it is lost: of that alone we shall be told.
         both = {contact.id: contact for contact in [*found, *self.nearest_known(target, count)]}
         return sorted(both.values(), key=lambda contact: contact.number ^ target)[:count]
+
+    async def range_at(self, target: int) -> tuple[Contact, int] | None:
+        """Return the live peer nearest to the key `target`, and the mask of its live buckets; None if it is silent."""
+        owner = (await self.nearest(target, 1))[0]
+        if owner.id == self.me.id:
+            return owner, self._membership.table.live_mask
+        live_mask = await self._socket.range_of(owner)
+        return None if live_mask is None else (owner, live_mask)
 
     def is_live(self, peer: bytes) -> bool:
         """Return whether the peer with this ID is among our live contacts."""

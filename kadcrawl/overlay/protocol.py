@@ -21,16 +21,19 @@ from typing import Any, cast
 from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
+from kadcrawl.keys import id_bytes
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
     Contact,
     FindNode,
+    GetRange,
     Leave,
     Left,
     Message,
     Nodes,
+    OwnRange,
     Ping,
     Pong,
 )
@@ -50,9 +53,14 @@ CONTACT_BYTES = 28
 """One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
 LATE_S = 0.1
 """A timer later than this means that our own loop was held up."""
-KINDS: tuple[type[Message], ...] = (Ping, Pong, FindNode, Nodes, Leave, Left)
-REPLY_TO: dict[type[Message], type[Message]] = {Ping: Pong, FindNode: Nodes, Leave: Left}
-HANDLERS: dict[type[Message], str] = {Ping: "rpc_ping", FindNode: "rpc_find_node", Leave: "rpc_leave"}
+KINDS: tuple[type[Message], ...] = (Ping, Pong, FindNode, Nodes, Leave, Left, GetRange, OwnRange)
+REPLY_TO: dict[type[Message], type[Message]] = {Ping: Pong, FindNode: Nodes, Leave: Left, GetRange: OwnRange}
+HANDLERS: dict[type[Message], str] = {
+    Ping: "rpc_ping",
+    FindNode: "rpc_find_node",
+    Leave: "rpc_leave",
+    GetRange: "rpc_get_range",
+}
 
 
 @dataclass(slots=True)
@@ -92,15 +100,16 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         settings: OverlaySettings,
         verify: Callable[[Contact], None],
     ) -> None:
-        super().__init__(Node(membership.me.to_bytes(20, "big")), None, settings.k)
-        self.router = membership.table
+        super().__init__(Node(id_bytes(membership.me)), None, settings.k)
+        self.become(membership)
         self.counters = Counters()
         self.load = 0
         self.silent = False
         """Set while leaving: whoever asks us now must not take us back."""
+        self.nameless = False
+        """Set while our ID is not settled: whoever asks us now must not take us in under another."""
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.DatagramTransport | None = None
-        self._membership = membership
         self._random = random
         self._settings = settings
         self._verify = verify
@@ -112,6 +121,12 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError, where rpcudp would make up a remote call of that name."""
         raise AttributeError(name)
+
+    def become(self, membership: Membership) -> None:
+        """Speak for this one from now on."""
+        self.source_node = Node(id_bytes(membership.me))
+        self.router = membership.table
+        self._membership = membership
 
     # --- the socket
 
@@ -136,7 +151,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             return
         if type(message) not in HANDLERS:
             self._accept_reply(request_id, message, address)
-        elif address[1]:  # Port 0 cannot be answered.
+        elif address[1] and not self.nameless:  # Port 0 cannot be answered.
             self._answer(request_id, message, address)
 
     def _answer(self, request_id: int, message: Message, address: Address) -> None:
@@ -178,6 +193,13 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         contacts = self._membership.nearest(target, self._settings.k, exclude=message.sender)
         return Nodes(self.source_node.id, fitting(contacts))
 
+    def rpc_get_range(self, sender: Address, message: GetRange) -> Message | None:
+        if self.silent:
+            self._say_goodbye(sender)
+            return None
+        self._welcome(sender, message.sender)
+        return OwnRange(self.source_node.id, id_bytes(self._membership.table.live_mask))
+
     def _say_goodbye(self, address: Address) -> None:
         """Whoever asks us while we leave has missed our goodbye, and our own look-ups seem signs of life to it."""
         self._send(encode(self._random.getrandbits(64), Leave(self.source_node.id)), address)
@@ -206,6 +228,12 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     async def find_node(self, address: Address, sender: bytes, target: bytes) -> Result:
         return await self._request(address, FindNode(sender, target))
+
+    async def range_of(self, contact: Contact) -> int | None:
+        """Return the mask of a peer's live buckets; None if it does not tell."""
+        result = await self._request(contact.address, GetRange(self.source_node.id))
+        answered, reply = self.handle_call_response(result, Neighbor(contact))
+        return int.from_bytes(reply.live_mask, "big") if answered else None
 
     async def leave(self, address: Address, sender: bytes) -> Result:
         return await self._request(address, Leave(sender))

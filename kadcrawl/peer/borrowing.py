@@ -18,7 +18,7 @@ from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.place import Placer
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.history.store import Store
-from kadcrawl.keys import Key
+from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     BATCH_MAX,
@@ -84,6 +84,8 @@ class Borrowing:
         """Second before which a site that was lent must not be asked: who lends it next may not have heard so."""
         self._reporting: set[Contact] = set()
         """Givers a report is on its way to."""
+        self._silent: set[Contact] = set()
+        """Givers that did not answer the last one."""
         self._stirred = asyncio.Event()
         self.done = 0
         """URLs fetched for others so far."""
@@ -98,10 +100,15 @@ class Borrowing:
         """Loans that are not over."""
         return len(self._borrowed.loans)
 
-    def sites(self) -> list[tuple[str, bytes]]:
-        """Return (site, ID of its giver) of each loan that is being crawled."""
-        loans = self._borrowed.loans
-        return [(loans[one].site, loans[one].giver.id) for one in self._until if not loans[one].closing]
+    def standing(self) -> list[Borrowed]:
+        """Return the loans of which pages may be begun at this moment."""
+        now = asyncio.get_running_loop().time()
+        loans = [self._borrowed.loans[loan_id] for loan_id, until in self._until.items() if until > now]
+        return [loan for loan in loans if not loan.closing]
+
+    def is_silent(self, cell: Cell) -> bool:
+        """Say whether the giver of the loan that counts as this cell did not answer the last report."""
+        return any(loan.cell == cell and loan.giver in self._silent for loan in self._borrowed.loans.values())
 
     def next_due(self) -> float | None:
         """Return the second from which on something borrowed may be fetched; None for nothing."""
@@ -181,6 +188,7 @@ class Borrowing:
                     self._stirred.clear()
                 self.expire()
                 givers = {loan.giver for loan in self._borrowed.loans.values()}
+                self._silent &= givers
                 for giver in givers:
                     if giver not in self._reporting:
                         self._reporting.add(giver)
@@ -206,12 +214,14 @@ class Borrowing:
                 answer = await self._client.ask(giver.address, message, Reported, DEADLINE_S)
             except RemoteError as error:
                 log.info("loan.unreported to=%s why=%s", giver, error.why)
+                self._silent.add(giver)
                 for loan in loans:
                     if loan.id not in self._until:
                         self._close(loan)  # Nothing of it was begun.
                     if loan.closing and not self._frontier.in_flight(loan.cell):
                         self._drop(loan)
                 return
+            self._silent.discard(giver)
             standing = {one.loan: one for one in answer.standing}
             for loan, report in zip(loans, reports, strict=True):
                 told = [Key(key) for key in report.done]

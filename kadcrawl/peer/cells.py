@@ -26,7 +26,7 @@ from kadcrawl.link.messages import Contact, Link, Records as RecordsMessage, Sit
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.parts import Parts
-from kadcrawl.peer.records import Records, site_record
+from kadcrawl.peer.records import UNFINISHED_WAIT_S, Records, site_record
 
 OPEN_WAIT_S = 4.0
 """How long an offer waits for its cells to be opened; then it is to be tried again."""
@@ -48,7 +48,8 @@ class NotRunningError(KadcrawlError):
 class CellCrawl:
     """Opens and closes cells for the crawler."""
 
-    def __init__(self, parts: Parts, clock: Clock) -> None:
+    def __init__(self, parts: Parts, store: Store, clock: Clock) -> None:
+        self._store = store
         self._frontier = parts.frontier
         self._crawler = parts.crawler
         self._clock = clock
@@ -82,6 +83,16 @@ class CellCrawl:
             return None
         return [site_record(*clock) for clock in clocks]
 
+    def in_hand(self, cell: Cell) -> list[bytes]:
+        return list(self._frontier.keys_out(cell))
+
+    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
+        if not self._frontier.is_open(cell):
+            due = self._clock.now() + UNFINISHED_WAIT_S
+            for key in map(Key, keys):
+                if self._store.cell_of(key) == cell:
+                    self._store.put_off(key, due)
+
     def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
         for site in sites:
             self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
@@ -106,7 +117,7 @@ class Cells:
         self._store = store
         self._activity = activity
         self._clock = clock
-        self.crawl = crawl = CellCrawl(parts, clock)
+        self.crawl = crawl = CellCrawl(parts, store, clock)
         self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
         self.holdings = Holdings(overlay.me.number, bits)
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)

@@ -1,13 +1,10 @@
-"""A peer's directory: made if missing, used by one process at a time, and home of one identity."""
+"""A peer's directory: made if missing, and used by one process at a time."""
 
 import fcntl
 import os
 from pathlib import Path
-from random import Random
 
 from kadcrawl.errors import StartError
-from kadcrawl.history.store import Store
-from kadcrawl.keys import ID_BITS, id_bytes
 
 LOCK = "lock"
 
@@ -35,12 +32,3 @@ class Directory:
 
     def close(self) -> None:
         os.close(self._fd)
-
-
-def identity(store: Store, random: Random) -> bytes:
-    """Return the 20 bytes of the node ID of this directory's peer, drawn once and journaled."""
-    node_id = store.meta("node_id")
-    if node_id is None:
-        node_id = id_bytes(random.getrandbits(ID_BITS))
-        store.set_meta("node_id", node_id)
-    return node_id

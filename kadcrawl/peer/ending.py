@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 DRAIN_LINKS_S = 5.0
 """How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
+LEAVE_LINKS_S = 10.0
+"""How long a leaving one does: their owners may be leaving too, and others have to take over first."""
 LOANS_S = 3.0
 """How long it waits until what it lent or borrowed is back at its owner; a lease lasts no longer."""
 LINGER_S = 0.5
@@ -20,14 +22,14 @@ LEAVE_S = 30.0
 """How long a leaving peer waits for others to take more of what it has; a swarm that takes nothing has all of it."""
 
 
-async def drain(peer: "Peer") -> None:
+async def drain(peer: "Peer", links_s: float = DRAIN_LINKS_S) -> None:
     """Start nothing more and wait until what is under way is finished and on disk."""
     if peer.begun:
         peer.parts.crawler.holds.add("stopping")
         loans = peer.balancing.loans
         loans.call_back()
-        await peer.parts.crawler.drained(DRAIN_LINKS_S)
-        await loans.end(DRAIN_LINKS_S, LOANS_S)
+        await peer.parts.crawler.drained(links_s)
+        await loans.end(links_s, LOANS_S)
         if not peer.ended:
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)
@@ -36,7 +38,7 @@ async def drain(peer: "Peer") -> None:
 
 async def leave(peer: "Peer") -> None:
     """Finish what is under way, say goodbye, and stay until others have taken over all that is here."""
-    await drain(peer)
+    await drain(peer, LEAVE_LINKS_S)
     if peer.begun:
         await peer.cells.leave(peer.overlay.leave, LEAVE_S)
     await peer.store.commit()

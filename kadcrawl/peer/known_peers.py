@@ -6,6 +6,7 @@ were all away at once, for a moment, take turns at that, and keep trying each ot
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +16,6 @@ from kadcrawl.errors import RemoteError, StartError
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import VERSION, Contact, Hello, Welcome
-from kadcrawl.overlay import Overlay
 from kadcrawl.peer.ends import HELLO_DEADLINE_S
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ RETRY_S = 0.5
 class KnownPeers:
     """The contacts of one peer, as journaled."""
 
-    def __init__(self, store: Store, overlay: Overlay, client: LinkClient) -> None:
+    def __init__(self, store: Store, known: Callable[[], Sequence[Contact]], client: LinkClient) -> None:
+        """`known` gives whom the peer knows, the best first."""
         self._store = store
-        self._overlay = overlay
+        self._known = known
         self._client = client
         journaled = store.meta("contacts")
         self.contacts = msgspec.msgpack.decode(journaled, type=list[Contact]) if journaled else []
@@ -41,7 +42,7 @@ class KnownPeers:
 
     def keep(self) -> None:
         """Journal whom we know now; called before each commit."""
-        now = self._overlay.siblings()[:KEPT_MAX]
+        now = [*self._known()[:KEPT_MAX]]
         if now and now != self.contacts:
             self.contacts = now
             self._store.set_meta("contacts", msgspec.msgpack.encode(now))
@@ -54,7 +55,7 @@ class KnownPeers:
         return [
             contact.address
             for contact, welcome in zip(self.contacts, welcomes, strict=True)
-            if welcome is not None and _is_same(job, welcome.job)
+            if welcome is not None and is_same(job, welcome.job)
         ]
 
     async def _hello(self, contact: Contact) -> Welcome | None:
@@ -64,8 +65,8 @@ class KnownPeers:
             return None
 
 
-def _is_same(ours: Job, theirs: Job) -> bool:
-    """Whether two jobs are of one swarm: seeds are added to a job now and then, and never taken away."""
+def is_same(ours: Job, theirs: Job) -> bool:
+    """Say whether two jobs are of one swarm: seeds are added to a job now and then, and never taken away."""
     return ours.name == theirs.name and (not ours.seeds or not set(ours.seeds).isdisjoint(theirs.seeds))
 
 

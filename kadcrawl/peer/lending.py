@@ -9,7 +9,7 @@ busy until they have ended; so a range never moves while somebody else may still
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
@@ -23,6 +23,7 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import Store
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.leaf_messages import is_leaf
 from kadcrawl.link.messages import (
     BATCH_MAX,
     CONNECTIONS_MAX,
@@ -51,6 +52,8 @@ RECALLED_MAX_S = 130.0
 of it: no request lasts longer (`Limits.fetch_timeout_s`)."""
 LOST_MAX = 1_000
 """Sites remembered as lent and lost."""
+LATE_MAX = 10_000
+"""Pages remembered that leaves have given back."""
 RETURNED_WAIT_MAX_S = 3600.0
 """Of a page that came back: longer its taker cannot keep it from being fetched."""
 
@@ -113,6 +116,10 @@ class Lending:
         self._wake = wake
         self._spawn = spawn
         self._loans: dict[bytes, Loan] = {}
+        self._any = asyncio.Event()
+        """There are loans to be watched."""
+        self._late: dict[tuple[bytes, Key], bytes] = {}
+        """Leaves, by the loan that is over and the page that came back."""
         self.lost: Counter[str] = Counter()
         """By site, how often it was taken back as its taker was not heard of."""
         self.done = 0
@@ -133,30 +140,37 @@ class Lending:
 
     async def lend(self, taker: Contact, site: str, count: int) -> int:
         """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took."""
-        now = self._now()
-        entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
-        loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
-        cell = self._store.cell_of(entries[0].key)
-        loan = Loan(loan_id, taker, site, cell, {entry.key: entry for entry in entries}, connections, now)
-        self._loans[loan_id] = loan
-        if not await self._free(loan):
-            self._end(loan)
-            return 0
-        loan.until = self._until()
-        batch = self._records.lending(entries)
-        most = min(connections, CONNECTIONS_MAX)
-        message = Lend(self._me(), loan_id, batch.sites[0], most, batch.pending, batch.robots)
-        try:
-            taken = (await self._client.ask(taker.address, message, Lent, DEADLINE_S)).taken
-        except RemoteError as error:
-            log.info("loan.failed to=%s why=%s", taker, error.why)
-            taken = loan.begun  # Else it will hear that it has not got it, before it begins.
-        if not taken:
-            if loan_id in self._loans:
+        for message in await self.offers(taker, [(site, count)]):
+            loan = self._loans[message.loan]
+            try:
+                taken = (await self._client.ask(taker.address, message, Lent, DEADLINE_S)).taken
+            except RemoteError as error:
+                log.info("loan.failed to=%s why=%s", taker, error.why)
+                taken = loan.begun  # Else it will hear that it has not got it, before it begins.
+            if taken:
+                log.debug("loan.given to=%s site=%s urls=%d", taker, site, len(message.pending))
+                return len(message.pending)
+            if loan.id in self._loans:
                 self._end(loan)
-            return 0
-        log.debug("loan.given to=%s site=%s urls=%d", taker, site, len(entries))
-        return len(entries)
+        return 0
+
+    async def offers(self, taker: Contact, portions: Iterable[tuple[str, int]]) -> list[Lend]:
+        """Return a loan of up to `count` ready URLs each of these (lendable site, count), and let it begin.
+
+        Those are missing whose connections requests of ours do not leave soon.
+        """
+        loans = [self._reserved(taker, site, count) for site, count in portions]
+        free = await asyncio.gather(*(self._free(loan) for loan in loans))
+        messages = []
+        for loan, is_free in zip(loans, free, strict=True):
+            if not is_free:
+                self._end(loan)
+                continue
+            loan.until = self._until()
+            batch = self._records.lending(list(loan.entries.values()))
+            most = min(loan.connections, CONNECTIONS_MAX)
+            messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots))
+        return messages
 
     async def reported(self, report: Report) -> Reported:
         """Take in how far some loans are; answer which of them go on."""
@@ -164,6 +178,7 @@ class Lending:
         for one in report.loans:
             loan = self._loans.get(one.loan)
             if loan is None or loan.taker.id != report.taker.id:
+                self._learn_late(one, report.taker)
                 continue
             if loan.recalled_at is None or asyncio.get_running_loop().time() < loan.recalled_at + RECALLED_MAX_S:
                 loan.until = self._until()
@@ -182,6 +197,17 @@ class Lending:
         await self._store.durable()
         # What was taken back meanwhile goes on no more.
         return Reported([self._standing(loan) for loan in standing if loan.id in self._loans])
+
+    def _reserved(self, taker: Contact, site: str, count: int) -> Loan:
+        """Take what is to be lent out of the frontier; the loan is not the taker's yet."""
+        now = self._now()
+        entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
+        loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
+        cell = self._store.cell_of(entries[0].key)
+        loan = Loan(loan_id, taker, site, cell, {entry.key: entry for entry in entries}, connections, now)
+        self._loans[loan_id] = loan
+        self._any.set()
+        return loan
 
     async def _free(self, loan: Loan) -> bool:
         """Wait until none of our own requests uses a connection of the loan; return whether it may be given then."""
@@ -214,7 +240,8 @@ class Lending:
         now = asyncio.get_running_loop().time()
         for loan in loans:
             loan.recalled_at = loan.recalled_at or now
-            takers.setdefault(loan.taker, []).append(loan.id)
+            if not is_leaf(loan.taker):  # It will hear so when it next reports.
+                takers.setdefault(loan.taker, []).append(loan.id)
         for taker, ids in takers.items():
             with suppress(NotRunningError):
                 self._spawn(self._recall(taker, ids), f"recall from {taker}")
@@ -222,6 +249,9 @@ class Lending:
     async def run(self) -> None:
         """Take back what was not heard of for too long; until cancelled."""
         while True:
+            if not self._loans:
+                self._any.clear()
+            await self._any.wait()
             await asyncio.sleep(RENEW_S / 2)
             now = asyncio.get_running_loop().time()
             for loan in [loan for loan in self._loans.values() if loan.until <= now]:
@@ -264,8 +294,26 @@ class Lending:
         for one in report.returned:
             entry = loan.entries.pop(Key(one.key), None)
             if entry is not None:
+                self._note_late(loan, entry.key)
                 loan.moved_at = now
                 self._back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
+
+    def _note_late(self, loan: Loan, key: Key) -> None:
+        """What a leaf gives back it may finish all the same, and has nobody else to tell."""
+        if is_leaf(loan.taker):
+            self._late[loan.id, key] = loan.taker.id
+            if len(self._late) > LATE_MAX:
+                del self._late[next(iter(self._late))]
+
+    def _learn_late(self, report: LoanReport, taker: Contact) -> None:
+        for key in map(Key, report.done):
+            if self._late.get((report.loan, key)) == taker.id:
+                del self._late[report.loan, key]
+                entry = self._store.entry(key)
+                if self._store.learn_done(key) and entry is not None:
+                    self._frontier.remove(entry, self._now())
+                self._activity.move()
+                self._wake()
 
     def _back(self, entry: Entry, tries: int, due: float) -> None:
         now = self._now()
@@ -278,6 +326,7 @@ class Lending:
         """What is left of the loan is ours again, and so are the connections."""
         del self._loans[loan.id]
         for entry in loan.entries.values():
+            self._note_late(loan, entry.key)
             self._frontier.put_back(entry, self._now())
         self._frontier.end_loan(loan.site, loan.connections, self._now())
         self._activity.move()

@@ -106,13 +106,12 @@ class Loans:
         )
 
     async def run(self) -> None:
-        """Watch over the loans in both directions, until cancelled."""
-        if not self._active:
-            return
+        """Watch over the loans in both directions, until cancelled. Only leaves borrow if the job has no balance."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lending.run(), name="lend")
-            group.create_task(self.borrowing.run(), name="borrow")
-            group.create_task(self.borrowing.crawler.run(), name="crawl borrowed")
+            if self._active:
+                group.create_task(self.borrowing.run(), name="borrow")
+                group.create_task(self.borrowing.crawler.run(), name="crawl borrowed")
 
     def show_pages(self, on_page: Callable[[Page], Awaitable[None]] | None) -> None:
         """Have `on_page` awaited with each page fetched here, for ourselves or others; nothing any more, for None."""

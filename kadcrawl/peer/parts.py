@@ -14,7 +14,7 @@ from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.crawler import Crawler, CrawlStore
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, user_agent
-from kadcrawl.crawl.forward import AcceptHere, Forwarder
+from kadcrawl.crawl.forward import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.intake import Intake
@@ -26,7 +26,6 @@ from kadcrawl.crawl.totals import Totals
 from kadcrawl.crawl.warc import warc_name
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
-from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.version import VERSION
 
@@ -59,7 +58,7 @@ def build(
     config: Config,
     directory: Path,
     store: Store,
-    overlay: Overlay,
+    owners: Owners,
     client: LinkClient,
     activity: Activity,
     totals: Totals,
@@ -81,7 +80,7 @@ def build(
     frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
     intake = Intake(store, frontier, scope, totals, activity, by_depth)
     forwarder = Forwarder(
-        overlay,
+        owners,
         client,
         intake,
         placer,
@@ -96,7 +95,7 @@ def build(
     budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
     agent = user_agent(VERSION, job.contact)
     fetcher = Fetcher(limits, Guard(config.allow_networks), agent, clock.now, resolver)
-    peer = overlay.me.id.hex()
+    peer = owners.me.id.hex()
     outputs = Outputs(
         directory,
         warc_name(job.name, peer),

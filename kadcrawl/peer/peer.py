@@ -21,21 +21,12 @@ from typing import Any
 from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
-from kadcrawl.crawl.page_stream import PageStream
 from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StartError
 from kadcrawl.history.store import Store
-from kadcrawl.keys import NodeId
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import (
-    Answer,
-    Census,
-    Contact,
-    Link,
-    Order,
-    PeerRow,
-)
+from kadcrawl.link.messages import Answer, Census, Contact, Link, Order, PeerRow
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity, Termination
@@ -43,14 +34,17 @@ from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.balancing import Balancing, balanced
 from kadcrawl.peer.budget_sharing import share_budget
 from kadcrawl.peer.cells import Cells
-from kadcrawl.peer.directory import Directory, identity
+from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import disk_failure, drain, leave
 from kadcrawl.peer.ends import hello, listen, reachable_host
+from kadcrawl.peer.identity import Identity
 from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.known_peers import KnownPeers
+from kadcrawl.peer.leaves import each_once
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.portrait import row_of, state_of
+from kadcrawl.peer.reading import read
 from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
@@ -114,7 +108,7 @@ class Peer:
             await self.client.open()
             stack.push_async_callback(self.client.close)
             await self._listen(stack)
-            self.known = KnownPeers(self.store, self.overlay, self.client)
+            self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
             self.waves = Waves(self.overlay, self.client, self._service.respond)
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._shut)
@@ -144,6 +138,7 @@ class Peer:
         holds a crawl of another kind.
         """
         if not self.begun:
+            self._identity.settle(self.overlay)
             self.paused = self.paused or paused
             self._build(self._jobs.joined(self._given_job or self._jobs.journaled() or Job()), first_update_s=None)
             await self._start()
@@ -161,13 +156,16 @@ class Peer:
             if not (bootstrap := await self.known.answering(self.journaled_job)):
                 raise
             welcome = await hello(self.client, bootstrap)
+        told_at = self.clock.now()
         if welcome.job.cell_bits != self._cell_bits:
             raise StartError(
                 f"the swarm has cells of {welcome.job.cell_bits} bits, this peer of {self._cell_bits}: "
                 f"give it Job(cell_bits={welcome.job.cell_bits})"
             )
+        await self._identity.choose(self.overlay, self.client, bootstrap)
         self.paused = welcome.paused
-        self._build(self._jobs.joined(welcome.job), first_update_s=welcome.update_s)
+        first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
+        self._build(self._jobs.joined(welcome.job), first_update_s=first_update_s)
         self.joining = True
         self.parts.crawler.holds.add("joining")
         await self._find_host(bootstrap[0])
@@ -190,21 +188,12 @@ class Peer:
         await self.begin()
         await self._seeding.add(seeds)
 
-    async def pages(self) -> AsyncIterator[Page]:
+    def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.
 
         The crawl keeps the reader's pace. Called right after the first `crawl`, it misses none.
         """
-        stream = PageStream()
-        self.balancing.loans.show_pages(stream.put)
-        watcher = asyncio.create_task(self._end_with_crawl(stream), name="pages end")
-        try:
-            while (page := await stream.get()) is not None:
-                yield page
-        finally:
-            watcher.cancel()
-            self.balancing.loans.show_pages(None)
-            await stream.end()
+        return read(self)
 
     async def wait_done(self) -> None:
         """Return when the swarm is quiescent: nothing is left to do anywhere."""
@@ -231,6 +220,7 @@ class Peer:
 
     @property
     def contact(self) -> Contact:
+        """Where it is; its ID is final once it has begun."""
         return self.overlay.me
 
     @property
@@ -291,7 +281,7 @@ class Peer:
 
     async def census(self) -> Answer:
         """Ask every peer of the swarm to describe itself."""
-        return await self.waves.ask_all(Census())
+        return each_once(await self.waves.ask_all(Census()))
 
     # --- what others ask of it (see `service`) ----------------------------------------------------------------------
 
@@ -340,7 +330,7 @@ class Peer:
     # --- inside --------------------------------------------------------------------------------------------------
 
     async def _listen(self, stack: AsyncExitStack) -> None:
-        node_id = NodeId(int.from_bytes(identity(self.store, self.random), "big"))
+        self._identity = Identity(self.store, self.random)
         self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
 
         def make_server() -> LinkServer:
@@ -349,11 +339,13 @@ class Peer:
             return server
 
         def make_overlay() -> Overlay:
-            return Overlay(node_id, self.random, cell_bits=self._cell_bits, settings=self.world.overlay)
+            return Overlay(self._identity.node_id, self.random, cell_bits=self._cell_bits, settings=self.world.overlay)
 
         self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
         stack.push_async_callback(self.overlay.close)
         stack.push_async_callback(self.server.close)
+        if not self._identity.settled:
+            self.overlay.keep_nameless()
         self._bound_host = self.overlay.me.host
         await self._find_host()
 
@@ -371,7 +363,7 @@ class Peer:
                 config=self.config,
                 directory=self.config.data,
                 store=self.store,
-                overlay=self.overlay,
+                owners=self.overlay,
                 client=self.client,
                 activity=self.activity,
                 totals=self.totals,
@@ -442,7 +434,3 @@ class Peer:
 
     async def _accept_here(self, links: Sequence[tuple[Link, Place]]) -> list[int]:
         return await self.cells.take(links, self.parts.intake.take)
-
-    async def _end_with_crawl(self, stream: PageStream) -> None:
-        await self.wait_done()
-        await stream.end()

@@ -26,8 +26,9 @@ from kadcrawl.urls import canonical, origin_of
 
 WAIT_MAX_S = 86_400.0
 """Of a wait on the wire."""
-UNFINISHED_WAIT_S = 5.0
-"""How long a page that was fetched, and waits for its links, is left to whoever fetched it."""
+UNFINISHED_WAIT_S = 10.0
+"""How long a page that was fetched, and waits for its links, is left to whoever fetched it: if the owner of a link has
+died it takes until that is noticed, and somebody else owns it."""
 ROBOTS_BATCH_BYTES_MAX = 512 * 1024
 """Of all robots.txt in one batch; the rest are fetched again."""
 

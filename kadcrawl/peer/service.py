@@ -22,9 +22,12 @@ from kadcrawl.link.messages import (
     Compare,
     Compared,
     Contact,
+    Draw,
+    Drawn,
     Elsewhere,
     Exchange,
     Exchanged,
+    FindRanges,
     GetLevel,
     GetStatus,
     Grant,
@@ -40,6 +43,7 @@ from kadcrawl.link.messages import (
     Order,
     PeerRow,
     Question,
+    Ranges,
     Recall,
     Recalled,
     Recorded,
@@ -59,6 +63,8 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.quiescence import own_view
+from kadcrawl.peer.identity import Guide
+from kadcrawl.peer.leaves import Leaves
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -73,11 +79,14 @@ class Service:
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
+        self._guide = Guide()
+        self._leaves = Leaves(peer)
 
     def register(self, server: LinkServer) -> None:
         """Let the server answer by these handlers."""
         server.handle(Offer, self.offer)
         server.handle(Hello, self.hello)
+        server.handle(FindRanges, self.find_ranges)
         server.handle(Wave, self.wave)
         server.handle(Records, self.records)
         server.handle(Claim, self.claim)
@@ -90,6 +99,7 @@ class Service:
         server.handle(Lend, self.lend)
         server.handle(Report, self.report)
         server.handle(Recall, self.recall)
+        server.handle(Draw, self.draw)
         server.handle(GetStatus, self.status)
         server.handle(Add, self.add)
         server.handle(Command, self.command)
@@ -104,7 +114,7 @@ class Service:
         elsewhere = []
         for index, link in enumerate(offer.links):
             place = peer.parts.placer.place(link.url)
-            if peer.overlay.owns(place.cell) and not peer.leaving:
+            if peer.overlay.owns(place.cell) and not peer.cells.telling.leaving:
                 mine.append((link, place))
                 indices.append(index)
             else:
@@ -132,6 +142,9 @@ class Service:
         peer = self._ready()
         return Welcome(peer.job, peer.paused, peer.balancing.wait_s)
 
+    async def find_ranges(self, question: FindRanges) -> Ranges:
+        return await self._guide.find(self._settled().overlay, question)
+
     async def records(self, records: Records) -> Recorded:
         await self._ready().cells.receive(records)
         return Recorded()
@@ -156,8 +169,8 @@ class Service:
 
     # --- loans ---------------------------------------------------------------------------------------------------
 
-    async def level(self, _: GetLevel) -> Loaded:
-        return Loaded(self._settled().balancing.told())
+    async def level(self, question: GetLevel) -> Loaded:
+        return self._settled().balancing.told(question)
 
     async def lend(self, lend: Lend) -> Lent:
         return Lent(self._settled().balancing.take(lend))
@@ -168,6 +181,10 @@ class Service:
     async def recall(self, recall: Recall) -> Recalled:
         self._ready().balancing.loans.borrowing.recall(recall)
         return Recalled()
+
+    async def draw(self, draw: Draw) -> Drawn:
+        self._settled()
+        return await self._leaves.draw(draw)
 
     # --- waves ---------------------------------------------------------------------------------------------------
 
@@ -180,6 +197,7 @@ class Service:
         peer = self._peer
         match question:
             case Order():
+                self._leaves.stopped = self._leaves.stopped or question.verb == "stop"
                 peer.obey(question)
             case NewSeeds():
                 peer.add_seeds(question.urls)
@@ -194,7 +212,7 @@ class Service:
             unacknowledged=peer.unacknowledged,
             missing=0,
         )
-        return tally, [peer.row()] if isinstance(question, Census) else []
+        return tally, [peer.row(), *self._leaves.rows()] if isinstance(question, Census) else []
 
     # --- control -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
-from kadcrawl.balance.drain import Load, shed
+from kadcrawl.balance.drain import Backlog, shed
 from kadcrawl.balance.predict import Pace
 
 
@@ -73,8 +73,10 @@ def crawl(
         if shedding and now == (rounds + 1) * every_s:
             rounds += 1
             known = [peer for peer in peers if peer.url_s_measured()]
-            loads = [peer.load(now, sum(urls for _, taker, urls in on_the_way if taker is peer)) for peer in known]
-            for move in shed(loads, shedding.block_urls, shedding.hand_over_s):
+            backlogs = [
+                peer.backlog(now, sum(urls for _, taker, urls in on_the_way if taker is peer)) for peer in known
+            ]
+            for move in shed(backlogs, shedding.block_urls, shedding.hand_over_s):
                 known[move.giver].pending -= move.urls
                 on_the_way.append((now + shedding.hand_over_s, known[move.taker], move.urls))
                 moved += move.urls
@@ -119,12 +121,12 @@ class _Peer:
             self.done, self.done_s = 0, 0.0
         return self.pace.seconds(1) or 0.0
 
-    def load(self, now: float, coming: int) -> Load:
+    def backlog(self, now: float, coming: int) -> Backlog:
         """`coming` URLs are on their way here, and cannot be handed on."""
         url_s = self.pace.seconds(1)
-        assert url_s, "who has no pace has no load"
+        assert url_s, "who has no pace has no backlog"
         left_s = 0.0 if self.begun_at is None else max(0.0, self.begun_at + url_s - now)
-        return Load(self.pending, url_s, left_s + coming * url_s)
+        return Backlog(self.pending, url_s, left_s + coming * url_s)
 
     def _finish(self) -> None:
         """Note what was begun, if that was not done yet."""

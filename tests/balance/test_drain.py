@@ -4,81 +4,212 @@ from random import Random
 
 import pytest
 
-from kadcrawl.balance.drain import Load, Move, shed
+from kadcrawl.balance.drain import (
+    BLOCKS_MAX,
+    MARGIN,
+    TRIAL_MAX,
+    Backlog,
+    Move,
+    Trial,
+    accepts,
+    common_end_s,
+    gifts,
+    shed,
+)
 
 
-def after(loads: list[Load], moves: list[Move]) -> list[Load]:
-    pending = [load.pending for load in loads]
+def after(backlogs: list[Backlog], moves: list[Move]) -> list[Backlog]:
+    pending = [backlog.pending for backlog in backlogs]
     for move in moves:
         pending[move.giver] -= move.urls
         pending[move.taker] += move.urls
-    return [Load(count, load.url_s, load.busy_s) for count, load in zip(pending, loads, strict=True)]
+    return [Backlog(count, backlog.url_s, backlog.busy_s) for count, backlog in zip(pending, backlogs, strict=True)]
 
 
 @pytest.mark.parametrize(
-    ("loads", "block", "expected"),
+    ("backlogs", "block", "expected"),
     [
         ([], 5, []),
-        ([Load(100, 1.0)], 5, []),
-        ([Load(10, 1.0), Load(10, 1.0)], 5, []),
+        ([Backlog(100, 1.0)], 5, []),
+        ([Backlog(10, 1.0), Backlog(10, 1.0)], 5, []),
         # The slow one is heavy although it has fewer.
-        ([Load(10, 1.0), Load(40, 0.1)], 5, [Move(0, 1, 5)]),
+        ([Backlog(10, 1.0), Backlog(40, 0.1)], 5, [Move(0, 1, 5)]),
         # One end after the other comes nearer, and it stops before they cross.
-        ([Load(20, 1.0), Load(0, 1.0)], 5, [Move(0, 1, 10)]),
+        ([Backlog(20, 1.0), Backlog(0, 1.0)], 5, [Move(0, 1, 10)]),
         # A block would end later there than here.
-        ([Load(10, 1.0), Load(0, 5.0)], 5, []),
+        ([Backlog(10, 1.0), Backlog(0, 5.0)], 5, []),
         # Less than a block is not moved.
-        ([Load(4, 10.0), Load(0, 1.0)], 5, []),
+        ([Backlog(4, 10.0), Backlog(0, 1.0)], 5, []),
         # To the one that ends first with the block, idle or not: 5 x 0.1 after 1 s is before 5 x 1.
-        ([Load(10, 2.0), Load(0, 1.0), Load(10, 0.1)], 5, [Move(0, 2, 10)]),
+        ([Backlog(10, 2.0), Backlog(0, 1.0), Backlog(10, 0.1)], 5, [Move(0, 2, 10)]),
         # What is begun cannot be handed over.
-        ([Load(0, 1.0, busy_s=100.0), Load(0, 1.0)], 5, []),
+        ([Backlog(0, 1.0, busy_s=100.0), Backlog(0, 1.0)], 5, []),
     ],
 )
-def test_who_gives_what_to_whom(loads: list[Load], block: int, expected: list[Move]) -> None:
-    assert expected == shed(loads, block)
+def test_who_gives_what_to_whom(backlogs: list[Backlog], block: int, expected: list[Move]) -> None:
+    assert expected == shed(backlogs, block)
 
 
 def test_a_taker_that_would_wait_for_the_block_is_counted_with_the_waiting() -> None:
-    loads = [Load(10, 1.0), Load(0, 1.0)]
-    assert [Move(0, 1, 5)] == shed(loads, 5, hand_over_s=4.9)
-    assert [] == shed(loads, 5, hand_over_s=5.0)
+    backlogs = [Backlog(10, 1.0), Backlog(0, 1.0)]
+    assert [Move(0, 1, 5)] == shed(backlogs, 5, hand_over_s=4.9)
+    assert [] == shed(backlogs, 5, hand_over_s=5.0)
     # Who has enough to do meanwhile does not wait.
-    assert [Move(0, 1, 10)] == shed([Load(40, 1.0), Load(20, 1.0)], 5, hand_over_s=19.0)
-    assert [Move(0, 1, 5)] == shed([Load(40, 1.0), Load(20, 1.0)], 5, hand_over_s=29.0)
+    assert [Move(0, 1, 10)] == shed([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=19.0)
+    assert [Move(0, 1, 5)] == shed([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=29.0)
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> None:
     random = Random(seed)
-    loads = [
-        Load(random.randrange(200), random.uniform(0.05, 3), random.choice((0.0, random.uniform(0, 30))))
+    backlogs = [
+        Backlog(random.randrange(200), random.uniform(0.05, 3), random.choice((0.0, random.uniform(0, 30))))
         for _ in range(random.randint(2, 12))
     ]
     block = random.randint(1, 25)
-    moves = shed(loads, block)
-    then = after(loads, moves)
-    assert sum(load.pending for load in loads) == sum(load.pending for load in then)
-    assert max(load.drain_s for load in then) <= max(load.drain_s for load in loads)
-    mean_s = sum(load.drain_s for load in loads) / len(loads)
+    moves = shed(backlogs, block)
+    then = after(backlogs, moves)
+    assert sum(backlog.pending for backlog in backlogs) == sum(backlog.pending for backlog in then)
+    assert max(backlog.drain_s for backlog in then) <= max(backlog.drain_s for backlog in backlogs)
+    mean_s = sum(backlog.drain_s for backlog in backlogs) / len(backlogs)
     givers, takers = {move.giver for move in moves}, {move.taker for move in moves}
-    assert all(loads[giver].drain_s > mean_s for giver in givers)
-    assert all(loads[taker].drain_s <= mean_s for taker in takers)
+    assert all(backlogs[giver].drain_s > mean_s for giver in givers)
+    assert all(backlogs[taker].drain_s <= mean_s for taker in takers)
     assert all(move.urls % block == 0 and move.urls > 0 for move in moves)
     for back in shed(then, block):
         assert (back.taker, back.giver) not in {(move.giver, move.taker) for move in moves}
 
 
 def test_the_heaviest_ends_within_a_block_of_the_best_there_is() -> None:
-    loads = [Load(100, url_s) for url_s in (0.34, 0.8, 0.46, 1.55, 0.51)]
-    then = after(loads, shed(loads, 1))
-    best_s = 500 / sum(1 / load.url_s for load in loads)
-    assert best_s <= max(load.drain_s for load in then) <= best_s + 1.55
+    backlogs = [Backlog(100, url_s) for url_s in (0.34, 0.8, 0.46, 1.55, 0.51)]
+    then = after(backlogs, shed(backlogs, 1))
+    best_s = 500 / sum(1 / backlog.url_s for backlog in backlogs)
+    assert best_s <= max(backlog.drain_s for backlog in then) <= best_s + 1.55
 
 
 def test_a_load_is_checked() -> None:
     for wrong in ((-1, 1.0, 0.0), (1, 0.0, 0.0), (1, float("nan"), 0.0), (1, 1.0, -0.1), (1, 1.0, float("inf"))):
         with pytest.raises(ValueError, match="cannot be"):
-            Load(*wrong)
+            Backlog(*wrong)
     with pytest.raises(ValueError, match="1 or more"):
-        shed([Load(1, 1.0)], 0)
+        shed([Backlog(1, 1.0)], 0)
+
+
+def test_the_common_end_is_that_of_all_work_shared_out_by_power() -> None:
+    assert 0.0 == common_end_s([])
+    # 10 + 60 URLs at 1 and 6 a second.
+    assert 10.0 == pytest.approx(common_end_s([Backlog(10, 1.0), Backlog(60, 1 / 6)]))
+    assert 12.0 == pytest.approx(common_end_s([Backlog(10, 1.0, 14.0), Backlog(60, 1 / 6)]))
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "expected"),
+    [
+        (Backlog(100, 1.0), [], []),
+        # The slow one is the heavy one although it has fewer; and it stops at the common end, 5 s.
+        (Backlog(10, 1.0), [Backlog(40, 0.1)], [1]),
+        (Backlog(40, 0.1), [Backlog(10, 1.0)], [0]),
+        # To each as it has time.
+        (Backlog(60, 1.0), [Backlog(0, 1.0), Backlog(10, 1.0), Backlog(90, 1.0)], [3, 1, 0]),
+        (Backlog(90, 1.0), [Backlog(0, 1.0), Backlog(10, 1.0)], [7, 4]),
+        # Above the common end, but by too little to begin; and below it, although another is lighter.
+        (Backlog(21, 1.0), [Backlog(19, 1.0)], [0]),
+        (Backlog(40, 1.0), [Backlog(200, 1.0), Backlog(0, 1.0)], [0, 0]),
+        # A taker that is nearly as long busy as we are is left alone.
+        (Backlog(20, 1.0), [Backlog(15, 1.0)], [0]),
+        (Backlog(100, 1.0), [Backlog(88, 1.0), Backlog(0, 1.0)], [0, 8]),
+        # What is borrowed cannot be given.
+        (Backlog(4, 1.0, 100.0), [Backlog(0, 1.0)], [0]),
+        # A cold one is given a block to try, whatever the others have; not by one that has hardly more itself.
+        (Backlog(100, 1.0), [1, Backlog(100, 1.0)], [1, 0]),
+        (Backlog(100, 1.0), [1, 1], [1, 1]),
+        (Backlog(9, 1.0), [1], [0]),
+        (Backlog(100, 1.0), [1, Backlog(0, 1.0)], [1, 9]),
+        # One that was quick tries more, but not more than half of what we have.
+        (Backlog(100, 1.0), [8, 0], [8, 0]),
+        (Backlog(100, 1.0), [64, 64], [10, 5]),
+    ],
+)
+def test_what_one_that_looks_around_gives(own: Backlog, others: list[Backlog | int], expected: list[int]) -> None:
+    assert expected == gifts(own, others, 5)
+
+
+def test_a_block_that_comes_too_late_is_not_given() -> None:
+    assert [1] == gifts(Backlog(10, 1.0), [Backlog(0, 1.0)], 5, hand_over_s=3.9)
+    assert [0] == gifts(Backlog(10, 1.0), [Backlog(0, 1.0)], 5, hand_over_s=4.0)
+
+
+def test_one_look_gives_so_much_and_no_more() -> None:
+    assert [BLOCKS_MAX] == gifts(Backlog(1_000_000, 1.0), [Backlog(0, 1e-6)], 1)
+
+
+def test_a_cold_peer_tries_twice_as_many_once_it_is_done_with_what_it_was_given() -> None:
+    trial = Trial()
+    trial.look(0)
+    assert 1 == trial.blocks
+    trial.took()
+    trial.look(3)
+    assert 1 == trial.blocks
+    trial.look(0)
+    trial.look(0)
+    assert 2 == trial.blocks
+    for _ in range(20):
+        trial.took()
+        trial.look(0)
+    assert TRIAL_MAX == trial.blocks
+
+
+def test_a_taker_decides_again() -> None:
+    giver = Backlog(20, 1.0)
+    assert accepts(Backlog(0, 1.0), giver, [], 5, 5)
+    # All but the last block are with it when it gets that one.
+    assert accepts(Backlog(2, 1.0), giver, [], 10, 5)
+    assert not accepts(Backlog(5, 1.0), giver, [], 10, 5)
+    assert not accepts(Backlog(0, 4.0), giver, [], 5, 5)
+    assert not accepts(Backlog(0, 1.0, 15.0), giver, [], 5, 5)
+    assert not accepts(Backlog(0, 1.0), giver, [], 5, 5, hand_over_s=15.0)
+    # It is done before the giver, but is to take from others as well, or they from the giver.
+    assert accepts(Backlog(8, 1.0), giver, [], 5, 5)
+    assert accepts(Backlog(8, 1.0), giver, [giver], 5, 5)
+    assert not accepts(Backlog(8, 1.0), giver, [Backlog(1, 0.1)], 5, 5)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_peers_that_look_around_at_one_instant_come_to_end_together_and_nothing_swings(seed: int) -> None:
+    random = Random(seed)
+    count, block = random.randint(2, 12), random.randint(1, 10)
+    own = [random.randrange(400) for _ in range(count)]
+    borrowed = [0] * count
+    url_s = [random.uniform(0.05, 1.0) for _ in range(count)]
+    moved = 0
+
+    def backlogs() -> list[Backlog]:
+        return [Backlog(mine, s, lent * s) for mine, s, lent in zip(own, url_s, borrowed, strict=True)]
+
+    first = backlogs()
+    total, end_s, longest_s = sum(own), common_end_s(first), max(one.drain_s for one in first)
+    for _ in range(20):
+        known = backlogs()
+        offers = [
+            (giver, taker, blocks)
+            for giver in range(count)
+            for taker, blocks in zip(
+                [peer for peer in range(count) if peer != giver],
+                gifts(known[giver], known[:giver] + known[giver + 1 :], block),
+                strict=True,
+            )
+            if blocks
+        ]
+        random.shuffle(offers)
+        for giver, taker, blocks in offers:
+            others = [known[peer] for peer in range(count) if peer not in (giver, taker)]
+            if accepts(backlogs()[taker], known[giver], others, blocks * block, block):
+                own[giver] -= blocks * block
+                borrowed[taker] += blocks * block
+                moved += blocks * block
+        assert max(one.drain_s for one in backlogs()) <= longest_s
+        longest_s = max(one.drain_s for one in backlogs())
+    assert total == sum(own) + sum(borrowed)
+    assert pytest.approx(end_s) == common_end_s(backlogs())
+    assert moved <= sum(max(0.0, one.drain_s - end_s) / one.url_s for one in first) + 2 * count * block
+    assert longest_s <= end_s / (1 - MARGIN) + block * max(url_s)

@@ -78,6 +78,18 @@ def test_a_newcomer_knows_from_the_owner_alone_what_it_will_own(peers: list[Node
     assert range_of(newcomer, [*peers, newcomer]) == told
 
 
+@given(swarms, swarms, ids)
+def test_a_newcomer_knows_it_beside_others_that_are_expected(
+    peers: list[NodeId], expected: list[NodeId], newcomer: NodeId
+) -> None:
+    """Some of whom may have entered."""
+    everybody = [*dict.fromkeys([*peers, *expected])]
+    if newcomer in everybody:
+        return
+    told = range_of(owner_of(newcomer, peers), peers).shared_with(newcomer, expected)
+    assert range_of(owner_of(newcomer, everybody), everybody) == told
+
+
 @given(swarms, ids)
 def test_the_owner_an_id_is_found_at_loses_half_of_its_range(peers: list[NodeId], newcomer: NodeId) -> None:
     if newcomer in peers:

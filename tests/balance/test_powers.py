@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.balance.powers import MOST, PROBE_BYTES, Powers, clock_ghz, disk_mbps, measure, memory_gb, net_mbps
+from kadcrawl.balance.powers import (
+    MOST,
+    PROBE_BYTES,
+    Powers,
+    checked,
+    clock_ghz,
+    disk_mbps,
+    measure,
+    memory_gb,
+    net_mbps,
+    untold,
+)
 from kadcrawl.errors import ConfigError
 
 ONE = {"cores": 4, "clock_ghz": 2.4, "memory_gb": 4.0, "net_mbps": 18.0, "disk_mbps": 18.0}
@@ -91,3 +102,23 @@ def test_what_is_neither_told_nor_declared_must_be(tmp_path: Path) -> None:
         measure(tmp_path, lambda: 0.0, root=root)
     with pytest.raises(ConfigError, match="no power 'net'"):
         measure(tmp_path, lambda: 0.0, {"net": 1.0}, root)
+
+
+def test_what_is_declared_is_checked_by_name_and_range() -> None:
+    declared = checked({"cores": 4.0, "net_mbps": 18.5})
+    assert {"cores": 4, "net_mbps": 18.5} == declared
+    assert isinstance(declared["cores"], int)
+    for wrong in (
+        {"net": 1.0},
+        {"net_mbps": 0.0},
+        {"cores": 1.5},
+        {"cores": float("inf")},
+        {"disk_mbps": float("nan")},
+    ):
+        with pytest.raises(ConfigError):
+            checked(wrong)
+
+
+def test_what_this_machine_does_not_tell_is_named(tmp_path: Path) -> None:
+    assert ["clock_ghz", "memory_gb", "net_mbps"] == untold({}, tmp_path)
+    assert ["memory_gb"] == untold({"clock_ghz": 1.0, "net_mbps": 1.0}, tmp_path)

@@ -20,6 +20,7 @@ from kadcrawl.balance.predict import (
     Batch,
     Network,
     Pace,
+    bounded,
     train,
 )
 from kadcrawl.errors import ConfigError
@@ -131,6 +132,17 @@ def test_without_a_prediction_nothing_is_known_until_it_is_measured() -> None:
     assert pace.seconds(1) is None
     pace.measured(4, 2.0)
     assert 5.0 == pace.seconds(10)
+
+
+def test_a_peer_may_come_to_know_its_powers_after_it_began() -> None:
+    pace = Pace()
+    pace.predicted = lambda urls: 10.0 + urls
+    assert 30.0 == pace.seconds(20)
+
+
+def test_beyond_what_was_trained_each_url_takes_as_long_as_those_before() -> None:
+    time = bounded(lambda urls: urls**2 / 10, 10)
+    assert [2.5, 10.0, 100.0] == [time(5), time(10), time(100)]
 
 
 def test_what_was_measured_long_ago_counts_for_less() -> None:

@@ -188,7 +188,9 @@ async def test_a_directory_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
         assert (await ended(process)).code == 11
 
 
-@pytest.mark.parametrize("command", ["crawl", "start", "join", "status", "add", "pause", "resume", "leave", "stop"])
+@pytest.mark.parametrize(
+    "command", ["crawl", "start", "join", "train", "status", "add", "pause", "resume", "leave", "stop"]
+)
 async def test_every_command_explains_itself(command: str) -> None:
     run = await kadcrawl(command, "--help")
     assert run.code == 0

@@ -126,3 +126,18 @@ def test_of_what_is_not_borrowed_nothing_is_known(bench: Bench) -> None:
     assert [] == bench.store.window("c.example", 9)
     assert [] == bench.store.sites(NOWHERE, b"", 9)
     assert bench.store.site("c.example") is None
+
+
+def test_what_is_known_to_be_done_is_reported_and_not_fetched(bench: Bench) -> None:
+    bench.borrow(A, 3)
+    loan = bench.store.loans[b"loan one"]
+    bench.store.skip(loan, key(A, 1))
+    bench.frontier.open(loan.cell, 100.0, hold=False)
+    assert 2 == bench.store.pending == bench.frontier.pending
+    assert [key(A, 1)] == list(loan.done)
+    urls = []
+    for now in (100.0, 110.0, 120.0):
+        if (entry := bench.frontier.next(now)) is not None:
+            urls.append(entry.url)
+            bench.frontier.release(entry, now, now)
+    assert [url(A, 0), url(A, 2)] == urls

@@ -46,6 +46,7 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.cells import Cells
+from kadcrawl.peer.records import UNFINISHED_WAIT_S
 from sim.loop import world
 
 BITS = 4
@@ -224,6 +225,11 @@ class FakePeer:
             self.frontier.give_up_slot(entry)
             self.frontier.put_back(entry, now)
         return found
+
+    def take(self, cell: Cell, number: int) -> None:
+        """Know a URL of a cell as PENDING, from whoever said so."""
+        link = Link(url(cell, number), 1, 0)
+        self.intake.merge_pending(link, self.placer.place(link.url), self.clock.now(), 0, 0.0)
 
     def finish(self, entry: Entry) -> None:
         """The request is over and its page is done."""
@@ -569,6 +575,59 @@ def test_a_cell_moves_only_when_its_requests_are_over(play: Play) -> None:
         old.finish(entry)
         await swarm.settle(5.0)
         assert DONE == newcomer.store.state(entry.key)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+def test_a_page_in_hand_when_its_cell_moves_is_left_to_whoever_has_it(play: Play, known: bool) -> None:
+    """Also if the new owner has it from somebody else, who could say nothing of that."""
+
+    async def scenario(swarm: Swarm) -> None:
+        old = await swarm.join(1)
+        cell = Cell(15)
+        await swarm.offer(cell, range(2))
+        entry = old.fetch(cell)
+        assert entry is not None
+        now = old.clock.now()
+        old.frontier.release(entry, now, now)  # Fetched; its links are on their way.
+        newcomer = await swarm.join((1 << 160) - 1)
+        if known:
+            for number in range(2):
+                newcomer.take(cell, number)
+        released_at = swarm.loop.time()
+        while (other := newcomer.fetch(cell)) is None:
+            await asyncio.sleep(0.1)
+        assert other.key != entry.key
+        newcomer.finish(other)
+        assert swarm.loop.time() < released_at + UNFINISHED_WAIT_S / 2, "it moved too late to show anything"
+        while (again := newcomer.fetch(cell)) is None:
+            await asyncio.sleep(0.1)
+        assert (entry.key, True) == (again.key, swarm.loop.time() >= released_at + UNFINISHED_WAIT_S)
+
+    play(scenario)
+
+
+def test_who_finds_that_another_still_crawls_its_cell_stops(play: Play) -> None:
+    """It came while nobody knew, e.g. as the one it was released for had gone: it waits until that one is through."""
+
+    async def scenario(swarm: Swarm) -> None:
+        old = await swarm.join(1)
+        cell = Cell(15)
+        await swarm.offer(cell, range(2))
+        entry = old.fetch(cell)
+        assert entry is not None
+        newcomer = await swarm.join((1 << 160) - 1)
+        while newcomer.contact.id not in old.overlay.known:
+            await asyncio.sleep(0.01)
+        # As if it had opened the cell without having heard of the old owner.
+        newcomer.cells.holdings.own(cell).open = True
+        newcomer.cells.crawl.open(cell, hold=False)
+        await asyncio.sleep(10.0)
+        assert [] == swarm.open_at(cell)
+        old.finish(entry)
+        await swarm.settle(10.0)
+        assert [newcomer] == swarm.open_at(cell)
 
     play(scenario)
 

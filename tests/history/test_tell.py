@@ -13,7 +13,7 @@ from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import placement_keys
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import EMPTY
-from kadcrawl.history.tell import Telling
+from kadcrawl.history.tell import TELL_S, Telling
 from kadcrawl.keys import Cell, Key, id_bytes
 from kadcrawl.link.messages import CellDigest, Contact, Have, Settle, SiteRecord, Sync, Taken
 from sim.loop import world
@@ -37,6 +37,7 @@ class FakeCrawl:
         self.closed: list[Cell] = []
         self.busy = False
         self.told: list[SiteRecord] | None = []
+        self.unfinished: list[bytes] = []
 
     def open(self, cell: Cell, *, hold: bool) -> None:
         raise AssertionError("who tells opens nothing")
@@ -49,6 +50,12 @@ class FakeCrawl:
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         return self.told
+
+    def in_hand(self, cell: Cell) -> list[bytes]:
+        return self.unfinished
+
+    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
+        raise AssertionError("who tells learns nothing")
 
     def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
         raise AssertionError("who tells learns nothing")
@@ -306,6 +313,47 @@ def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Ben
         bench.crawl.busy = False
         second = bench.asked_by(NEAR)
         assert (False, True) == (second.releasing, second.released)
+
+    run(bench, scenario)
+
+
+def test_who_gave_a_cell_up_with_requests_under_way_releases_it_when_they_are_over(bench: Bench) -> None:
+    """As after having been away: it owns nothing then, and its requests are still on their way."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.crawl.busy = True
+        assert bench.asked_by(NEAR).releasing
+        bench.crawl.busy = False
+        assert not bench.asked_by(NEAR).releasing
+
+    run(bench, scenario)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: Bench, owned: bool) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        if owned:
+            bench.own()
+        bench.crawl.unfinished = [bytes(20), bytes(19) + b"x"]
+        assert bench.crawl.unfinished == bench.asked_by(NEAR).in_hand
+
+    run(bench, scenario)
+
+
+def test_a_cell_being_released_for_somebody_who_is_gone_is_told_to_the_next_at_once(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, NEAR)
+        bench.own()
+        bench.crawl.busy = True
+        assert bench.asked_by(NEAREST).releasing
+        del bench.overlay.known[NEAREST.id]
+        bench.telling.lost()
+        await asyncio.sleep(2 * TELL_S)
+        assert [NEAR.address] == [address for address, _ in bench.client.haves]
 
     run(bench, scenario)
 

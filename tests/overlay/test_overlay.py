@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
-from kadcrawl.link.messages import Contact, FindNode, Leave, Message, Nodes, Ping, Pong
+from kadcrawl.link.messages import Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay, OverlaySettings
 from sim.loop import SimLoop
 from sim.overlays import CELL_BITS, Swarm, simulate
@@ -399,3 +399,67 @@ async def test_peers_join_and_leave_on_real_sockets() -> None:
     for overlay in overlays:
         await overlay.close()
     assert {asyncio.current_task()} == asyncio.all_tasks()
+
+
+# --- before there is an ID -------------------------------------------------------------------------------------------
+
+
+def test_whoever_has_no_id_yet_answers_nobody_and_enters_under_the_one_it_takes(loop: SimLoop) -> None:
+    async def story() -> None:
+        anne = await our_peer(loop, 0, ANNE)
+        host = loop.network.host(ip(1))
+        bert = Overlay(NodeId(BERT), Random(1), cell_bits=CELL_BITS)
+        await host.spawn(bert.listen(host.ip, PORT))
+        bert.keep_nameless()
+        stranger = await scripted_peer(loop, 2)
+        for message in (Ping(id_bytes(DORA), 0), FindNode(id_bytes(DORA), id_bytes(DORA)), GetRange(id_bytes(DORA))):
+            stranger.send(message, 1)
+        host.context.copy().run(anne.suspect, bert.me)
+        await asyncio.sleep(1)
+        assert [] == stranger.heard == bert.contacts() == anne.contacts()
+        bert.identify(NodeId(CARL))
+        await host.spawn(bert.join([(ip(0), PORT)]))
+        await asyncio.sleep(1)
+        assert Contact(id_bytes(CARL), ip(1), PORT) == bert.me
+        assert [bert.me] == anne.contacts()
+        assert [anne.me] == bert.contacts()
+        assert [anne.owns(Cell(0)), bert.owns(Cell(0))] == [ANNE < CARL, CARL < ANNE]
+        await anne.close()
+        await bert.close()
+
+    loop.run_until_complete(story())
+
+
+@pytest.mark.parametrize("peers", [1, 10, 60])
+def test_everybody_finds_out_whose_range_an_id_falls_into(peers: int) -> None:
+    async def story(swarm: Swarm) -> None:
+        await swarm.grow(peers)
+        await asyncio.sleep(30)
+        ids = [overlay.me.number for overlay in swarm.overlays]
+        for host, overlay in swarm.peers[:5]:
+            target = swarm.random.getrandbits(ID_BITS)
+            found = await host.spawn(overlay.range_at(target))
+            assert found is not None
+            owner = min(ids, key=lambda number: number ^ target)
+            buckets = {firstdiff(owner, other) for other in ids if other != owner}
+            assert (owner, sum(1 << bucket for bucket in buckets)) == (found[0].number, found[1])
+
+    simulate(story)
+
+
+def test_a_range_is_not_known_of_who_does_not_tell(loop: SimLoop) -> None:
+    def script(message: Message) -> Message | None:
+        if isinstance(message, FindNode):
+            return Nodes(id_bytes(BERT), [])
+        return Pong(id_bytes(BERT), 0) if isinstance(message, Ping) else None
+
+    async def story() -> None:
+        anne = await our_peer(loop, 0, ANNE)
+        stranger = await scripted_peer(loop, 1, script)
+        stranger.send(Ping(id_bytes(BERT), 0), 0)
+        await asyncio.sleep(1)
+        assert await loop.network.hosts[ip(0)].spawn(anne.range_at(BERT)) is None
+        assert anne.contacts()[0].number == BERT, "one question unanswered is no death"
+        await anne.close()
+
+    loop.run_until_complete(story())

@@ -15,10 +15,12 @@ from kadcrawl.link.messages import (
     VERSION,
     Contact,
     FindNode,
+    GetRange,
     Leave,
     Left,
     Message,
     Nodes,
+    OwnRange,
     Ping,
     Pong,
 )
@@ -58,6 +60,8 @@ MALFORMED = [
     datagram(0, 17),
     datagram(0, ["Ping", ID, 0]) + b"\x00",
     datagram(0, ["Ping", ID, 0])[:-1],
+    datagram(7, ["OwnRange", ID, 5]),
+    datagram(7, ["OwnRange", ID, ID[:19]]),
     datagram(3, ["Nodes", ID, [[ID, "10.0.0.1", 0]]]),
     datagram(3, ["Nodes", ID, [[ID, "10.0.0.1", 99_999]]]),
     datagram(3, ["Nodes", ID, [[ID, None, 1]]]),
@@ -104,10 +108,10 @@ plain = st.recursive(
 
 @given(
     st.binary(max_size=1300)
-    | st.builds(lambda kind, body: datagram(kind, body)[:1300], st.integers(0, 7), plain)
+    | st.builds(lambda kind, body: datagram(kind, body)[:1300], st.integers(0, len(KINDS) + 1), plain)
     | st.builds(
         lambda kind, fields: datagram(kind, [KINDS[kind].__name__, *fields]),
-        st.integers(0, 5),
+        st.integers(0, len(KINDS) - 1),
         st.lists(st.just(ID) | plain, max_size=3),
     )
 )
@@ -124,7 +128,17 @@ CONTACT = Contact(ID, "10.0.0.1", 65_535)
 
 
 @pytest.mark.parametrize(
-    "message", [Ping(ID, 5), Pong(ID, 0), FindNode(ID, ID), Nodes(ID, [CONTACT]), Leave(ID), Left(ID)]
+    "message",
+    [
+        Ping(ID, 5),
+        Pong(ID, 0),
+        FindNode(ID, ID),
+        Nodes(ID, [CONTACT]),
+        Leave(ID),
+        Left(ID),
+        GetRange(ID),
+        OwnRange(ID, ID),
+    ],
 )
 def test_messages_survive_the_wire(message: Message) -> None:
     assert (2**64 - 1, message) == decode(encode(2**64 - 1, message))

@@ -42,7 +42,8 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
         assert PAGES == len(lines())
         loans = weak.balancing.loans
         assert 0 == loans.lending.urls == strong.balancing.loans.borrowing.urls
-        assert (loans.lending.done > PAGES // 8) is (balance == "level")
+        # How many pages it owns is up to its ID.
+        assert (loans.lending.done > weak.totals.urls // 5) is (balance == "level")
         assert loans.lending.done == strong.balancing.loans.borrowing.done
         assert strong.totals.pages > weak.totals.pages or balance == "off"
 
@@ -56,7 +57,7 @@ async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: M
         stranger = Contact(bytes(20), "127.0.0.1", 9)
         for giver in (stranger, peer.contact):
             pending = [PendingRecord("http://127.0.0.2/", 0, 0, 0, 0.0)]
-            lend = Lend(giver, b"loan one", SiteRecord("127.0.0.2", 0.0, 0.0), pending, [])
+            lend = Lend(giver, b"loan one", SiteRecord("127.0.0.2", 0.0, 0.0), 1, pending, [])
             assert Lent(False) == await client.ask(peer.contact.address, lend, Lent, 10)
     finally:
         await client.close()

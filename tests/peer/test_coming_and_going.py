@@ -216,16 +216,20 @@ async def test_the_last_but_one_hands_over_what_only_it_knows(
     assert {DONE} == {first.store.state(key) for key in keys}
 
 
-async def test_a_leaving_peer_takes_no_links_and_names_who_does(make_peer: MakePeer) -> None:
+async def test_a_leaving_peer_takes_links_until_it_says_goodbye_and_then_names_who_does(make_peer: MakePeer) -> None:
+    """Those who leave with it would else wait for one another's links."""
     links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 20)]
     alone = await make_peer("a")
     alone.set_paused(True)
     alone.leave_soon()
+    accepted = await alone.client.ask(alone.contact.address, Offer(links[:3]), Accepted, 5)
+    assert [] == accepted.elsewhere
+    alone.cells.telling.leaving = True
     with pytest.raises(RemoteError, match="leaving"):
         await alone.client.ask(alone.contact.address, Offer(links), Accepted, 5)
     first = await make_peer("b")
     second = await make_peer("c", join=first)
-    second.leave_soon()
+    second.cells.telling.leaving = True
     accepted = await first.client.ask(second.contact.address, Offer(links), Accepted, 5)
     assert [(index, first.contact) for index in range(len(links))] == [
         (one.index, one.owner) for one in accepted.elsewhere

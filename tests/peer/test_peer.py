@@ -357,6 +357,7 @@ async def test_an_identity_is_drawn_once(tmp_path: Path) -> None:
     ids = set()
     for _ in range(2):
         async with Peer(config) as peer:
+            await peer.begin()
             ids.add(peer.contact.id)
     assert len(ids) == 1
 

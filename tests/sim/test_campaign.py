@@ -14,7 +14,7 @@ from sim.trial import Outcome, Size, run
 
 SMALL = Size(pages=30, sites=4)
 SMALL_OPTIONS = ["--peers", "3", "--pages", "30", "--sites", "4", "--delay", "0.2"]
-ISSUE_FIELDS = [
+FIELDS = [
     "seeds",
     "virtual_hours",
     "messages",
@@ -24,6 +24,7 @@ ISSUE_FIELDS = [
     "lost",
     "duplicates",
     "duplicate_ratio",
+    "cut_short",
     "politeness_violations",
     "robots_violations",
     "false_terminations",
@@ -47,6 +48,7 @@ def outcome(seed: int, violations: dict[str, list[str]] | None = None, repair_s:
         urls=100,
         fetches=120,
         duplicates=1,
+        cut_short=3,
         parted=3,
         repair_s=repair_s,
         met={"kill_during_sync": 1},
@@ -95,10 +97,10 @@ def test_totals_name_what_the_record_asks_for() -> None:
     totals.add(outcome(1))
     totals.add(outcome(4, {"polite": ["a", "b"], "nothing_lost": ["c"]}, repair_s=None))
     report = totals.report()
-    assert ISSUE_FIELDS == list(report)[: len(ISSUE_FIELDS)]
+    assert FIELDS == list(report)[: len(FIELDS)]
     expected = {"seeds": 2, "virtual_hours": 1.0, "messages": 20, "kills": 2, "partitions": 4, "urls": 200, "lost": 1}
     assert expected == {name: report[name] for name in expected}
-    assert (2, 0.01) == (report["duplicates"], report["duplicate_ratio"])
+    assert (2, 0.01, 6) == (report["duplicates"], report["duplicate_ratio"], report["cut_short"])
     assert (2, 0, [4]) == (report["politeness_violations"], report["robots_violations"], report["failing_seeds"])
     assert {"p50": 2.0, "p99": 2.0} == report["repair_seconds"]
     assert 2 == report["sometimes"]["kill_during_sync"]

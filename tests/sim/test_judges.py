@@ -1,13 +1,14 @@
 """Each judge finds the violation planted for it, and passes a clean record."""
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
 
 from kadcrawl.keys import Cell, Key
 from sim import judges, sometimes
-from sim.judges import JUDGES, End, Facts, Fetch, Line, Page, Parting, duplicates, judge, parted
+from sim.judges import JUDGES, End, Facts, Fetch, Line, Page, Parting, cut_short, duplicates, judge, parted
 
 SITE = "http://a.test"
 OTHER = "http://b.test"
@@ -51,6 +52,14 @@ LATER = (HOME._replace(at_s=3.0), PAGE._replace(at_s=5.0), BUSY_FIRST._replace(a
 AGAIN = fetch(20.0, "/page")
 AGAIN_THERE = fetch(20.0, "/page", machine=2)
 
+QUICK: dict[str, Any] = {
+    "delay_s": 0.0,
+    "delays": {},
+    "fetches": (ROBOTS, HOME, PAGE._replace(machine=2), BUSY_FIRST, BUSY),
+    "overs": (ROBOTS.at_s + 0.1, PAGE.at_s + 0.1, BUSY_FIRST.at_s, BUSY_FIRST.at_s + 0.1, inf),
+}
+"""Of a site without a delay, and two requests under way at a time."""
+
 BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("nothing_lost", {"lines": (*CLEAN.lines[:2], *CLEAN.lines[3:]), "done": {}}),
     (
@@ -70,6 +79,9 @@ BROKEN: list[tuple[str, dict[str, Any]]] = [
     ("polite", {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=0.9), *LATER)}),
     ("polite", {"fetches": (ROBOTS, HOME, PAGE, BUSY_FIRST._replace(at_s=5.5), BUSY), "partings": [PARTITION]}),
     ("polite", {"fetches": (ROBOTS, HOME, fetch(3.0, "/robots.txt", 2), *LATER[1:])}),
+    ("within_connections", {**QUICK, "connections_max": 1}),
+    ("within_connections", {**QUICK, "connections_max": 1, "partings": [Parting(3.0, 30.0, frozenset({1, 2}))]}),
+    ("lent_to_one", {"shared": [f"{SITE}/page was lent to 2 and could be fetched by 1 at 5.000 s"]}),
     ("robots_obeyed", {"fetches": (*CLEAN.fetches, fetch(20, "/secret"))}),
     ("robots_obeyed", {"fetches": (HOME._replace(at_s=-2.0), *CLEAN.fetches[0:1], *CLEAN.fetches[2:])}),
     ("one_owner_when_quiet", {"claims": {7: (1, 2)}}),
@@ -115,10 +127,20 @@ PASSED: list[dict[str, Any]] = [
     {"fetches": (ROBOTS._replace(status=503), ROBOTS._replace(at_s=1.0), *LATER)},
     # Nor if whoever asked for it has died before it could tell anybody.
     {"fetches": (ROBOTS._replace(at_s=-1.0, machine=3), ROBOTS, *CLEAN.fetches[1:])},
+    {**QUICK, "connections_max": 2},
+    {**QUICK, "connections_max": 1, "partings": [PARTITION]},
     {"live": 2, "copies": dict.fromkeys(CLEAN.copies, 2)},
     {"ends": (End(9.0, 2, 1),), "partings": [PARTITION]},
     {"over": False, "pending": {f"{SITE}/page": 3}, "waited_s": 300.0},
 ]
+
+
+def test_a_request_cut_short_is_no_fetch_but_is_counted() -> None:
+    facts = replace(CLEAN, fetches=(*CLEAN.fetches, AGAIN), changes={SITE: 1})
+    first, again = CLEAN.fetches.index(PAGE), len(CLEAN.fetches)
+    assert (1, 0) == (duplicates(facts), cut_short(facts))
+    assert (0, 1) == (duplicates(replace(facts, cut={first})), cut_short(replace(facts, cut={first})))
+    assert (1, 1) == (duplicates(replace(facts, cut={again})), cut_short(replace(facts, cut={again})))
 
 
 @pytest.mark.parametrize("change", PASSED[:-1])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -268,10 +269,12 @@ def test_an_answer_takes_its_latency_and_its_rate() -> None:
         await asyncio.sleep(1)
         wire.protocol.data_received(request("/slow"))
         assert [Request(1.0, "a.test", "/slow", 200, "10.0.0.7")] == server.log
+        assert [inf] == server.overs
         await asyncio.sleep(10)
         times = [at for at, _ in wire.sent]
         assert times[0] == pytest.approx(4.0)
         assert times[-1] == pytest.approx(5.0, abs=TICK_S)
+        assert ([times[-1]], set()) == (server.overs, server.cut)
         assert max(len(piece) for _, piece in wire.sent) <= 1000 * TICK_S
         assert b"".join(piece for _, piece in wire.sent).endswith(b"\r\n\r\n" + b"x" * 1000)
 
@@ -296,6 +299,7 @@ def test_a_client_that_dies_in_mid_answer_is_written_to_no_more() -> None:
         wire.abort()
         await asyncio.sleep(60)
         assert 1 == len(wire.sent)
+        assert ([pytest.approx(3.1)], {0}) == (server.overs, server.cut)
         assert {} == server.connections
 
     tell(story)

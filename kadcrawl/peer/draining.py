@@ -1,0 +1,162 @@
+"""Balance by seconds to drain (balance/drain.py decides): what a peer does at an update that would be busy longest.
+
+What counts is what waits for this peer: own URLs that wait for their sites are as well off here as elsewhere. At an
+update whoever has a block of its own waiting tells contacts how long it will be busy and asks them the same: all, or
+as many by chance as tell how busy the swarm is. If it is busier than that, it offers them blocks; whoever is offered
+any looks again at how long it is busy by then, beside what others told that asked it.
+
+The pace is measured while something waits, or predicted by a network until enough is measured (`learning`).
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import replace
+from random import Random
+
+from kadcrawl.balance.drain import Backlog, Trial, accepts, gifts
+from kadcrawl.balance.level import Load
+from kadcrawl.balance.predict import Pace
+from kadcrawl.balance.shedding import Offer, room
+from kadcrawl.balance.sizing import Tally
+from kadcrawl.link.loan_messages import BUSY_S_MOST, URL_S_LEAST, URL_S_MOST
+from kadcrawl.link.messages import BacklogRecord, Contact, GetLevel, Loaded
+from kadcrawl.peer.blocks import Blocks
+from kadcrawl.peer.learning import Learning
+
+HAND_OVER_S = 0.2
+"""From the offer of a block until its taker fetches the first of it: an answered offer and an answered report."""
+BUSY_SHARE = 0.5
+"""Of the time between updates: if less of it was busy, nothing can be said of the pace."""
+URLS_LEAST = 4
+"""Of fewer as well."""
+ASKED_MAX = 64
+"""Contacts asked at one update."""
+ASKERS_MAX = 1_000
+"""Whose backlogs are remembered, for their offers."""
+PENDING_MOST = 1_000_000
+
+log = logging.getLogger(__name__)
+
+
+class Draining:
+    """The seconds to drain of one peer; a `balancing.Mode`."""
+
+    def __init__(self, blocks: Blocks, random: Random, learning: Learning | None = None) -> None:
+        """`learning` in a job that predicts."""
+        self._blocks = blocks
+        self._random = random
+        self._learning = learning
+        self._pace = Pace()
+        self._trial = Trial()
+        self._last: Tally | None = None
+        self._urls = 0
+        """Crawled since the last update while something waited, ..."""
+        self._busy_s = 0.0
+        """... in so many seconds."""
+        self._askers: OrderedDict[bytes, tuple[float, Backlog]] = OrderedDict()
+        """Who asked, by ID; when, in seconds of the loop, and what it told, less what was taken of it since."""
+
+    @property
+    def level(self) -> float:
+        """Blocks that wait, beside one; below 0 for so many that could be tried."""
+        block_urls, waiting = self._blocks.job.block_urls, self._own + self._blocks.borrowed
+        return Load(waiting, block_urls, block_urls).level if waiting else -float(self._trial.blocks)
+
+    def look(self, tally: Tally) -> None:
+        last, self._last = self._last, tally
+        # The first ones wait for connections, and for robots.txt.
+        if last is not None and last.crawled and tally.busy_s > last.busy_s:
+            self._urls += tally.crawled - last.crawled
+            self._busy_s += tally.busy_s - last.busy_s
+            if self._learning is not None:
+                self._learning.measured(tally.crawled - last.crawled, tally.busy_s - last.busy_s)
+
+    def note(self, tally: Tally) -> None:
+        if self._urls >= URLS_LEAST and self._busy_s >= BUSY_SHARE * self._blocks.job.update_s:
+            self._pace.measured(self._urls, self._busy_s)
+            self._urls, self._busy_s = 0, 0.0
+        self._trial.look(self._blocks.borrowed)
+
+    def backlog(self) -> Backlog | None:
+        """Return what waits for this peer; None while it is cold."""
+        own, borrowed = self._own, self._blocks.borrowed
+        if self._learning is not None:
+            self._pace.predicted = self._learning.predicted
+        seconds = self._pace.seconds(max(1, own + borrowed))
+        if seconds is None:
+            return None
+        url_s = min(max(seconds / max(1, own + borrowed), URL_S_LEAST), URL_S_MOST)
+        return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MOST))
+
+    def told(self, question: GetLevel | None = None) -> Loaded:
+        if question is not None and question.backlog is not None:
+            self._askers[question.asker] = asyncio.get_running_loop().time(), _backlog(question.backlog)
+            self._askers.move_to_end(question.asker)
+            if len(self._askers) > ASKERS_MAX:
+                self._askers.popitem(last=False)
+        return Loaded(self.level, _record(self.backlog()))
+
+    def wants(self, giver: bytes, urls: int) -> bool:
+        block_urls, own = self._blocks.job.block_urls, self.backlog()
+        fresh = asyncio.get_running_loop().time() - self._blocks.job.update_s
+        askers = {one: backlog for one, (at, backlog) in self._askers.items() if at > fresh}
+        asker = askers.pop(giver, None)
+        if asker is None:
+            return False  # It cannot know how busy we are.
+        if own is None:
+            if self._own + self._blocks.borrowed + urls > self._trial.blocks * block_urls:
+                return False
+            self._trial.took()
+            return True
+        if not accepts(own, asker, list(askers.values()), urls, block_urls, HAND_OVER_S):
+            log.debug("balance.refused urls=%d own=%s giver=%s", urls, own, asker)
+            return False
+        at, _ = self._askers[giver]
+        self._askers[giver] = at, replace(asker, pending=max(0, asker.pending - urls))
+        return True
+
+    async def shed(self) -> None:
+        own, block_urls = self.backlog(), self._blocks.job.block_urls
+        if own is None or own.pending < block_urls or own.drain_s <= HAND_OVER_S or not self._blocks.is_lendable:
+            return
+        chosen = await self._chosen(own)
+        given = 0
+        for offer in chosen:
+            given += await self._blocks.give(offer)
+            if not self._blocks.is_lendable or self._blocks.holds():
+                break
+        if chosen:
+            offered = sum(offer.blocks for offer in chosen)
+            log.info(
+                "balance.shed drain=%.2f url=%.3f blocks=%d left=%d", own.drain_s, own.url_s, offered, offered - given
+            )
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    @property
+    def _own(self) -> int:
+        """Own URLs that wait for this peer."""
+        return self._blocks.own if self._blocks.waited_for else 0
+
+    async def _chosen(self, own: Backlog) -> list[Offer[Contact]]:
+        """Ask contacts how long they will be busy; return what to offer whom."""
+        contacts = [contact for bucket in self._blocks.buckets() for contact in bucket]
+        few = self._random.sample(contacts, min(len(contacts), ASKED_MAX))
+        question = GetLevel(self._blocks.me().id, _record(own))
+        answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in few))
+        asked = [
+            (contact, room(answer.level) if answer.backlog is None else _backlog(answer.backlog))
+            for contact, answer in zip(few, answers, strict=True)
+            if answer is not None and (answer.backlog is not None or room(answer.level) > 0)
+        ]
+        blocks = gifts(own, [backlog for _, backlog in asked], self._blocks.job.block_urls, HAND_OVER_S)
+        return [Offer(contact, count) for (contact, _), count in zip(asked, blocks, strict=True) if count]
+
+
+def _record(backlog: Backlog | None) -> BacklogRecord | None:
+    return None if backlog is None else BacklogRecord(backlog.pending, backlog.url_s, backlog.busy_s)
+
+
+def _backlog(record: BacklogRecord) -> Backlog:
+    return Backlog(record.pending, record.url_s, record.busy_s)

@@ -1,0 +1,144 @@
+"""The leaves of a full peer: what it answers when one draws pages (link/leaf_messages.py), and how it shows them.
+
+A leaf is believed nothing: it has no place in the routing table, holds no copy, owns no cell, and what it says of
+itself is only shown. All it can do is fetch what it was lent, on a lease like any taker; how many leaves there are, and
+how much one has in hand, is bounded. Whom it may ask as well it is told with every answer.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kadcrawl.balance.portions import portions
+from kadcrawl.errors import KadcrawlError
+from kadcrawl.link.leaf_messages import DRAWN_LOANS_MAX, LEAF_STATE, Doing, Draw, Drawn, is_leaf, leaf_contact
+from kadcrawl.link.messages import LOANS_MAX, Answer, Contact, Lend, PeerRow
+
+if TYPE_CHECKING:
+    from kadcrawl.config import Job
+    from kadcrawl.peer.peer import Peer
+
+LEAVES_MAX = 32
+"""Leaves of one peer: each look for one that waits costs up to a millisecond."""
+URLS_MAX = 1_000
+"""URLs one leaf has in hand of one peer."""
+OTHERS = 8
+"""Peers a leaf is told of at a time: drawn anew each time, they soon are all of a small swarm."""
+LOOK_S = 0.2
+"""How often it is seen whether there is something for a leaf that waits."""
+FORGOTTEN_S = 10.0
+"""After so long without a question a leaf is not shown, and its place is another's."""
+
+
+class NoLeafError(KadcrawlError):
+    """This leaf draws nothing here."""
+
+
+def why_no_leaf(job: "Job") -> str | None:
+    """Return why nobody can be a leaf in this job, as a sentence for a person; None if one can."""
+    if job.max_pages is None and job.max_depth is None:
+        return None
+    return (
+        "a crawl with --max-pages or --max-depth has no leaves: only the owner of a page knows its share of the one, "
+        "and of a shorter path to the page for the other; join without --leaf"
+    )
+
+
+class Leaves:
+    """The leaves of one full peer."""
+
+    def __init__(self, peer: "Peer") -> None:
+        self._peer = peer
+        self._heard: dict[bytes, tuple[float, Draw]] = {}
+        """By ID: when one last asked (second of the loop), and what."""
+        self.stopped = False
+        """Every peer of the swarm was told to stop."""
+
+    async def draw(self, draw: Draw) -> Drawn:
+        """Lend a leaf what it may have, once there is something, or news, or it waits no more. Raises NoLeafError."""
+        time = asyncio.get_running_loop().time
+        if (why := why_no_leaf(self._peer.job)) is not None:
+            raise NoLeafError(why)
+        self._hear(draw, time())
+        until = time() + draw.wait_s
+        while True:
+            doing = self._doing()
+            lends = await self._lend(draw) if doing == "crawling" else []
+            if lends or doing != draw.known or time() >= until:
+                return Drawn(self._peer.contact, lends, doing, len(self._peer.job.seeds), self._others())
+            await asyncio.sleep(LOOK_S)
+
+    def rows(self) -> list[PeerRow]:
+        """Describe the leaves, each at the address of the peer it hangs on."""
+        self._forget(asyncio.get_running_loop().time())
+        me = self._peer.contact
+        return [
+            PeerRow(
+                contact=Contact(leaf, me.host, me.port),
+                state=LEAF_STATE + draw.state,
+                pending=0,  # Its loans are pending here.
+                in_flight=draw.in_flight,
+                uptime_s=draw.uptime_s,
+                counters=draw.counters,
+                allowance=0,
+                granted=0,
+            )
+            for leaf, (_, draw) in self._heard.items()
+        ]
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _doing(self) -> Doing:
+        peer = self._peer
+        if self.stopped:
+            return "stopped"
+        if peer.ended:
+            return "ended"
+        if peer.leaving or "stopping" in peer.parts.crawler.holds:
+            raise NoLeafError("this peer is leaving; draw from another")
+        return "paused" if peer.paused else "crawling"
+
+    async def _lend(self, draw: Draw) -> list[Lend]:
+        peer = self._peer
+        lending = peer.balancing.loans.lending
+        if not draw.room or peer.parts.crawler.holds:
+            return []
+        taker = leaf_contact(draw.leaf)
+        lent = [loan for loan in lending.loans() if is_leaf(loan.taker)]
+        own = [loan for loan in lent if loan.taker == taker]
+        sites = {loan.site for loan in own}  # It takes no second loan of a site.
+        in_hand = sum(len(loan.entries) for loan in own)
+        given = portions(
+            [one for one in peer.parts.frontier.lendable(peer.clock.now()) if one[0] not in sites],
+            leaves=len(self._heard),
+            in_hand=in_hand,
+            lent=sum(len(loan.entries) for loan in lent),
+            room=min(draw.room, URLS_MAX - in_hand),
+            block_urls=peer.job.block_urls,
+            loans=min(DRAWN_LOANS_MAX, LOANS_MAX - len(own)),
+        )
+        return await lending.offers(taker, given) if given else []
+
+    def _others(self) -> list[Contact]:
+        contacts = self._peer.overlay.contacts()
+        return self._peer.random.sample(contacts, min(OTHERS, len(contacts)))
+
+    def _hear(self, draw: Draw, now: float) -> None:
+        self._forget(now)
+        if draw.leaf not in self._heard and len(self._heard) >= LEAVES_MAX:
+            raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; draw from another")
+        self._heard[draw.leaf] = now, draw
+
+    def _forget(self, now: float) -> None:
+        gone = [leaf for leaf, (heard_at, _) in self._heard.items() if heard_at + FORGOTTEN_S <= now]
+        for leaf in gone:
+            del self._heard[leaf]
+
+
+def each_once(answer: Answer) -> Answer:
+    """Return the answer to a census with each leaf once: it may have changed the peer it hangs on a moment ago."""
+    latest: dict[bytes, PeerRow] = {}
+    for row in answer.rows:
+        known = latest.get(row.contact.id)
+        if known is None or known.uptime_s <= row.uptime_s:
+            latest[row.contact.id] = row
+    return Answer(answer.tally, list(latest.values()))

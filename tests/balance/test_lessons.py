@@ -1,0 +1,124 @@
+"""The files of prediction: what was measured and learned survives; of anything else it is said what to do about it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.balance.lessons import BATCHES, FILE_BYTES_MAX, SIZES, Growing, batches, line, load, save
+from kadcrawl.balance.powers import Powers
+from kadcrawl.balance.predict import Batch, Network
+from kadcrawl.errors import ConfigError
+
+NODE = Powers(4, 2.4, 4.0, 10.0, 5.0)
+NETWORK = Network((0.0,) * 6, (1.0,) * 6, ((0.1,) * 7, (0.2,) * 7), (1.0, -1.0, 0.5), 0.5, 100.0)
+GOOD = {"cores": 1, "clock_ghz": 1.0, "memory_gb": 1.0, "net_mbps": 1.0, "disk_mbps": 1.0, "urls": 1, "seconds": 1.0}
+
+
+def test_a_batch_grows_through_all_sizes_and_begins_again() -> None:
+    growing = Growing()
+    grown = [each for _ in range(3 * SIZES[-1]) if (each := growing.measured(1, 0.5)) is not None]
+    assert [(size, size / 2) for size in SIZES] * 3 == grown
+
+
+def test_a_quick_peer_skips_sizes_and_counts_what_it_has() -> None:
+    growing = Growing()
+    assert growing.measured(SIZES[0] - 1, 1.0) is None
+    assert (SIZES[1] + 3, 3.0) == growing.measured(SIZES[1] + 4 - SIZES[0], 2.0)
+    assert growing.measured(1, 1.0) is None
+    assert (1_000 + SIZES[1] + 4, 5.0) == growing.measured(1_000, 1.0)
+    assert (SIZES[0], 1.0) == growing.measured(SIZES[0], 1.0)
+
+
+def test_batches_of_many_peers_are_read_together(tmp_path: Path) -> None:
+    written = [Batch(replace(NODE, cores=number), 10 * number, 1.5) for number in range(1, 4)]
+    for number, batch in enumerate(written):
+        (tmp_path / f"peer-{number}").mkdir()
+        (tmp_path / f"peer-{number}" / BATCHES).write_bytes(line(batch))
+    assert written == batches([tmp_path])
+    assert written[:2] == batches([tmp_path / "peer-0", tmp_path / "peer-1"])
+
+
+def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
+    whole = line(Batch(NODE, 8, 1.0))
+    (tmp_path / BATCHES).write_bytes(whole + whole[:-1])
+    assert 1 == len(batches([tmp_path]))
+    (tmp_path / BATCHES).write_bytes(whole * (FILE_BYTES_MAX // len(whole) + 9))
+    assert FILE_BYTES_MAX // len(whole) == len(batches([tmp_path]))
+
+
+def test_where_nothing_was_measured_it_is_said_how_to(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--balance predictive first"):
+        batches([tmp_path])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"urls": 0},
+        {"urls": 1.5},
+        {"seconds": 0.0},
+        {"seconds": -1.0},
+        {"seconds": None},
+        {"cores": 0},
+        {"net_mbps": "fast"},
+        {"disk_mbps": 1e300},
+        {"more": 1},
+    ],
+)
+def test_a_line_that_is_no_batch_is_named(tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / BATCHES).write_text(f"{json.dumps(GOOD)}\n{json.dumps({**GOOD, **change})}\n")
+    with pytest.raises(ConfigError, match=r"batches\.jsonl, line 2, is no batch"):
+        batches([tmp_path])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"seconds": 1e999}', "\x00\xff", "[" * 100_000, "NaN"])
+def test_what_is_no_line_at_all_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / BATCHES).write_bytes(text.encode("latin-1") + b"\n")
+    with pytest.raises(ConfigError, match="line 1, is no batch"):
+        batches([tmp_path])
+
+
+def test_a_network_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "network.json"
+    save(NETWORK, path)
+    assert NETWORK == load(path)
+    assert NETWORK.seconds(NODE, 7) == load(path).seconds(NODE, 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"least": [0.0] * 5}, "6 inputs"),
+        ({"span": [1.0] * 7}, "6 inputs"),
+        ({"span": [0.0] * 6}, "above 0"),
+        ({"span_s": -1.0}, "above 0"),
+        ({"into_hidden": []}, "hidden units"),
+        ({"into_hidden": [[0.1] * 6] * 2}, "hidden units"),
+        ({"into_hidden": [[0.1] * 7] * 1001}, "hidden units"),
+        ({"out_of_hidden": [0.1]}, "a bias"),
+        ({"least_s": "soon"}, "float"),
+    ],
+)
+def test_a_network_that_cannot_predict_is_refused(tmp_path: Path, change: dict[str, object], why: str) -> None:
+    path = tmp_path / "network.json"
+    save(NETWORK, path)
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **change}))
+    with pytest.raises(ConfigError, match=f"is no network: .*{why}.*; make one with kadcrawl train"):
+        load(path)
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[1, 2]", b"\xff\x00", b"NaN", b"[" * 100_000])
+def test_a_file_that_is_no_network_is_refused(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "network.json"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError, match="make one with kadcrawl train"):
+        load(path)
+
+
+def test_a_file_that_is_not_there_or_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read the network"):
+        load(tmp_path / "nothing")
+    with pytest.raises(ConfigError, match="cannot write the network"):
+        save(NETWORK, tmp_path / "nowhere" / "network.json")

@@ -1,0 +1,130 @@
+"""join --leaf: a process that listens on nothing, fetches its part, gives back what it has when it is told to go."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import LOOPBACK, SITES, ended, finished, joinable, kadcrawl, slow_web, start, until
+
+PAGES = 400
+JOB = ("--delay", "0", "--scope", "any", "--exit-when-done", "--fetches", "4")
+
+
+async def address_of(process: asyncio.subprocess.Process) -> str:
+    """Return what a peer just started says others join it by."""
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        return (await process.stderr.readline()).decode().split()[-1]
+
+
+async def leaf_of(address: str, data: Path) -> asyncio.subprocess.Process:
+    process = await start("join", "--leaf", "--bootstrap", address, "--data", str(data), *LOOPBACK, "--exit-when-done")
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        await process.stderr.readuntil(b"it listens on nothing")
+    return process
+
+
+def open_to_others(process: asyncio.subprocess.Process) -> list[str]:
+    """Return the lines of the system's tables for the sockets by which others could begin to talk to a process."""
+    directory = Path(f"/proc/{process.pid}/fd")
+    links = [os.readlink(directory / name) for name in os.listdir(directory)]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+    found = []
+    for table, states in (("tcp", {"0A"}), ("tcp6", {"0A"}), ("udp", {"07"}), ("udp6", {"07"})):
+        for line in Path(f"/proc/{process.pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] in inodes and fields[3] in states:
+                found.append(line)
+    return found
+
+
+async def test_a_leaf_crawls_with_the_others_and_ends_with_them(tmp_path: Path) -> None:
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        address = await address_of(one)
+        leaf = await leaf_of(address, tmp_path / "leaf")
+        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 10, leaf)
+        assert open_to_others(one)
+        assert [] == open_to_others(leaf)
+        rows = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"]
+        assert ["crawling", "leaf: crawling"] == sorted(row["state"] for row in rows)
+        runs = [await ended(one), await ended(leaf)]
+        assert [0, 0] == [run.code for run in runs], runs
+        assert re.search(r"^[0-9]+ pages fetched by this peer, 0 URLs left on it", runs[1].out)
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+
+
+async def test_a_leaf_pauses_and_stops_with_the_swarm(tmp_path: Path) -> None:
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        address = await address_of(one)
+        leaf = await leaf_of(address, tmp_path / "leaf")
+        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 20, leaf)
+        assert (await kadcrawl("pause", "--peer", address)).code == 0
+        states: set[str] = set()
+        while states != {"paused", "leaf: paused"}:
+            rows = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"]
+            states = {row["state"] for row in rows}
+        before = len(finished(tmp_path / "leaf"))
+        assert (await kadcrawl("resume", "--peer", address)).code == 0
+        await until(lambda: len(finished(tmp_path / "leaf")) > before + PAGES // 20, leaf)
+        assert (await kadcrawl("stop", "--peer", address)).code == 0
+        runs = [await ended(one), await ended(leaf)]
+        assert [0, 0] == [run.code for run in runs], runs
+        assert {1} == set(finished(tmp_path).values())
+        assert len(finished(tmp_path)) < PAGES
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_the_first_signal_lets_a_leaf_give_back_what_it_has_and_go(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        leaf = await leaf_of(await address_of(one), tmp_path / "leaf")
+        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 10, leaf)
+        leaf.send_signal(number)
+        gone = await ended(leaf)
+        assert gone.code == 11, gone
+        assert "giving back and leaving" in gone.err
+        assert "0 URLs left on it" in gone.out
+        stayed = await ended(one)
+        assert stayed.code == 0, stayed
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+
+
+async def test_the_second_signal_ends_a_leaf_at_once(tmp_path: Path) -> None:
+    """Here it could give nothing back: its only full peer hangs."""
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        leaf = await leaf_of(await address_of(one), tmp_path / "leaf")
+        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 10, leaf)
+        one.send_signal(signal.SIGSTOP)
+        leaf.send_signal(signal.SIGTERM)
+        assert leaf.stderr is not None
+        async with asyncio.timeout(60):
+            await leaf.stderr.readuntil(b"again to force")
+        leaf.send_signal(signal.SIGTERM)
+        run = await ended(leaf)
+        assert run.code == 11, run
+        assert "Traceback" not in run.err
+        one.kill()
+        await one.communicate()
+
+
+async def test_what_no_leaf_can_do_is_said(tmp_path: Path) -> None:
+    one = await joinable("--max-pages", "5", address="127.0.0.1:0", data=tmp_path / "one")
+    join = ["join", "--leaf", "--bootstrap", await address_of(one), "--data", str(tmp_path / "leaf")]
+    refused = await kadcrawl(*join)
+    assert (2, "") == (refused.code, refused.out)
+    assert "a crawl with --max-pages or --max-depth has no leaves" in refused.err
+    refused = await kadcrawl(*join, "--listen", "127.0.0.1:0")
+    assert (2, "kadcrawl: a leaf listens on nothing: leave out --listen\n") == (refused.code, refused.err)
+    one.send_signal(signal.SIGINT)
+    assert (await ended(one)).code == 11

@@ -1,0 +1,66 @@
+"""From a crawl that measures to a network that predicts, by commands."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.balance.lessons import BATCHES, batches, line, load
+from kadcrawl.balance.powers import Powers
+from kadcrawl.balance.predict import BATCHES_LEAST, Batch
+from tests.cli.command import SITES, crawl, finished, kadcrawl, slow_web
+
+NODE = Powers(2, 2.4, 4.0, 10.0, 5.0)
+POWERS = [f"--power={name}={getattr(NODE, name)}" for name in Powers.__dataclass_fields__]
+PREDICTIVE = ("--balance", "predictive", "--block", "2", "--update", "0.2", "--fetches", "1")
+
+
+def measured(path: Path, count: int) -> None:
+    """Write what peers measured that are twice as quick if they have twice the bandwidth."""
+    made = [Batch(replace(NODE, net_mbps=net), urls, urls / net) for net in (5.0, 10.0, 20.0) for urls in range(1, 65)]
+    path.write_bytes(b"".join(map(line, made[:count])))
+
+
+async def test_a_crawl_measures_and_another_predicts_by_what_was_learned(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    measured(tmp_path / "before" / BATCHES, 3 * 64)
+    network = tmp_path / "network.json"
+    run = await kadcrawl("train", str(tmp_path / "before"), "--output", str(network))
+    assert run.code == 0, run
+    assert f"learned from 192 batches of 3 kinds of machines; {network}" in run.out
+    assert 64 / 10 == pytest.approx(load(network).seconds(NODE, 64), rel=0.2)
+    async with slow_web(120) as site:
+        command = crawl(tmp_path / "data", site.url("/0"), peers=2)
+        run = await kadcrawl(*command, *PREDICTIVE, *POWERS, "--network", str(network))
+        assert run.code == 0, run
+        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(120)} == dict(finished(tmp_path / "data"))
+    assert {NODE} == {batch.powers for batch in batches([tmp_path / "data"])}
+
+
+@pytest.mark.parametrize("count", [0, BATCHES_LEAST - 1])
+async def test_too_little_to_learn_from_is_one_clear_sentence(tmp_path: Path, count: int) -> None:
+    if count:
+        measured(tmp_path / BATCHES, count)
+    run = await kadcrawl("train", str(tmp_path), "--output", str(tmp_path / "network.json"))
+    assert run.code == 2, run
+    assert len(run.err.splitlines()) == 1
+    assert "too few to learn from" in run.err or "--balance predictive first" in run.err
+    assert not (tmp_path / "network.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--network", "/nowhere/network.json"], "cannot read the network"),
+        (["--network", __file__], "is no network"),
+        (["--power", "net_mbps"], "net_mbps=100"),
+        (["--power", "net=1"], "no power 'net'"),
+        (["--power", "cores=-1"], "cores must be a number above 0"),
+        (["--fetches", "0"], "--fetches"),
+    ],
+)
+async def test_a_mistake_about_the_machine_is_said(tmp_path: Path, options: list[str], why: str) -> None:
+    run = await kadcrawl(*crawl(tmp_path / "data", "http://127.0.0.2:9/"), *PREDICTIVE[:2], *options)
+    assert run.code == 2, run
+    assert why in run.err
+    assert not (tmp_path / "data").exists()

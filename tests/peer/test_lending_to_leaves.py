@@ -1,0 +1,78 @@
+"""The giver's side of loans to leaves: they are never called, and believed what they finish late, and nothing else."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from kadcrawl.history.store import DONE, PENDING
+from kadcrawl.keys import Key, id_bytes, site_hash, url_key
+from kadcrawl.link.leaf_messages import leaf_contact
+from kadcrawl.link.messages import Contact, Lend, LoanReport, Report, Returned, SiteRecord
+from tests.peer.test_lending import SITE, Bench, Play, play as play
+
+LEAF, OTHER = leaf_contact(id_bytes(8)), leaf_contact(id_bytes(9))
+CLOCK = SiteRecord(SITE, 0.0, 0.0)
+
+
+def key_of(lend: Lend, number: int) -> Key:
+    return url_key(site_hash(SITE), lend.pending[number].url)
+
+
+async def given(bench: Bench, count: int) -> Lend:
+    (lend,) = await bench.lending.offers(LEAF, [(SITE, count)])
+    return lend
+
+
+async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
+    """Report of a loan; return which go on."""
+    fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
+    answer = await bench.lending.reported(Report(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
+    return [one.loan for one in answer.standing]
+
+
+def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        calls: list[str] = []
+
+        def spawn(work: Coroutine[Any, Any, None], name: str) -> None:
+            calls.append(name)
+            work.close()
+
+        bench.lending._spawn = spawn
+        lend = await given(bench, 3)
+        assert [lend.loan] == await say(bench, lend)
+        bench.lending.recall_all()
+        assert [] == calls, "nothing can be sent to a leaf"
+        assert [] == await say(bench, lend)
+        assert [] == await say(bench, lend, over=True)
+        assert 0 == bench.lending.urls
+
+    play(1.0, scenario)
+
+
+def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        lend = await given(bench, 3)
+        first, second, third = (key_of(lend, number) for number in range(3))
+        await say(bench, lend, returned=[Returned(first, 0, 5.0)], over=True)
+        assert PENDING == bench.store.state(first)
+        await say(bench, lend, OTHER, done=[first])
+        assert PENDING == bench.store.state(first), "it was not lent to that one"
+        await say(bench, lend, done=[first])
+        await say(bench, lend, done=[second])
+        assert [DONE, DONE, PENDING] == [bench.store.state(key) for key in (first, second, third)]
+        # Neither is crawled any more.
+        left = {entry.key for entry in iter(lambda: bench.frontier.next(bench.loop.time() + 1000.0), None)}
+        assert not left & {first, second}
+
+    play(0.0, scenario)
+
+
+def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        lend = await given(bench, 2)
+        keys = [url_key(site_hash(SITE), f"http://{SITE}/{number}") for number in range(6)]
+        await say(bench, lend, done=keys, over=True)
+        await say(bench, lend, done=keys)
+        assert {key_of(lend, 0), key_of(lend, 1)} == {key for key in keys if bench.store.state(key) == DONE}
+
+    play(1.0, scenario)

@@ -1,0 +1,107 @@
+"""Leaves behind a NAT in whole simulated worlds: they do their part, whoever dies, and nobody tries to reach one."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from sim.plan import LEAF_FIRST, Event, Kind, Plan
+from sim.trial import Outcome, Size, Trial, run
+
+SMALL = Size(pages=120, sites=16)
+CALM = Plan(11, 5, (), delay_s=0.5, leaves=2)
+LEAVES = range(LEAF_FIRST, LEAF_FIRST + CALM.leaves)
+KILLED_AT_S = 6.0
+
+
+class Seen:
+    """What was seen of the leaves of one trial."""
+
+    def __init__(self) -> None:
+        self.pages: Counter[int] = Counter()
+        """Of each leaf, over all its lives: as far as it went in any."""
+        self.homes: dict[int, list[int]] = {}
+        """Machines each leaf hung on, one after the other."""
+        self.turned_away = 0
+
+    def look(self, trial: Trial) -> None:
+        self.turned_away = trial._loop.network.turned_away
+        numbers = {machine.host.ip: machine.number for machine in trial.machines.machines.values()}
+        for machine in trial.machines.leaves:
+            leaf = machine.leaf
+            if leaf is not None and leaf.begun:
+                self.pages[machine.number] = max(self.pages[machine.number], leaf.totals.pages)
+                homes = self.homes.setdefault(machine.number, [])
+                home = numbers.get(leaf.contact.host)
+                if home is not None and homes[-1:] != [home]:
+                    homes.append(home)
+
+
+def lived(plan: Plan) -> tuple[Outcome, Seen]:
+    seen = Seen()
+    return run(plan, SMALL, watch=seen.look), seen
+
+
+def home_at(seconds: float, calm: Plan) -> int:
+    """Return which machine the first leaf hangs on then: up to there each world is like the calm one."""
+    seen = Seen()
+    homes: list[int] = []
+
+    def look(trial: Trial) -> None:
+        seen.look(trial)
+        if trial.now < seconds:
+            homes[:] = seen.homes.get(LEAF_FIRST, [])[-1:]
+
+    run(calm, SMALL, watch=look)
+    return homes[0]
+
+
+@pytest.mark.parametrize("block_urls", [0, 2])
+def test_in_a_calm_swarm_leaves_do_their_part_and_nobody_tries_to_reach_them(block_urls: int) -> None:
+    outcome, seen = lived(msgspec.structs.replace(CALM, block_urls=block_urls))
+    assert {} == outcome.violations
+    assert 0 == outcome.duplicates
+    assert 0 == seen.turned_away
+    assert set(LEAVES) == set(seen.pages)
+    assert sum(seen.pages.values()) > outcome.urls // 6
+
+
+@pytest.mark.parametrize("seed", [CALM.seed, 13, 21])
+def test_when_its_full_peer_is_killed_a_leaf_goes_to_another(seed: int) -> None:
+    calm = msgspec.structs.replace(CALM, seed=seed)
+    home = home_at(KILLED_AT_S, calm)
+    outcome, seen = lived(msgspec.structs.replace(calm, events=(Event(KILLED_AT_S, Kind.KILL, (home,)),)))
+    assert {} == outcome.violations
+    assert outcome.duplicates < outcome.urls // 20, "that is more than what was in hand"
+    assert 0 == seen.turned_away
+    homes = seen.homes[LEAF_FIRST]
+    assert home in homes
+    assert homes[-1] != home
+
+
+@pytest.mark.parametrize("kind", [Kind.KILL, Kind.LEAVE, Kind.FREEZE])
+def test_a_leaf_that_goes_takes_nothing_away(kind: Kind) -> None:
+    events = (
+        Event(4.0, kind, (LEAF_FIRST,), for_s=6.0),
+        Event(7.0, kind, (LEAF_FIRST + 1,), for_s=3.0),
+        Event(12.0, Kind.RESTART, (LEAF_FIRST,)),
+    )
+    outcome, seen = lived(msgspec.structs.replace(CALM, events=events))
+    assert {} == outcome.violations
+    assert seen.pages[LEAF_FIRST] > 0
+
+
+def test_leaves_live_through_a_swarm_in_trouble() -> None:
+    events = (
+        Event(3.0, Kind.LOSS, for_s=10.0, amount=0.1),
+        Event(4.0, Kind.KILL, (1,)),
+        Event(6.0, Kind.KILL, (LEAF_FIRST,)),
+        Event(8.0, Kind.JOIN, (5,)),
+        Event(9.0, Kind.RESTART, (LEAF_FIRST,)),
+        Event(15.0, Kind.LEAVE, (2,)),
+        Event(16.0, Kind.RESTART, (1,)),
+        Event(18.0, Kind.FREEZE, (3,), for_s=4.0),
+    )
+    outcome, seen = lived(msgspec.structs.replace(CALM, events=events))
+    assert {} == outcome.violations
+    assert 0 == seen.turned_away
