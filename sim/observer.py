@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
 from math import inf
 
+from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.config import Job
 from kadcrawl.crawl.place import Placer
 from kadcrawl.history.store import DONE
@@ -28,6 +29,8 @@ from sim.web_server import WebServer
 
 TOGETHER_S = 1.0
 """Kills this close to each other are one: nobody has noticed the first at the second."""
+ORPHANED_S = LEASE_S + 0.1
+"""For so long after a giver's death its takers may go on, as they cannot know."""
 JOINING_S = 5.0
 """A newcomer is one for this long."""
 
@@ -76,6 +79,7 @@ class Observer:
         self._shared: dict[str, str] = {}
         """URL -> when and by whom it could be fetched twice, as it was lent and not only that."""
         self._looked_at = 0.0
+        self._killed_at: dict[int, float] = {}
         self._cut: set[int] = set()
         """Machines that are cut off from others just now."""
         self._known_done: set[Key] = set()
@@ -297,6 +301,7 @@ class Observer:
             return
         self.kills += len(numbers)
         self._lose_sight(now, lambda fetch: fetch.giver in numbers)
+        self._killed_at.update(dict.fromkeys(numbers, now))
         self._remember_done()
         standing = self._standing()
         holders = self._holders(standing)
@@ -407,6 +412,8 @@ class Observer:
             site = f"http://{request.host}"
             asker = self._addresses.get(request.peer, -1)
             giver = self._loans.giver(site_of(f"{site}/", self._job.partition), asker, request.time)
+            if giver is not None and request.time - self._killed_at.get(giver, -inf) < ORPHANED_S:
+                self._out_of_reach[len(self._fetches)] = request.time
             self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker, giver))
 
     def _copies(self, standing: Standing, records: dict[int, dict[Key, int]]) -> dict[Key, int]:

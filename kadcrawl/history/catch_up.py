@@ -97,7 +97,7 @@ class CatchUp:
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell)
-        released = any(answer.released for _, answer in answers)
+        released = any(answer.released for _, answer in answers) and not any(answer.untold for _, answer in answers)
         for _, answer in answers:
             self._crawl.learn_clocks(answer.sites)
         # From now on changes go to the new backups; what was before is compared.

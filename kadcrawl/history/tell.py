@@ -254,10 +254,12 @@ class Telling:
         # Whoever claims it next must hear of this claimant, as it may be open there by then.
         self._holdings.back_up_for(cell, claimant, None, self._now())
         self._former[cell] = others
-        released = owned.closing and clocks is not None
+        released, untold = owned.closing and clocks is not None, owned.closing and clocks is None
         log.debug("cell.released cell=%d to=%s", cell, claimant)
         in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
-        return CellAnswer(held, None, others, releasing=False, released=released, sites=clocks or [], in_hand=in_hand)
+        return CellAnswer(
+            held, None, others, releasing=False, released=released, sites=clocks or [], in_hand=in_hand, untold=untold
+        )
 
     def settle(self, message: Settle) -> Settled:
         """The owner of these cells says whether we keep or drop them."""

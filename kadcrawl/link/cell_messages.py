@@ -124,6 +124,8 @@ class CellAnswer(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
     in_hand: Keys = []
     """PENDING pages of it I have fetched, and finish once their links have arrived: leave them to me for a while."""
+    untold: bool = False
+    """I was crawling it, have stopped, and cannot tell all its clocks: whatever others tell, leave its sites alone."""
 
 
 class Synced(Message, frozen=True):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kadcrawl.balance.identity import Candidate, Range, choose
 from kadcrawl.keys import ID_BITS, NodeId
 from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
+from sim.papers.newcomers import ids_of, shares
 from sim.papers.workload import SITES, of_sites
 
 DRAWN_BITS = 64
@@ -30,6 +31,13 @@ URL_RUNS = 10
 PICTURED = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 72, 100, 128, 192, 256, 384, 512, 768, 1_000)
 TEETH = sorted({min(1_000, most) for bit in range(1, 10) for most in (1 << bit, 3 << bit - 1, (2 << bit) - 1)})
 """Sizes at which the bound rises and falls."""
+BLIND, BEST = min(CHOICES), max(CHOICES)
+REAL: dict[str, tuple[int, float | None, int]] = {
+    "8 peers, one after another": (8, None, 20),
+    "8 peers, all at once": (8, 1e-5, 20),
+    "100 peers, 10 a second": (100, 0.1, 1),
+}
+"""Swarms of real peers: how many, how many seconds apart (None: once the one before has entered), how many swarms."""
 TWICE = 2.0
 """What is to be reached: nobody owns more than twice the mean, as with perfect halving."""
 
@@ -160,7 +168,7 @@ def grow(swarm: Swarm, peers: int, join: Join, random: Random, seen: Seen | None
 
 def joining(seed: int, progress: Progress) -> Result:
     """Grow swarms by several ways to join, and show what the busiest peer has."""
-    done, steps = 0, len(CHOICES) * sum(RUNS.values()) + 3 * URL_RUNS
+    done, steps = 0, len(CHOICES) * sum(RUNS.values()) + 3 * URL_RUNS + 2 * sum(runs for _, _, runs in REAL.values())
 
     def advance() -> None:
         nonlocal done
@@ -188,6 +196,7 @@ def joining(seed: int, progress: Progress) -> Result:
             random = Random(f"joining {seed} URLs {name} {run}")
             grow(Swarm(max(SIZES), anchors, counts), max(SIZES), join, random, loaded[name])
             advance()
+    real = _real_peers(seed, advance)
     largest_site = float(urls.largest_site.mean())
     return Result(
         title="Joining well: the power of d choices",
@@ -200,7 +209,9 @@ def joining(seed: int, progress: Progress) -> Result:
             "middle of a range to aim at: wherever an ID falls in one, it halves it. So the bound is the least "
             "maximum that shares of 1/2, 1/4, 1/8, … allow, which is below twice the mean at any size. For "
             f"the last table there are {URLS:,} URLs on {SITES:,} sites of Zipf sizes, all known before the "
-            "first peer joins, which favours joiners that ask for URLs."
+            "first peer joins, which favours joiners that ask for URLs. Beside the model join real peers: the "
+            "unmodified peer in a simulated network, by way of up to three others, whichever these are; of several who "
+            "ask one peer at one moment each is told of the others."
         ),
         seed=seed,
         findings=[
@@ -210,8 +221,15 @@ def joining(seed: int, progress: Progress) -> Result:
                 ours=max(_means(seen[_drawn(most)].ratio, PICTURED)),
                 bound=TWICE,
             ),
+            *(
+                Finding(
+                    what=f"largest range / mean, real peers: {name}, {_drawn(drawn)}", ours=fmean(ratios), bound=bound
+                )
+                for (name, drawn), ratios in real.items()
+                for bound in [best_ratio(REAL[name][0])]
+            ),
         ],
-        tables=[_range_table(seen), _gini_table(seen), _url_table(loaded, largest_site)],
+        tables=[_range_table(seen), _real_table(real), _gini_table(seen), _url_table(loaded, largest_site)],
         figures=[
             Figure(
                 name="joining",
@@ -229,6 +247,33 @@ def joining(seed: int, progress: Progress) -> Result:
                 ],
                 logarithmic="x",
             ),
+        ],
+    )
+
+
+def _real_peers(seed: int, advance: Callable[[], None]) -> dict[tuple[str, int], list[float]]:
+    """Return, for each kind of swarm and number of IDs drawn, the largest range over the mean in each swarm."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for name, (peers, apart_s, runs) in REAL.items():
+        for drawn in (BLIND, BEST):
+            ratios = found[name, drawn] = []
+            for run in range(runs):
+                ratios.append(max(shares(ids_of(1_000 * seed + run, peers, drawn, apart_s))) * peers)
+                advance()
+    return found
+
+
+def _real_table(real: dict[tuple[str, int], list[float]]) -> Table:
+    return Table(
+        title="Real peers: largest range / mean",
+        heading=["", *(f"{_drawn(drawn)}{what}" for drawn in (BLIND, BEST) for what in ("", ", worst")), "bound"],
+        rows=[
+            [
+                name,
+                *(value for drawn in (BLIND, BEST) for of in [real[name, drawn]] for value in (fmean(of), max(of))),
+                best_ratio(peers),
+            ]
+            for name, (peers, _, _) in REAL.items()
         ],
     )
 

@@ -252,6 +252,7 @@ def test_the_same_seed_gives_the_same_findings(monkeypatch: pytest.MonkeyPatch) 
 
 def test_joining_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joins, "RUNS", {100: 2, 1_000: 1})
+    monkeypatch.setattr(joins, "REAL", {"4 peers": (4, None, 1), "3 at once": (3, 0.0, 2)})
     monkeypatch.setattr(joins, "URL_RUNS", 1)
     monkeypatch.setattr(joins, "URLS", 10_000)
     shares: list[float] = []

@@ -1,0 +1,52 @@
+"""A web of sites all alike that answers each page after the same time: how fast a crawl is, is up to the crawl.
+
+It begins at the *hubs*, each of which leads to the home pages of many sites. It may be without end: then every page
+leads to one of its own site and to one of another site that nothing else leads to, so twice as much is found as is
+fetched. Or each site has so many pages, to all of which its home page leads.
+"""
+
+from dataclasses import dataclass
+
+from sim.synthetic_sites import draws
+from sim.synthetic_web import Answer
+from sim.trial import WEB_ADDRESS
+
+HTML = (("Content-Type", "text/html; charset=utf-8"),)
+LINKS_OF_HUB = 200
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeWeb:
+    """`sites` sites of `pages` pages each, without end if None; a page is answered after `answer_s` seconds."""
+
+    seed: int
+    sites: int
+    answer_s: float
+    pages: int | None = None
+
+    @property
+    def seeds(self) -> tuple[str, ...]:
+        """The hubs."""
+        return tuple(f"http://hub{number}.test/" for number in range(-(-self.sites // LINKS_OF_HUB)))
+
+    def address(self, host: str) -> str | None:
+        """Return the IP of a host name."""
+        return WEB_ADDRESS if host.endswith(".test") else None
+
+    def answer(self, host: str, target: str, asked: int) -> Answer:
+        """Return the answer to a GET of `target`."""
+        if target == "/robots.txt":
+            return Answer(404)
+        if host.startswith("hub"):
+            first = int(host.removeprefix("hub").removesuffix(".test")) * LINKS_OF_HUB
+            links = [f"http://{self._host(site)}/" for site in range(first, min(first + LINKS_OF_HUB, self.sites))]
+        elif self.pages is not None:
+            links = [f"/{page}" for page in range(1, self.pages)] if target == "/" else []
+        else:
+            own, other, site = draws(f"{self.seed} {host} {target}", 3)
+            links = [f"/{own:016x}", f"http://{self._host(site % self.sites)}/{other:016x}"]
+        body = "".join(f'<a href="{link}">' for link in links).encode()
+        return Answer(200, HTML, body, latency_s=self.answer_s)
+
+    def _host(self, site: int) -> str:
+        return f"site{site}.test"

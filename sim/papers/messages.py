@@ -1,0 +1,300 @@
+"""Messages: what shedding adds to them, and what a discovered link costs here and by the paper (P1 1.2, Fig 8).
+
+The real peers crawl a web to its end. All they ask each other is counted, and all links they discover are written down,
+with who discovered them. On these same links the paper's protocol is then counted through.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal
+from unittest import mock
+
+from kadcrawl.config import Job, Limits
+from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.found import Finder, Found
+from kadcrawl.history.entry import Entry
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import Message, Offer, Records
+from sim.network import HOST
+from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
+from sim.papers.swarm import Swarm, simulated
+from sim.synthetic_sites import PLAIN
+from sim.synthetic_web import SyntheticWeb
+from sim.trial import WEB_ADDRESS
+
+SIZES = (2, 8, 32)
+PEERS = 8
+SITES = 40
+PAGES = 2_000
+SEEDS = 3
+ZIPF = 1.0
+BLOCK = 20
+"""H, URLs (P1 2)."""
+UPDATE_S = 2.0
+"""T: the crawl takes a minute, so it is shorter than the paper's."""
+BUSY = Limits(fetches_max=1)
+"""Each peer is the bottleneck: it makes one request at a time."""
+REQUESTS = 1 / 10
+ENTRIES = 1 / 3
+"""To reach, of the paper's protocol."""
+
+OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
+KINDS = {
+    **dict.fromkeys(("Offer",), LINKS),
+    **dict.fromkeys(("Records", "Settle", "Compare", "Exchange"), COPIES),
+    **dict.fromkeys(("GetLevel", "Lend", "Report", "Recall"), BALANCE),
+}
+"""What a question of the link is about; what is not here is `OTHER`."""
+
+
+@dataclass(slots=True)
+class Count:
+    """What one crawl took."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    """Questions on the link, by their names."""
+    offered: int = 0
+    """URLs in all offers of links."""
+    copied: int = 0
+    """URLs in all records copied to backups."""
+    datagrams: int = 0
+    discovered: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """(IP address of the peer, distinct links) of each page, in the order of discovery."""
+    peers: dict[str, int] = field(default_factory=dict)
+    """IP address -> ID."""
+    pages: int = 0
+    lent: int = 0
+    seconds: float = 0.0
+
+    @property
+    def links(self) -> int:
+        """Links discovered, repeats included."""
+        return sum(len(links) for _, links in self.discovered)
+
+    def about(self) -> dict[str, int]:
+        """Return the messages by what they are about."""
+        found = dict.fromkeys((OVERLAY, LINKS, COPIES, BALANCE, OTHER), 0)
+        found[OVERLAY] = self.datagrams
+        for name, count in self.requests.items():
+            found[KINDS.get(name, OTHER)] += count
+        return found
+
+    def note(self, message: Message) -> None:
+        """A peer asks another."""
+        self.requests[type(message).__name__] += 1
+        match message:
+            case Offer(links=links):
+                self.offered += len(links)
+            case Records(batch=batch):
+                self.copied += len(batch.done) + len(batch.pending)
+
+
+@contextmanager
+def counted(count: Count) -> Iterator[None]:
+    """While open, count what any peer asks, and write down what it discovers."""
+    ask, found = LinkClient.ask, Finder.found
+
+    async def asked(client: LinkClient, address: Any, message: Message, *rest: Any) -> Any:
+        count.note(message)
+        return await ask(client, address, message, *rest)
+
+    def discovered(finder: Finder, entry: Entry, fetched: Fetched) -> Found:
+        result = found(finder, entry, fetched)
+        count.discovered.append((HOST.get().ip, result.links))
+        return result
+
+    with mock.patch.object(LinkClient, "ask", asked), mock.patch.object(Finder, "found", discovered):
+        yield
+
+
+def web_of(seed: int) -> SyntheticWeb:
+    """Return what is crawled: plain pages on sites of Zipf sizes, one link in eight to another site."""
+    return SyntheticWeb(seed, sites=SITES, pages=PAGES, seeds=SEEDS, zipf=ZIPF, mix=PLAIN, addresses=(WEB_ADDRESS,))
+
+
+def crawl(seed: int, peers: int, balance: Literal["off", "level"] = "off") -> Count:
+    """Let so many peers crawl the web to its end; return what was counted from the seeds on."""
+    web = web_of(seed)
+    count = Count()
+
+    async def story(swarm: Swarm) -> None:
+        await swarm.begin()
+        await swarm.grow(peers)
+        before = sum(peer.overlay.counters.sent for peer in swarm.peers)
+        began = swarm.loop.time()
+        with counted(count):
+            first = swarm.machines.machines[0]
+            assert first.peer is not None
+            await first.host.spawn(first.peer.crawl(web.seeds))
+            await swarm.until(lambda: all(peer.ended for peer in swarm.peers))
+        count.seconds = swarm.loop.time() - began
+        count.datagrams = sum(peer.overlay.counters.sent for peer in swarm.peers) - before
+        count.peers = {machine.host.ip: machine.peer.contact.number for machine in swarm.machines.live if machine.peer}
+        count.pages = sum(peer.totals.pages for peer in swarm.peers)
+        count.lent = sum(peer.balancing.loans.lending.done for peer in swarm.peers)
+
+    job = Job(scope="any", delay_s=0.0, balance=balance, block_urls=BLOCK, update_s=UPDATE_S)
+    with simulated(seed, web, job=job, limits=BUSY) as swarm:
+        swarm.run(story(swarm))
+    return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """What the paper's protocol sends for some discovered links; each request is about one URL."""
+
+    queries: int
+    """Is this URL in the history? to the backup at h2."""
+    sends: int
+    """Of new ones, to the owner at h1."""
+    records: int
+    """Of new ones, to the backup again."""
+
+    @property
+    def requests(self) -> int:
+        return self.queries + self.sends + self.records
+
+
+def by_the_paper(
+    peers: dict[str, int], discovered: Sequence[tuple[str, tuple[str, ...]]], seeds: Sequence[str]
+) -> Paper:
+    """Count the paper's protocol through; what a peer has to ask itself costs nothing, and nothing is lost or late.
+
+    `discovered` as in `Count`; `seeds` are known from the beginning.
+    """
+    places: dict[str, tuple[int, int]] = {}
+    known = set(seeds)
+    queries = sends = records = 0
+    for finder, links in discovered:
+        me = peers[finder]
+        for url in links:
+            if url not in places:
+                places[url] = (_nearest(peers, url, b"h1"), _nearest(peers, url, b"h2"))
+            owner, backup = places[url]
+            queries += backup != me
+            if url not in known:
+                known.add(url)
+                sends += owner != me
+                records += backup != me
+    return Paper(queries=queries, sends=sends, records=records)
+
+
+def _nearest(peers: dict[str, int], url: str, name: bytes) -> int:
+    place = int.from_bytes(blake2b(url.encode(), digest_size=20, person=name).digest(), "big")
+    return min(peers.values(), key=lambda peer: peer ^ place)
+
+
+def messages(seed: int, progress: Progress) -> Result:
+    """Crawl with few and many peers, with and without shedding, and count."""
+    done, steps = 0, sum(SIZES) + PEERS
+    counts: dict[int, Count] = {}
+    papers: dict[int, Paper] = {}
+    for peers in SIZES:
+        counts[peers] = crawl(seed, peers)
+        papers[peers] = by_the_paper(counts[peers].peers, counts[peers].discovered, web_of(seed).seeds)
+        done += peers
+        progress(done / steps)
+    off, level = counts[PEERS], crawl(seed, PEERS, "level")
+    progress(1.0)
+    alone, shed = off.about(), level.about()
+    return Result(
+        title="Messages: with and without shedding, and of a discovered link",
+        paper="P1 1.2 and 2.2, Fig 8",
+        how=(
+            f"Real peers in a simulated network crawl {PAGES:,} pages on {SITES} sites of Zipf sizes to the end, one "
+            "request at a time each and without delay, so that the peers are the bottleneck. Counted is what they ask "
+            "each other, from the seeds to the end; answers are not. With shedding "
+            f"H = {BLOCK} and T = {UPDATE_S:g} s; without it, all by the default. The paper's protocol is counted "
+            "through on the links these very peers discovered, in that order: for each link a query to the backup at "
+            "h2; if it is new it is sent to the owner at h1 and recorded at the backup; each is one request about one "
+            "URL, except to oneself. Nothing is lost, late or asked twice because two found the link at one moment, "
+            "and the look-ups of h1 and h2 are free: so this is the least the paper's protocol sends. Here only links "
+            "that are news to their finder, and of another site than their page, are sent, in batches, to the owner, "
+            "who decides. Copies for two backups, of each URL when it is found and when it is done, are counted apart: "
+            "the paper keeps no copy of what is pending, and one of what is done, its record."
+        ),
+        seed=seed,
+        findings=[
+            *(
+                finding
+                for peers in SIZES
+                for count, paper in [(counts[peers], papers[peers])]
+                for finding in (
+                    Finding(
+                        what=f"offers of links, of the paper's requests, {peers} peers",
+                        ours=count.requests["Offer"] / paper.requests,
+                        most=REQUESTS,
+                    ),
+                    Finding(
+                        what=f"URLs in them, of the paper's, {peers} peers",
+                        ours=count.offered / paper.requests,
+                        most=ENTRIES,
+                    ),
+                )
+            ),
+            Finding(
+                what=f"the same with copies, requests, {PEERS} peers",
+                ours=(off.requests["Offer"] + off.requests["Records"]) / papers[PEERS].requests,
+            ),
+            Finding(
+                what=f"the same with copies, URLs, {PEERS} peers (bound: each copied twice to two)",
+                ours=(off.offered + off.copied) / papers[PEERS].requests,
+                bound=(off.offered + 4 * off.pages) / papers[PEERS].requests,
+            ),
+            Finding(
+                what=f"messages of a crawl with shedding, of one without, {PEERS} peers",
+                ours=sum(shed.values()) / sum(alone.values()),
+            ),
+        ],
+        tables=[
+            Table(
+                title="Of a discovered link",
+                heading=["", *(f"{peers} peers" for peers in SIZES)],
+                rows=[
+                    [what, *(value(counts[peers], papers[peers]) / counts[peers].links for peers in SIZES)]
+                    for what, value in ROWS.items()
+                ],
+            ),
+            Table(
+                title=f"Messages of the whole crawl, {PEERS} peers",
+                heading=["", "without shedding", "with shedding"],
+                rows=[
+                    *((what, alone[what], shed[what]) for what in alone),
+                    ["all", sum(alone.values()), sum(shed.values())],
+                    ["pages fetched for another", off.lent, level.lent],
+                    ["seconds", off.seconds, level.seconds],
+                    ["messages a second", sum(alone.values()) / off.seconds, sum(shed.values()) / level.seconds],
+                ],
+            ),
+        ],
+        figures=[
+            Figure(
+                name="messages",
+                title=f"Messages of a crawl by {PEERS} peers",
+                x="about",
+                y="messages",
+                kind="bars",
+                series=[
+                    Series(label="without shedding", xs=[*alone], ys=[*alone.values()]),
+                    Series(label="with shedding", xs=[*shed], ys=[*shed.values()]),
+                ],
+            )
+        ],
+    )
+
+
+ROWS: dict[str, Callable[[Count, Paper], float]] = {
+    "the paper: queries": lambda count, paper: paper.queries,
+    "the paper: sent to the owner": lambda count, paper: paper.sends,
+    "the paper: recorded": lambda count, paper: paper.records,
+    "the paper: requests, and URLs in them": lambda count, paper: paper.requests,
+    "here: offers": lambda count, paper: count.requests["Offer"],
+    "here: URLs offered": lambda count, paper: count.offered,
+    "here: requests that copy": lambda count, paper: count.requests["Records"],
+    "here: URLs copied": lambda count, paper: count.copied,
+    "new, of all": lambda count, paper: count.pages,
+}
+"""Of the table: what is counted of all links."""

@@ -1,0 +1,97 @@
+"""Messages: the paper's protocol is counted through as it stands there, and real peers send less of everything."""
+
+from functools import cache
+
+import pytest
+
+from kadcrawl.keys import id_bytes
+from kadcrawl.link.messages import (
+    Batch,
+    Contact,
+    GetRange,
+    Link,
+    Offer,
+    PendingRecord,
+    Records,
+)
+from sim.papers import messages as experiment
+from sim.papers.messages import COPIES, LINKS, OTHER, Count, Paper, by_the_paper, crawl, messages
+
+ME = Contact(id_bytes(1), "10.0.0.1", 4160)
+
+
+@cache
+def small() -> Count:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "PAGES", 150)
+        patch.setattr(experiment, "SITES", 10)
+        return crawl(1, 4)
+
+
+def test_a_lonely_peer_asks_nobody() -> None:
+    assert Paper(queries=0, sends=0, records=0) == by_the_paper({"a": 1}, [("a", ("x", "y"))], [])
+
+
+def test_every_link_is_asked_for_and_only_new_ones_are_sent_and_recorded() -> None:
+    peers = {name: number << 150 for number, name in enumerate("abcdefgh")}
+    urls = tuple(f"http://site.test/{number}" for number in range(2_000))
+    first = by_the_paper(peers, [("a", urls)], [])
+    again = by_the_paper(peers, [("a", urls), ("a", urls)], [])
+    known = by_the_paper(peers, [("a", urls)], urls)
+    # Each of the three goes to oneself as often as to anybody; IDs so near each other share by their last bits.
+    assert first.queries == first.records
+    assert pytest.approx(7 / 8 * 2_000, rel=0.05) == first.queries
+    assert pytest.approx(7 / 8 * 2_000, rel=0.05) == first.sends
+    assert Paper(queries=2 * first.queries, sends=first.sends, records=first.records) == again
+    assert Paper(queries=first.queries, sends=0, records=0) == known
+    assert first.requests == first.queries + first.sends + first.records
+
+
+def test_urls_are_counted_in_offers_and_in_copies() -> None:
+    count = Count()
+    count.note(Offer([Link("http://a/", 0, 0)] * 3))
+    count.note(Records(ME, Batch([id_bytes(1)] * 2, [PendingRecord("http://a/", 0, 0, 0, 0.0)], [], [])))
+    count.note(GetRange(id_bytes(1)))
+    assert (3, 3) == (count.offered, count.copied)
+    assert (1, 1, 1) == (count.about()[LINKS], count.about()[COPIES], count.about()[OTHER])
+
+
+def test_all_that_is_discovered_is_written_down_with_who_did() -> None:
+    count = small()
+    found = {link for _, links in count.discovered for link in links}
+    assert 150 == count.pages == len(count.discovered)
+    # All but the seeds, to which nothing need lead.
+    assert count.pages - experiment.SEEDS <= len(found) <= count.pages
+    assert set(count.peers) == {name for name, _ in count.discovered}
+    assert count.links == sum(len(links) for _, links in count.discovered) > 150
+
+
+def test_peers_send_less_than_the_paper_would() -> None:
+    count = small()
+    paper = by_the_paper(count.peers, count.discovered, [])
+    assert 0 < count.requests["Offer"] < paper.requests / 4
+    assert count.requests["Offer"] <= count.offered < paper.requests / 3
+    # Two backups are told of each URL twice.
+    assert 0.9 * 4 * count.pages <= count.copied <= 1.1 * 4 * count.pages
+
+
+def test_the_result_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = small()
+    asked: list[tuple[int, str]] = []
+
+    def crawled(seed: int, peers: int, balance: str = "off") -> Count:
+        asked.append((peers, balance))
+        return count
+
+    monkeypatch.setattr(experiment, "crawl", crawled)
+    shares: list[float] = []
+    result = messages(1, shares.append)
+    assert [*((peers, "off") for peers in experiment.SIZES), (experiment.PEERS, "level")] == asked
+    assert sorted(shares) == shares
+    assert shares[-1] == 1.0
+    assert 1.0 == result.findings[-1].ours
+    assert {len(result.tables[0].heading)} == {len(row) for row in result.tables[0].rows}
+    paper = by_the_paper(count.peers, count.discovered, experiment.web_of(1).seeds)
+    assert count.requests["Offer"] / paper.requests == result.findings[0].ours
+    assert count.offered / paper.requests == result.findings[1].ours
+    assert [0.1, pytest.approx(1 / 3)] == [one.most for one in result.findings[:2]]
