@@ -31,7 +31,7 @@ SHOWN_APART_S = 0.5
 MEASURED_APART_S = 10.0
 """Virtual seconds between two measurements of all disks, and between two collections of garbage: a closed connection is
 25 kB in cycles. No world collects by itself, as the moment would be chance."""
-COMPANY_S = 1.0
+COMPANY_S = 0.5
 """Least time between two batches of links, of copies, and between two commits: each costs as much as a request."""
 SPARING = {
     "kadcrawl.history.journal.CHECKPOINT_BYTES": 256 * 1024,

@@ -24,6 +24,7 @@ DECISIONS = (
     "balance.leases",
     "balance.lessons",
     "balance.level",
+    "balance.losses",
     "balance.portions",
     "balance.powers",
     "balance.predict",

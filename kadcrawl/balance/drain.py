@@ -116,9 +116,10 @@ class Trial:
 def gifts(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_over_s: float = 0.0) -> list[int]:
     """Return how many blocks of `block_urls` to offer each of the `others`; a number is what a cold one would try.
 
-    Each cold one is given that, or half of what we have. The others are given some if we are `MARGIN` above the common
-    end: each block to the one that would be done first with it, if that is before us and it is not above the common end
-    itself, until we are not any more; none to one that is not `MARGIN` before us to begin with.
+    Each cold one is given that, up to `TRIAL_MAX`, or half of what we have. The others are given some if we are
+    `MARGIN` above the common end: each block to the one that would be done first with it, if that is before us and it
+    is not above the common end itself, until we are not any more; none to one that is not `MARGIN` before us to begin
+    with.
 
     Raises:
         ValueError: a block of no URLs.
@@ -127,12 +128,14 @@ def gifts(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_o
     blocks = [0] * len(others)
     longest_s = (1 - MARGIN) * own.drain_s
     end_s = common_end_s([own, *(other for other in others if isinstance(other, Backlog))])
+    left = BLOCKS_MAX
     for place, other in enumerate(others):
         if isinstance(other, int):
             # Were it as quick as we are, it should be done with that before us.
-            few = min(other, own.pending // (2 * block_urls))
+            few = min(other, TRIAL_MAX, left, own.pending // (2 * block_urls))
             if few > 0 and few * block_urls * own.url_s + hand_over_s < longest_s:
                 own, blocks[place] = _given(own, few * block_urls), few
+                left -= few
     if longest_s <= end_s:
         return blocks
     takers = [
@@ -143,7 +146,6 @@ def gifts(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_o
         and (after := _taken(other, block_urls, hand_over_s)).drain_s < longest_s
     ]
     heapify(takers)
-    left = BLOCKS_MAX
     while takers and left and own.pending >= block_urls and own.drain_s > end_s:
         ends_s, place, after = takers[0]
         if ends_s >= own.drain_s:

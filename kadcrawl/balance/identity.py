@@ -1,9 +1,9 @@
-"""Which identity a joiner takes: of d key pairs it has drawn, the one that splits the largest range. Decides only.
+"""Which identity a joiner takes: of d IDs it has drawn, the one that splits the largest range. Decides only.
 
 A peer owns a share of the space that is 2**-(number of its non-empty k-buckets): each live peer at firstdiff i leaves
 it the half in which bit i is its own. So one number tells a range, the owner's mask of live buckets, and it also tells
 what a newcomer would own whose ID falls there. A newcomer halves the range it falls into wherever that is: there is no
-middle to aim at, which is as well, for an ID is a hash of a public key and can be drawn again but not chosen.
+middle to aim at, and any ID drawn at random in it will do.
 
 With IDs drawn blindly the busiest of 8, 100 and 1,000 peers owns 2, 3.5 and 5 times the mean; with the best of 8 it is
 1.3, 1.6 and 2.0, and halving allows no better than 1, 1.6 and 2.0 (sim/papers/joining.py). It costs d look-ups. Ranges
@@ -45,7 +45,7 @@ class Range:
         """
         shared = firstdiff(node_id, self.owner)
         if shared < 0:
-            raise ValueError("a newcomer needs an ID of its own: draw another key pair")
+            raise ValueError("a newcomer needs an ID of its own: draw another")
         return Range(owner=node_id, live_mask=self.live_mask >> (shared + 1) << (shared + 1) | 1 << shared)
 
     def shared_with(self, node_id: NodeId, expected: Iterable[NodeId]) -> "Range":
@@ -74,5 +74,5 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     Of equals the one that gets most itself, as it does if it halves several ranges at once; then the first drawn.
     """
     if not candidates:
-        raise ValueError("draw at least one key pair")
+        raise ValueError("draw at least one ID")
     return min(candidates, key=lambda one: (one.found.halvings, one.found.newcomer(one.node_id).halvings))

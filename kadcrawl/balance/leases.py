@@ -3,8 +3,9 @@
 The taker counts from the instant it *sent* the last question that was answered, the giver from the instant it
 *received* it, and adds a margin. So whenever the giver takes the pages back, the taker has stopped, whatever became of
 the messages and of whoever was stopped in between; a request sent in the last moment is on its way no longer than the
-margin. Nobody else fetches the pages meanwhile: were the giver dead, the next owner would miss it no sooner than after
-`LEASE_S` (overlay/settings.py: two misses), and would then leave each site alone for a full delay. Pure.
+margin, which is all a delay asks for. (Its answer may take longer: of a site without a delay more may be under way for
+that long.) Nobody else fetches the pages meanwhile: were the giver dead, the next owner would miss it no sooner than
+after `LEASE_S` (overlay/settings.py: two misses), and would then leave each site alone for a full delay. Pure.
 """
 
 LEASE_S = 1.5

@@ -9,11 +9,13 @@ Both may come from other people's machines, so everything in them is checked.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from math import isfinite
+from os import SEEK_END
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
-from kadcrawl.balance.powers import Powers
+from kadcrawl.balance.powers import MOST, Powers
 from kadcrawl.balance.predict import BATCH_MOST, HIDDEN_MAX, INPUTS, Batch, Network
 from kadcrawl.errors import ConfigError
 
@@ -24,14 +26,18 @@ FILE_BYTES_MAX = 4 << 20
 """A peer writes no more than this, and no more is read: more would teach nothing new."""
 
 
+MEASURED_MOST = 10**9
+"""URLs, or seconds, in a batch: more was not measured."""
+
+
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    cores: int
+    cores: Annotated[int, msgspec.Meta(ge=1, le=int(MOST["cores"]))]
     clock_ghz: float
     memory_gb: float
     net_mbps: float
     disk_mbps: float
-    urls: int
-    seconds: float
+    urls: Annotated[int, msgspec.Meta(ge=1, le=MEASURED_MOST)]
+    seconds: Annotated[float, msgspec.Meta(gt=0, le=MEASURED_MOST)]
 
 
 class Growing:
@@ -64,16 +70,32 @@ def line(batch: Batch) -> bytes:
     return msgspec.json.encode({**asdict(batch.powers), "urls": batch.urls, "seconds": batch.seconds}) + b"\n"
 
 
-def batches(directories: Sequence[Path]) -> list[Batch]:
-    """Return all batches in the files below these directories. Raises ConfigError for what is none, or if none is."""
+def append(batch: Batch, path: Path) -> None:
+    """Add a batch to a file of them, if that is not too long already. Raises OSError as the disk does."""
+    with path.open("a+b") as file:
+        size = file.seek(0, SEEK_END)
+        if size >= FILE_BYTES_MAX:
+            return
+        file.seek(max(0, size - 1))
+        # A peer that died while it wrote has left half a line, which must not spoil this one.
+        file.write((b"" if file.read() in (b"", b"\n") else b"\n") + line(batch))
+
+
+def batches(directories: Sequence[Path]) -> tuple[list[Batch], int]:
+    """Return all batches in the files below these directories, and how many lines of them are none.
+
+    Raises ConfigError if a file cannot be read, or if there is no batch.
+    """
     files = [file for directory in directories for file in sorted(directory.rglob(BATCHES))]
-    found = [batch for file in files for batch in _read(file)]
+    read = [batch for file in files for batch in _read(file)]
+    found = [batch for batch in read if batch is not None]
     if not found:
         raise ConfigError(
-            f"there is no {BATCHES} below {', '.join(map(str, directories))}: "
-            "crawl with --balance predictive first, and name the directories of its peers"
+            f"there are no batches in any {BATCHES} below {', '.join(map(str, directories))}: "
+            "crawl with --balance predictive first, with a --power for each that a machine does not tell, "
+            "and name the directories of its peers"
         )
-    return found
+    return found, len(read) - len(found)
 
 
 def save(network: Network, path: Path) -> None:
@@ -92,27 +114,28 @@ def load(path: Path) -> Network:
         raise ConfigError(f"cannot read the network {path}: {error.strerror}") from None
     try:
         network = msgspec.json.decode(data, type=Network)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is no network: {error}; make one with kadcrawl train") from None
     if (why := _why_not(network)) is not None:
         raise ConfigError(f"{path} is no network: {why}; make one with kadcrawl train")
     return network
 
 
-def _read(file: Path) -> Iterator[Batch]:
+def _read(file: Path) -> Iterator[Batch | None]:
+    """Yield the batches of a file; None for each line that is none."""
     try:
         lines = _bytes(file).splitlines(keepends=True)
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-    for number, text in enumerate(lines, 1):
+    for text in lines:
         if not text.endswith(b"\n"):
             return  # A peer that died while it wrote has left half a line; and what is beyond the most is cut off.
         try:
             one = msgspec.json.decode(text, type=_Line)
             powers = Powers(one.cores, one.clock_ghz, one.memory_gb, one.net_mbps, one.disk_mbps)
             yield Batch(powers, one.urls, one.seconds)
-        except (msgspec.DecodeError, ValueError) as error:
-            raise ConfigError(f"{file}, line {number}, is no batch: {error}; remove the line or the file") from None
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            yield None
 
 
 def _bytes(path: Path) -> bytes:

@@ -19,6 +19,8 @@ MOST = {"cores": 4096.0, "clock_ghz": 100.0, "memory_gb": 1e6, "net_mbps": 1e7, 
 PROBE_BYTES = 16 << 20
 """Written to the disk to see how fast it is: enough to be seen by the clock, little enough to wait for."""
 CHUNK_BYTES = 1 << 20
+PROBE = "probe"
+"""Its file: one name, so that what a killed process left is written over by the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def checked(declared: Mapping[str, float]) -> dict[str, float]:
 def clock_ghz(cpuinfo: str) -> float | None:
     """Return the clock of the fastest core in the text of /proc/cpuinfo; None if it does not say (as on ARM)."""
     return (
-        max((float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)\s*$", cpuinfo, re.M)), default=0.0) / 1e3
+        max((float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*(\d+(?:\.\d+)?)\s*$", cpuinfo, re.M)), default=0.0) / 1e3
         or None
     )
 
@@ -83,12 +85,13 @@ def net_mbps(speeds: Iterable[str]) -> float | None:
 
 
 def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
-    """Write a file in `directory`, force it to the disk, remove it, and return how fast that was by `clock` (seconds).
+    """Write a file, force it to the disk, remove it, and return how fast that was by `clock` (seconds).
 
-    None if it took no time by that clock. Raises OSError as the disk does.
+    It is in `directory`, which must be this process's own. None if it took no time by that clock. Raises OSError as
+    the disk does.
     """
     chunk = os.urandom(CHUNK_BYTES)  # Nothing a file system could compress.
-    path = directory / f"probe-{os.getpid()}"
+    path = directory / PROBE
     begun = clock()
     try:
         with path.open("wb") as file:

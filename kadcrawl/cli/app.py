@@ -25,6 +25,7 @@ from kadcrawl.cli.options import (
     make_job,
     make_machine,
     needs_contact,
+    say_missing,
     shown,
 )
 from kadcrawl.cli.progress import Progress
@@ -154,9 +155,10 @@ def crawl(
         data=data,
         allow_networks=allow_network,
         respawn=respawn,
-        machine=make_machine(fetches, network, powers),
+        machine=make_machine(fetches, network, powers, job),
     )
     _check_writable(summary)
+    say_missing(plan.machine, job)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:
@@ -216,8 +218,9 @@ def start(
     from kadcrawl.peer.known_peers import come_back
 
     seeds, job = make_job(urls, options, data)
-    machine = make_machine(fetches, network, powers)
+    machine = make_machine(fetches, network, powers, job)
     config = machine.config(_config(data, listen, allow_network, exit_when_done))
+    say_missing(machine, job)
 
     async def enter(peer: Peer) -> None:
         await come_back(peer)
@@ -269,9 +272,16 @@ def join(
     if leaf:
         if click.get_current_context().get_parameter_source("listen") is not ParameterSource.DEFAULT:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
+        if network is not None or powers:
+            raise ConfigError("nobody predicts how long a leaf takes: leave out --network and --power")
         interrupted = run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap)))
     else:
-        interrupted = run(live(lambda: Peer(config), lambda peer: peer.join(bootstrap), "join"))
+
+        async def enter(peer: Peer) -> None:
+            await peer.join(bootstrap)
+            say_missing(machine, peer.job)
+
+        interrupted = run(live(lambda: Peer(config), enter, "join"))
     return INTERRUPTED if interrupted else DONE
 
 
@@ -355,7 +365,13 @@ def add(urls: tuple[str, ...], peer: tuple[str, int]) -> int:
     metavar="FILE",
     help="Where the network goes, for --network.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Where the training begins; any will do.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Where the training begins; any will do.",
+)
 @told
 def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     """Learn from the crawls in DIR... how long peers take, by their powers, for a number of URLs.
@@ -366,10 +382,11 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     from kadcrawl.balance.lessons import batches, save
     from kadcrawl.balance.predict import train as trained
 
-    found = batches(directories)
+    found, skipped = batches(directories)
     save(trained(found, seed=seed), output)
     machines = len({batch.powers for batch in found})
-    click.echo(f"learned from {len(found)} batches of {machines} kinds of machines; {output}")
+    others = f" ({skipped} lines are none)" if skipped else ""
+    click.echo(f"learned from {len(found)} batches{others} of {machines} kinds of machines; {output}")
     return DONE
 
 

@@ -194,7 +194,7 @@ def machine_options(command: Command) -> Command:
                 type=click.Path(path_type=Path, dir_okay=False),
                 metavar="FILE",
                 help="What kadcrawl train wrote, for --balance predictive. Without it a peer is balanced as by drain: "
-                "it neither lends nor is lent more than a block until it has measured its pace.",
+                "until it has measured its pace it lends nothing, and is lent a few blocks to try.",
             ),
             click.option(
                 "--power",
@@ -210,28 +210,48 @@ def machine_options(command: Command) -> Command:
     return command
 
 
-def make_machine(fetches: int, network: Path | None, powers: Sequence[tuple[str, float]]) -> Machine:
-    """Return what these options say of the machine.
+def make_machine(
+    fetches: int, network: Path | None, powers: Sequence[tuple[str, float]], job: Job | None = None
+) -> Machine:
+    """Return what these options say of the machine; `job` is None if the swarm has it.
 
-    Raises ConfigError for a network that is none, or that could not predict, as it needs powers nobody tells.
+    Raises ConfigError for a network that is none, or that could not predict, as it needs powers nobody tells, and for
+    what this job has no use for.
     """
     machine = Machine(fetches, None if network is None else str(network.absolute()), dict(powers))
+    if job is not None and job.balance != "predictive" and (network or powers):
+        raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
         load(network)
-        if missing := untold(machine.powers):
-            example = " ".join(f"--power {name}=NUMBER" for name in missing)
-            raise ConfigError(f"this machine does not tell its {', '.join(missing)}, by which is predicted: {example}")
+        if (missing := _missing(machine)) is not None:
+            raise ConfigError(f"{missing}, by which is predicted: declare it")
     return machine
+
+
+def say_missing(machine: Machine, job: Job) -> None:
+    """Say which powers the machine of a peer in this job does not tell, if it needs them."""
+    if job.balance == "predictive" and (missing := _missing(machine)) is not None:
+        click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
+
+
+def _missing(machine: Machine) -> str | None:
+    """Return which powers a machine does not tell, and by what options they are declared; None if it tells all."""
+    names = untold(machine.powers)
+    example = " ".join(f"--power {name}=NUMBER" for name in names)
+    return f"this machine does not tell its {', '.join(names)} ({example})" if names else None
 
 
 def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:
     """Return the seeds and the job of these options; asks for --contact if it is needed and a person is there.
 
-    What the person did not say remains as it is in the peer's `directory`, if that holds a crawl.
+    What the person did not say remains as it is in the peer's `directory`, if that holds a crawl. Raises ConfigError
+    for what cannot be, or would do nothing.
     """
     seeds = [seed(url) for url in urls]
     said = {_JOB_FIELDS.get(name, name): value for name, value in options.items() if _is_given(name)}
     job = replace(_journaled_job(directory), seeds=(), **said)
+    if job.balance == "off" and any(_is_given(name) for name in ("block", "update")):
+        raise ConfigError("--block and --update are for a crawl with --balance level, drain or predictive")
     if not job.contact and needs_contact(seeds):
         if sys.stdin is None or not sys.stdin.isatty():
             raise ConfigError(

@@ -214,6 +214,24 @@ class Frontier(ActiveSites):
         """Whether a site without a delay has more to fetch than this peer fetches by all connections it has of it."""
         return any(site.crowded for site in self._sites.values())
 
+    def waiting(self, now: float) -> int:
+        """Return how many URLs wait for this peer and not for their sites: of sites that may be asked now.
+
+        Of a site without a delay requests under way count as well; of sites that are not whole in memory, or not at
+        all, what else the store has in their cells.
+        """
+        count, read_on = 0, set(self._unread)
+        for site in self._sites.values():
+            if site.next_at <= now and (site.may_start or (site.delay_s == 0 and not site.blocked and not site.closed)):
+                site.ripen(now)
+                count += len(site.ready) + site.in_flight
+                if site.more:
+                    read_on.add(site.cell)
+        for cell in read_on & self._store.cells.keys():
+            loaded = sum(len(site.loaded) for site in self._by_cell.get(cell, {}).values())
+            count += max(0, self._store.cells[cell].pending - loaded)
+        return count
+
     # --- robots.txt under way ------------------------------------------------------------------------------------
 
     def block(self, name: str) -> None:

@@ -234,6 +234,8 @@ class Telling:
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
+        if owned is None:
+            self._crawl.close(cell)
         if owned is None and self._crawl.is_busy(cell):
             # Given up while this peer was away, with requests under way.
             return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
@@ -285,6 +287,8 @@ class Telling:
                     self._see_place(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
+            elif self._holdings.is_open(cell):
+                unlike.append(ours)  # An old word: it was taken back meanwhile, so it must be asked for again.
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
                 self.told(cell)

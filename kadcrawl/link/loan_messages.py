@@ -19,7 +19,8 @@ CONNECTIONS_MAX = 1000
 """Of one site, in one loan."""
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
-Level = Annotated[float, Meta(ge=-1e6, le=1e6)]
+LEVEL_MOST = 1e6
+Level = Annotated[float, Meta(ge=-LEVEL_MOST, le=LEVEL_MOST)]
 URL_S_LEAST, URL_S_MOST = 1e-6, 1e5
 """Seconds for a URL: no peer is quicker; and one as slow as this is as good as idle."""
 BUSY_S_MOST = 1e9

@@ -13,7 +13,7 @@ from kadcrawl.keys import anchor
 from kadcrawl.link.messages import Contact, GetLevel, Lend, Loaded
 from kadcrawl.peer.blocks import Blocks
 from kadcrawl.peer.draining import Draining
-from kadcrawl.peer.learning import Learning, learning
+from kadcrawl.peer.learning import Learning
 from kadcrawl.peer.levelling import Levelling
 from kadcrawl.peer.loans import Loans
 
@@ -46,7 +46,7 @@ class Mode(Protocol):
         """Return whether so many URLs of a peer, by its ID, are welcome; if so they are taken."""
 
     async def shed(self) -> None:
-        """Lend what is too much."""
+        """Lend what is too much; it may take longer than until the next update."""
 
 
 class Balancing:
@@ -98,27 +98,29 @@ class Balancing:
     async def _update(self) -> None:
         loop = asyncio.get_running_loop()
         self.mode.note(self._tally(loop.time()))
-        while True:
-            at = self.updates.next_after(loop.time())
-            while (left := at - (began := loop.time())) > 0:
-                await asyncio.sleep(min(left, LOOK_S))
-                if self._blocks.waited_for and not self._blocks.holds():
-                    self._busy_s += loop.time() - began  # It may have slept longer than it wanted to.
-                self.mode.look(self._tally(loop.time()))
-            self.mode.note(self._tally(loop.time()))
-            self._blocks.overlay.load = min(max(0, round(100 * self.mode.level)), LOAD_MOST)
-            if not self._blocks.holds():
-                await self.mode.shed()
+        shedding: asyncio.Task[None] | None = None
+        async with asyncio.TaskGroup() as group:
+            while True:
+                at = self.updates.next_after(loop.time())
+                while (left := at - (began := loop.time())) > 0:
+                    await asyncio.sleep(min(left, LOOK_S))
+                    if self._blocks.waited_for and not self._blocks.holds():
+                        self._busy_s += loop.time() - began  # It may have slept longer than it wanted to.
+                    self.mode.look(self._tally(loop.time()))
+                self.mode.note(self._tally(loop.time()))
+                self._blocks.overlay.load = min(max(0, round(100 * self.mode.level)), LOAD_MOST)
+                if not self._blocks.holds() and (shedding is None or shedding.done()):
+                    # Beside this, as pages are crawled meanwhile: who did not look would take itself for quicker.
+                    shedding = group.create_task(self.mode.shed(), name="shed")
 
     def _tally(self, at: float) -> Tally:
         return Tally(at, self._totals.urls, self._totals.pages, self._busy_s)
 
 
-def balanced(peer: "Peer", first_update_s: float | None) -> Balancing:
+def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancing:
     """Put the balance of a peer together, whose other parts are there.
 
-    The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval. Raises
-    ConfigError for a network or powers that are none.
+    The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
     """
     parts, job = peer.parts, peer.job
 
@@ -154,7 +156,6 @@ def balanced(peer: "Peer", first_update_s: float | None) -> Balancing:
         holds=lambda: bool(parts.crawler.holds) or peer.leaving,
         now=peer.clock.now,
     )
-    learns = learning(peer.config) if job.balance == "predictive" else None
     mode = (
         Draining(blocks, peer.random, learns)
         if job.balance in ("drain", "predictive")

@@ -3,7 +3,9 @@
 Blocks are lent in pages of this peer's own sites, the largest sites first (`lending`).
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from typing import Protocol
 
 from kadcrawl.balance.shedding import Offer
@@ -71,9 +73,16 @@ class Blocks:
         return any(due is not None and due <= now for due in dues) or self._frontier.is_crowded
 
     @property
+    def waiting(self) -> tuple[int, int]:
+        """Return how many own URLs wait for this peer, and how many of others; the rest waits for its sites."""
+        if not self.waited_for:
+            return 0, 0
+        return self._frontier.waiting(self._now()), self.loans.borrowing.waiting
+
+    @property
     def is_lendable(self) -> bool:
         """Whether there is a site of which something may be lent now."""
-        return bool(self._frontier.lendable(self._now()))
+        return bool(self.loans.lending.lendable())
 
     def buckets(self) -> Iterator[list[Contact]]:
         """Yield the live contacts, bucket by bucket, from near to far."""
@@ -88,14 +97,18 @@ class Blocks:
             self.overlay.suspect(contact)
             return None
 
-    async def give(self, offer: Offer[Contact]) -> int:
-        """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took."""
+    async def give(self, offer: Offer[Contact], until: float = inf) -> int:
+        """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took.
+
+        No loan is offered after `until` (seconds of the loop).
+        """
+        time = asyncio.get_running_loop().time
         left = offer.blocks * self.job.block_urls
         lending = self.loans.lending
         # It has one loan of a site, and no second.
         tried = {site for site, taker in lending.sites() if taker == offer.peer.id}
-        while left > 0 and len(tried) < LOANS_MAX and not self.holds():
-            lendable = [one for one in self._frontier.lendable(self._now()) if one[0] not in tried]
+        while left > 0 and len(tried) < LOANS_MAX and time() < until and not self.holds():
+            lendable = [one for one in lending.lendable() if one[0] not in tried]
             if not lendable:
                 break
             site, _ = max(lendable, key=lambda one: (one[1], one[0]))

@@ -96,6 +96,12 @@ class Borrowing:
         return self._borrowed.pending
 
     @property
+    def waiting(self) -> int:
+        """URLs borrowed that wait for this peer: all of loans that it may not begin yet, and what could be fetched."""
+        coming = (loan for loan in self._borrowed.loans.values() if loan.id not in self._until and not loan.closing)
+        return sum(len(loan.entries) for loan in coming) + self._frontier.waiting(self._now())
+
+    @property
     def loans(self) -> int:
         """Loans that are not over."""
         return len(self._borrowed.loans)

@@ -1,9 +1,9 @@
 """Balance by seconds to drain (balance/drain.py decides): what a peer does at an update that would be busy longest.
 
-What counts is what waits for this peer: own URLs that wait for their sites are as well off here as elsewhere. At an
-update whoever has a block of its own waiting tells contacts how long it will be busy and asks them the same: all, or
-as many by chance as tell how busy the swarm is. If it is busier than that, it offers them blocks; whoever is offered
-any looks again at how long it is busy by then, beside what others told that asked it.
+What counts is what waits for this peer: URLs that wait for their sites are as well off here as elsewhere. At an update
+whoever has a block of its own waiting tells contacts how long it will be busy and asks them the same: all, or as many
+by chance as tell how busy the swarm is. If it is busier than that, it offers them blocks, for as long as until the next
+update; whoever is offered any looks again at how long it is busy by then, beside what others told that asked it.
 
 The pace is measured while something waits, or predicted by a network until enough is measured (`learning`).
 """
@@ -19,10 +19,11 @@ from kadcrawl.balance.level import Load
 from kadcrawl.balance.predict import Pace
 from kadcrawl.balance.shedding import Offer, room
 from kadcrawl.balance.sizing import Tally
-from kadcrawl.link.loan_messages import BUSY_S_MOST, URL_S_LEAST, URL_S_MOST
+from kadcrawl.link.loan_messages import BUSY_S_MOST, LEVEL_MOST, URL_S_LEAST, URL_S_MOST
 from kadcrawl.link.messages import BacklogRecord, Contact, GetLevel, Loaded
-from kadcrawl.peer.blocks import Blocks
+from kadcrawl.peer.blocks import LEVEL_DEADLINE_S, Blocks
 from kadcrawl.peer.learning import Learning
+from kadcrawl.peer.lending import FREE_S
 
 HAND_OVER_S = 0.2
 """From the offer of a block until its taker fetches the first of it: an answered offer and an answered report."""
@@ -32,6 +33,9 @@ URLS_LEAST = 4
 """Of fewer as well."""
 ASKED_MAX = 64
 """Contacts asked at one update."""
+OFFER_S = LEVEL_DEADLINE_S + 2 * FREE_S
+"""How long after the update an offer may still come, beside the time between updates: until the last contact has
+answered, and until the connections of the last loan were free and it was on its way."""
 ASKERS_MAX = 1_000
 """Whose backlogs are remembered, for their offers."""
 PENDING_MOST = 1_000_000
@@ -60,7 +64,7 @@ class Draining:
     @property
     def level(self) -> float:
         """Blocks that wait, beside one; below 0 for so many that could be tried."""
-        block_urls, waiting = self._blocks.job.block_urls, self._own + self._blocks.borrowed
+        block_urls, waiting = self._blocks.job.block_urls, sum(self._blocks.waiting)
         return Load(waiting, block_urls, block_urls).level if waiting else -float(self._trial.blocks)
 
     def look(self, tally: Tally) -> None:
@@ -80,7 +84,7 @@ class Draining:
 
     def backlog(self) -> Backlog | None:
         """Return what waits for this peer; None while it is cold."""
-        own, borrowed = self._own, self._blocks.borrowed
+        own, borrowed = self._blocks.waiting
         if self._learning is not None:
             self._pace.predicted = self._learning.predicted
         seconds = self._pace.seconds(max(1, own + borrowed))
@@ -95,24 +99,24 @@ class Draining:
             self._askers.move_to_end(question.asker)
             if len(self._askers) > ASKERS_MAX:
                 self._askers.popitem(last=False)
-        return Loaded(self.level, _record(self.backlog()))
+        return Loaded(min(self.level, LEVEL_MOST), _record(self.backlog()))
 
     def wants(self, giver: bytes, urls: int) -> bool:
         block_urls, own = self._blocks.job.block_urls, self.backlog()
-        fresh = asyncio.get_running_loop().time() - self._blocks.job.update_s
-        askers = {one: backlog for one, (at, backlog) in self._askers.items() if at > fresh}
-        asker = askers.pop(giver, None)
-        if asker is None:
+        now, update_s = asyncio.get_running_loop().time(), self._blocks.job.update_s
+        at, asker = self._askers.get(giver, (0.0, None))
+        if asker is None or at <= now - update_s - OFFER_S:
             return False  # It cannot know how busy we are.
+        # Who still has work has asked again by now.
+        others = [backlog for one, (at, backlog) in self._askers.items() if at > now - update_s and one != giver]
         if own is None:
-            if self._own + self._blocks.borrowed + urls > self._trial.blocks * block_urls:
+            if self._blocks.waiting[0] + self._blocks.borrowed + urls > self._trial.blocks * block_urls:
                 return False
             self._trial.took()
             return True
-        if not accepts(own, asker, list(askers.values()), urls, block_urls, HAND_OVER_S):
+        if not accepts(own, asker, others, urls, block_urls, HAND_OVER_S):
             log.debug("balance.refused urls=%d own=%s giver=%s", urls, own, asker)
             return False
-        at, _ = self._askers[giver]
         self._askers[giver] = at, replace(asker, pending=max(0, asker.pending - urls))
         return True
 
@@ -121,10 +125,12 @@ class Draining:
         if own is None or own.pending < block_urls or own.drain_s <= HAND_OVER_S or not self._blocks.is_lendable:
             return
         chosen = await self._chosen(own)
-        given = 0
+        time = asyncio.get_running_loop().time
+        until, given = time() + self._blocks.job.update_s, 0
         for offer in chosen:
-            given += await self._blocks.give(offer)
-            if not self._blocks.is_lendable or self._blocks.holds():
+            given += await self._blocks.give(offer, until)
+            # What was told is too old by then, and it is time to look around again.
+            if time() >= until or not self._blocks.is_lendable or self._blocks.holds():
                 break
         if chosen:
             offered = sum(offer.blocks for offer in chosen)
@@ -133,11 +139,6 @@ class Draining:
             )
 
     # --- inside --------------------------------------------------------------------------------------------------
-
-    @property
-    def _own(self) -> int:
-        """Own URLs that wait for this peer."""
-        return self._blocks.own if self._blocks.waited_for else 0
 
     async def _chosen(self, own: Backlog) -> list[Offer[Contact]]:
         """Ask contacts how long they will be busy; return what to offer whom."""

@@ -13,6 +13,8 @@ from kadcrawl.overlay.addresses import ip_version
 
 KNOWN_MAX = 64
 """Full peers a leaf knows."""
+FAILS_MAX = 5
+"""After so many in a row, about a quarter of a minute, whoever once answered counts no more than one never asked."""
 BACK_OFF_FIRST_S = 0.5
 BACK_OFF_MOST_S = 30.0
 
@@ -29,10 +31,16 @@ class FullPeer:
     """None as long as only a person has named it."""
     seeds: int | None = None
     """How many the job had when it last told the job; None if it is not known whether it is of this swarm at all."""
+    has_answered: bool = False
     fails: int = 0
     """In a row."""
     not_before: float = 0.0
     """Second before which it is left alone."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether it has answered, and not failed too often since."""
+        return self.has_answered and self.fails < FAILS_MAX
 
 
 class FullPeers:
@@ -52,12 +60,22 @@ class FullPeers:
         return len(self._known)
 
     def contacts(self) -> list[Contact]:
-        """Return whom the leaf knows and did not fail to reach, those last heard of first."""
-        found = reversed(self._known.values())
-        return [Contact(one.id, *one.address) for one in found if one.id is not None and not one.fails]
+        """Return whom the leaf knows by an IP address and did not fail to reach.
+
+        Those that have answered come first, then those last heard of.
+        """
+        found = sorted(self._known.values(), key=lambda one: one.has_answered)[::-1]
+        return [
+            Contact(one.id, *one.address)
+            for one in found
+            if one.id is not None and not one.fails and ip_version(one.address[0]) is not None
+        ]
 
     def learn(self, contacts: Iterable[Contact]) -> None:
-        """Take up what a full peer says of others; in place of the one heard of longest ago, if there are too many."""
+        """Take up what a full peer says of others; in place of the one heard of longest ago, if there are too many.
+
+        Who has answered is not given up for one that has not: whoever names others may have made them up.
+        """
         known = {one.id: one for one in self._known.values() if one.id is not None}
         for contact in contacts:
             one = known.get(contact.id)
@@ -67,7 +85,7 @@ class FullPeers:
             peer.id = contact.id
             self._known[contact.address] = known[contact.id] = peer
         while len(self._known) > KNOWN_MAX:
-            stale = min(self._known.values(), key=lambda one: (one is self._giver, -one.fails))
+            stale = min(self._known.values(), key=lambda one: (one is self._giver, one.is_proven, -one.fails))
             del self._known[stale.address]
 
     def next(self, now: float) -> FullPeer | None:
@@ -100,7 +118,7 @@ class FullPeers:
 
     def answered(self, peer: FullPeer, peer_id: bytes) -> None:
         """It is there, and is called so."""
-        peer.id, peer.fails = peer_id, 0
+        peer.id, peer.fails, peer.has_answered = peer_id, 0, True
 
     def failed(self, peer: FullPeer, now: float) -> None:
         """It did not answer, or did not want to; when it does, it may be another."""

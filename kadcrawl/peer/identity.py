@@ -62,7 +62,7 @@ class Identity:
             async with asyncio.timeout(ASK_S):
                 self.node_id = chosen(drawn, await _ask(client, bootstrap, drawn))
         except (RemoteError, TimeoutError) as error:
-            log.info("identity.drawn_blindly why=%s", error or "no answer in time")
+            log.info("identity.drawn_blindly why=%s", str(error) or "no answer in time")
         self.settle(overlay)
 
     def _draw(self) -> NodeId:
@@ -87,7 +87,8 @@ async def _ask(
     failure = RemoteError("bootstrap", "nobody to ask")
     for address in bootstrap:
         try:
-            return (await client.ask(address, question, Ranges, ASK_S)).found
+            # One that is silent must leave time for the next.
+            return (await client.ask(address, question, Ranges, ASK_S / len(bootstrap))).found
         except RemoteError as error:
             failure = error
     raise failure

@@ -36,8 +36,7 @@ class KnownPeers:
         self._store = store
         self._known = known
         self._client = client
-        journaled = store.meta("contacts")
-        self.contacts = msgspec.msgpack.decode(journaled, type=list[Contact]) if journaled else []
+        self.contacts = _decoded(store.meta("contacts"))
         """Of last time, or now; those of last time as long as there are no others."""
 
     def keep(self) -> None:
@@ -63,6 +62,14 @@ class KnownPeers:
             return await self._client.ask(contact.address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
         except RemoteError:
             return None
+
+
+def _decoded(journaled: bytes | None) -> list[Contact]:
+    """Return the contacts journaled: none if they are not what this version writes, as it can do without."""
+    try:
+        return msgspec.msgpack.decode(journaled, type=list[Contact]) if journaled else []
+    except msgspec.MsgspecError:
+        return []
 
 
 def is_same(ours: Job, theirs: Job) -> bool:

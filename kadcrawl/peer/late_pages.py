@@ -77,15 +77,19 @@ class LatePages:
                 await asyncio.sleep(AGAIN_S)
 
     async def _tell(self, keys: Sequence[Key]) -> list[Key]:
-        """Tell all givers of these; return those that are left to be told."""
+        """Tell all givers of these; return those that are left to be told. Who fails once is not asked for the rest."""
         by_loan: defaultdict[Loan, list[Key]] = defaultdict(list)
         for key in keys:
             if (loan := self._lent.get(key)) is not None:
                 by_loan[loan].append(key)
-        left = []
+        left: list[Key] = []
+        silent: set[bytes] = set()
         for loan, done in by_loan.items():
             for start in range(0, len(done), BATCH_MAX):
                 some = done[start : start + BATCH_MAX]
+                if loan.giver.id in silent:
+                    left += some
+                    continue
                 report = LoanReport(loan.id, loan.site, [*some], [], over=True)
                 try:
                     await self._client.ask(loan.giver.address, Report(self._me, [report]), Reported, DEADLINE_S)
@@ -93,4 +97,5 @@ class LatePages:
                 except RemoteError as error:
                     log.info("leaf.late_page_untold to=%s why=%s", loan.giver, error.why)
                     left += some
+                    silent.add(loan.giver.id)
         return left

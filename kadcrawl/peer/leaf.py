@@ -110,6 +110,7 @@ class Leaf:
         these does either, or the swarm does not fit this directory or has no leaves.
         """
         assert not self.begun, "a leaf joins once"
+        known: Sequence[tuple[str, int]] = ()
         try:
             welcome = await hello(self.client, bootstrap)
         except StartError:
@@ -118,7 +119,7 @@ class Leaf:
             welcome = await hello(self.client, known)
         if (why := why_no_leaf(welcome.job)) is not None:
             raise StartError(why)
-        self.full_peers = FullPeers(bootstrap, self._random)
+        self.full_peers = FullPeers([*bootstrap, *known], self._random)
         self.full_peers.learn(self._known.contacts)
         self._build(self._jobs.joined(welcome.job))
         log.info("leaf.begun id=%s", self._me.id.hex())

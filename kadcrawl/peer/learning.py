@@ -10,13 +10,13 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from kadcrawl.balance.lessons import BATCHES, FILE_BYTES_MAX, Growing, line, load
+from kadcrawl.balance.lessons import BATCHES, Growing, append, load
 from kadcrawl.balance.powers import Powers, checked, measure
 from kadcrawl.balance.predict import Batch, Network, bounded
 from kadcrawl.balance.shares import Time
 from kadcrawl.clock import steady
 from kadcrawl.config import Config
-from kadcrawl.errors import ConfigError
+from kadcrawl.peer.daemons import Daemons
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ class Learning:
         """Find out about the powers."""
         loop = asyncio.get_running_loop()
         try:
-            self._powers = await loop.run_in_executor(None, measure, self._directory, steady, self._declared)
-        except (ConfigError, OSError) as error:
+            self._powers = await loop.run_in_executor(Daemons(), measure, self._directory, steady, self._declared)
+        except (ValueError, OSError) as error:  # ConfigError is one.
             # The crawl goes on: without a prediction it takes a little longer until this peer knows its pace.
             log.warning("balance.no_powers why=%s", error)
             return
@@ -53,9 +53,7 @@ class Learning:
             return
         path = self._directory / BATCHES
         try:
-            with path.open("ab") as file:
-                if file.tell() < FILE_BYTES_MAX:
-                    file.write(line(Batch(self._powers, *grown)))
+            append(Batch(self._powers, *grown), path)
         except OSError as error:
             log.warning("balance.not_written file=%s why=%s", path, error)
 

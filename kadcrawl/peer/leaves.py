@@ -6,7 +6,11 @@ how much one has in hand, is bounded. Whom it may ask as well it is told with ev
 """
 
 import asyncio
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kadcrawl.balance.portions import portions
 from kadcrawl.errors import KadcrawlError
@@ -25,6 +29,8 @@ OTHERS = 8
 """Peers a leaf is told of at a time: drawn anew each time, they soon are all of a small swarm."""
 LOOK_S = 0.2
 """How often it is seen whether there is something for a leaf that waits."""
+FAILED_SHOWN = 8
+"""Reasons of failures shown of one leaf, the most frequent: it names them itself, at length if it likes."""
 FORGOTTEN_S = 10.0
 """After so long without a question a leaf is not shown, and its place is another's."""
 
@@ -78,7 +84,7 @@ class Leaves:
                 pending=0,  # Its loans are pending here.
                 in_flight=draw.in_flight,
                 uptime_s=draw.uptime_s,
-                counters=draw.counters,
+                counters=replace(draw.counters, failed=_most_frequent(draw.counters.failed)),
                 allowance=0,
                 granted=0,
             )
@@ -103,12 +109,14 @@ class Leaves:
         if not draw.room or peer.parts.crawler.holds:
             return []
         taker = leaf_contact(draw.leaf)
+        if not lending.may_lend_to(taker):
+            return []
         lent = [loan for loan in lending.loans() if is_leaf(loan.taker)]
         own = [loan for loan in lent if loan.taker == taker]
         sites = {loan.site for loan in own}  # It takes no second loan of a site.
         in_hand = sum(len(loan.entries) for loan in own)
         given = portions(
-            [one for one in peer.parts.frontier.lendable(peer.clock.now()) if one[0] not in sites],
+            [one for one in lending.lendable() if one[0] not in sites],
             leaves=len(self._heard),
             in_hand=in_hand,
             lent=sum(len(loan.entries) for loan in lent),
@@ -124,6 +132,8 @@ class Leaves:
 
     def _hear(self, draw: Draw, now: float) -> None:
         self._forget(now)
+        if draw.leaf == self._peer.contact.id or self._peer.overlay.is_live(draw.leaf):
+            raise NoLeafError("this ID is a full peer's")
         if draw.leaf not in self._heard and len(self._heard) >= LEAVES_MAX:
             raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; draw from another")
         self._heard[draw.leaf] = now, draw
@@ -135,10 +145,18 @@ class Leaves:
 
 
 def each_once(answer: Answer) -> Answer:
-    """Return the answer to a census with each leaf once: it may have changed the peer it hangs on a moment ago."""
-    latest: dict[bytes, PeerRow] = {}
+    """Return the answer to a census with each leaf once: it may have changed the peer it hangs on a moment ago.
+
+    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer.
+    """
+    latest: dict[tuple[bool, bytes], PeerRow] = {}
     for row in answer.rows:
-        known = latest.get(row.contact.id)
+        which = row.state.startswith(LEAF_STATE), row.contact.id
+        known = latest.get(which)
         if known is None or known.uptime_s <= row.uptime_s:
-            latest[row.contact.id] = row
+            latest[which] = row
     return Answer(answer.tally, list(latest.values()))
+
+
+def _most_frequent(failed: Mapping[str, int]) -> dict[str, int]:
+    return dict(Counter(failed).most_common(FAILED_SHOWN))

@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from kadcrawl.balance.leases import RENEW_S, giver_takes_back_at
+from kadcrawl.balance.losses import Losses
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.history.entry import Entry
@@ -82,6 +83,8 @@ class Loan:
     """Second of the loop at which it was called back."""
     begun: bool = False
     """A report of it was answered, so that its taker may fetch."""
+    fruitful: bool = False
+    """Something of it was done by its taker."""
 
 
 class Lending:
@@ -122,6 +125,8 @@ class Lending:
         """Leaves, by the loan that is over and the page that came back."""
         self.lost: Counter[str] = Counter()
         """By site, how often it was taken back as its taker was not heard of."""
+        self._losses = Losses()
+        """Sites (names) and leaves (IDs) whose last loans came to nothing."""
         self.done = 0
         """URLs lent so far that others have fetched."""
 
@@ -137,6 +142,15 @@ class Lending:
     def urls(self) -> int:
         """URLs that are with others just now."""
         return sum(len(loan.entries) for loan in self._loans.values())
+
+    def lendable(self) -> list[tuple[str, int]]:
+        """Return (site, entries ready in memory) of each site of which something may be lent to another peer now."""
+        now = self._now()
+        return [one for one in self._frontier.lendable(now) if not self._losses.is_barred(one[0], now)]
+
+    def may_lend_to(self, leaf: Contact) -> bool:
+        """Say whether a leaf may be lent something: not for a while after its last loan came to nothing."""
+        return not self._losses.is_barred(leaf.id, self._now())
 
     async def lend(self, taker: Contact, site: str, count: int) -> int:
         """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took."""
@@ -189,6 +203,8 @@ class Lending:
             # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
             self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
             if over:
+                if is_leaf(loan.taker) and not loan.fruitful:
+                    self._came_to_nothing(loan)
                 self._end(loan)
             elif self._is_stuck(loan):
                 loan.recalled_at = loan.recalled_at or asyncio.get_running_loop().time()
@@ -255,17 +271,22 @@ class Lending:
             await asyncio.sleep(RENEW_S / 2)
             now = asyncio.get_running_loop().time()
             for loan in [loan for loan in self._loans.values() if loan.until <= now]:
-                self._note_lost(loan)
                 log.info("loan.lost to=%s site=%s urls=%d", loan.taker, loan.site, len(loan.entries))
                 # Nobody tells when its last request went out.
                 _, delay_s = self._frontier.clock(loan.site, self._now())
                 self._frontier.hold(loan.site, max(loan.hold_until, self._now() + delay_s), self._now())
+                self.lost[loan.site] += 1
+                if len(self.lost) > LOST_MAX:
+                    del self.lost[next(iter(self.lost))]
+                self._came_to_nothing(loan)
                 self._end(loan)
 
-    def _note_lost(self, loan: Loan) -> None:
-        self.lost[loan.site] += 1
-        if len(self.lost) > LOST_MAX:
-            del self.lost[next(iter(self.lost))]
+    def _came_to_nothing(self, loan: Loan) -> None:
+        """Let the owner of the site have its turn before another has it, and this leaf draw no more for a while."""
+        now = self._now()
+        self._losses.note(loan.site, now + self._frontier.wait_s(loan.site, now), now)
+        if is_leaf(loan.taker):
+            self._losses.note(loan.taker.id, now, now)
 
     def _standing(self, loan: Loan) -> Standing:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
@@ -287,7 +308,9 @@ class Lending:
             entry = loan.entries.pop(key, None)
             if entry is not None:
                 self.done += 1
-                loan.moved_at = now
+                loan.moved_at, loan.fruitful = now, True
+                self._losses.forget(loan.site)
+                self._losses.forget(loan.taker.id)
                 self._store.learn_done(key)
                 self._frontier.finish(entry, now)
                 self._activity.move()

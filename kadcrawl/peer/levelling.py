@@ -10,6 +10,7 @@ import logging
 from kadcrawl.balance.level import Load
 from kadcrawl.balance.shedding import Round, accepted, kept, room, spare, told
 from kadcrawl.balance.sizing import Rates, Tally, work_area_blocks
+from kadcrawl.link.loan_messages import LEVEL_MOST
 from kadcrawl.link.messages import Contact, GetLevel, Loaded
 from kadcrawl.peer.blocks import Blocks
 
@@ -47,7 +48,7 @@ class Levelling:
         self._rates.note(tally)
 
     def told(self, question: GetLevel | None = None) -> Loaded:
-        return Loaded(self._told(), None)
+        return Loaded(min(max(-LEVEL_MOST, self._told()), LEVEL_MOST), None)
 
     def wants(self, giver: bytes, urls: int) -> bool:
         blocks = -(-urls // self._blocks.job.block_urls)

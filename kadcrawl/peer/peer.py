@@ -41,6 +41,7 @@ from kadcrawl.peer.ends import hello, listen, reachable_host
 from kadcrawl.peer.identity import Identity
 from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.known_peers import KnownPeers
+from kadcrawl.peer.learning import learning
 from kadcrawl.peer.leaves import each_once
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.portrait import row_of, state_of
@@ -355,7 +356,11 @@ class Peer:
         self.overlay.me = Contact(me.id, await reachable_host(self._bound_host, *towards), me.port)
 
     def _build(self, job: Job, *, first_update_s: float | None) -> None:
-        """Put the rooms together; the levels are first looked at after so many seconds, or a whole interval."""
+        """Put the rooms together; the levels are first looked at after so many seconds, or a whole interval.
+
+        Raises ConfigError, before anything is kept, if the pace of this peer cannot be predicted as its config says.
+        """
+        learns = learning(self.config) if job.balance == "predictive" else None
         self._jobs.keep(job)
         try:
             self._parts = build(
@@ -384,7 +389,7 @@ class Peer:
             self.clock,
             self.config.limits.batch_spacing_s,
         )
-        self._balancing = balanced(self, first_update_s)
+        self._balancing = balanced(self, first_update_s, learns)
         self.activity.armed = bool(job.seeds)
         if self.paused:
             self._parts.crawler.holds.add("paused")

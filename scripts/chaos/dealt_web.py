@@ -10,6 +10,7 @@ import asyncio
 import posixpath
 import re
 import socket
+import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -81,7 +82,9 @@ class DealtWeb:
             self._bodies = {self._url(path): self._rewritten(path) for path in self._pages}
             for origin, listener in zip(self.origins, listeners, strict=True):
                 await self._serve(stack, origin, listener)
-            self.truth = await asyncio.to_thread(self._walk)
+            called_off = threading.Event()
+            stack.callback(called_off.set)  # A thread cannot be cancelled, and the process would wait for it.
+            self.truth = await asyncio.to_thread(self._walk, called_off)
             self._resources = stack.pop_all()
         return self
 
@@ -103,9 +106,9 @@ class DealtWeb:
         """How often each URL was asked for, robots.txt aside."""
         return Counter(access.url for access in self.access_log if access.path != "/robots.txt")
 
-    def _walk(self) -> dict[str, int]:
+    def _walk(self, called_off: threading.Event) -> dict[str, int]:
         with self.machines.web():
-            return crawl(self.seeds)
+            return crawl(self.seeds, lambda url: not called_off.is_set())
 
     def _origin(self, path: str) -> str:
         dealt = int.from_bytes(blake2b(path.encode(), digest_size=8).digest(), "big")

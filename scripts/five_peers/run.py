@@ -148,9 +148,13 @@ class _Swarm:
     async def start(self, number: int, node: Powers, asker: str) -> None:
         """Start one that can do what `node` can, and wait until it has joined the first."""
         name = f"peer-{number}"
-        job = ["--balance", self._balance, "--block", str(BLOCK_URLS), "--update", str(UPDATE_S), "--delay", "0"]
+        job = ["--balance", self._balance, "--delay", "0"]
+        if self._balance != "off":
+            job += ["--block", str(BLOCK_URLS), "--update", str(UPDATE_S)]
         command = ["join", "--bootstrap", self._peers[0].address] if self._peers else ["start", *job]
         powers = [f"--power={field}={getattr(node, field)}" for field in node.__dataclass_fields__]
+        if self._balance != "predictive":
+            powers = []
         network = [] if self._network is None else ["--network", str(self._network)]
         said = self._directory / f"{name}.said"
         with said.open("wb") as file:

@@ -114,7 +114,7 @@ Join = Callable[[Swarm, Random], int]
 
 
 def draw_id(random: Random) -> NodeId:
-    """Return the ID of one more key pair."""
+    """Return one more ID."""
     return NodeId(random.getrandbits(DRAWN_BITS) << LOW_BITS)
 
 
@@ -203,7 +203,7 @@ def joining(seed: int, progress: Progress) -> Result:
         paper="P1 1.2 and 1.4: what XOR ranges alone leave to balance",
         how=(
             f"Peers join one after another, and nobody leaves: {RUNS[min(RUNS)]} swarms of {min(RUNS)} peers and "
-            f"{RUNS[max(RUNS)]} of {max(RUNS):,}. A joiner draws d key pairs (an ID is a hash of the public key: it "
+            f"{RUNS[max(RUNS)]} of {max(RUNS):,}. A joiner draws d IDs (an ID is drawn at random: it "
             "can be drawn again, not chosen), looks each ID up, is told by the owner found there which of its buckets "
             "are live, and takes the ID in the largest range, of equals the one that gets most itself. There is no "
             "middle of a range to aim at: wherever an ID falls in one, it halves it. So the bound is the least "

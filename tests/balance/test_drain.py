@@ -128,6 +128,9 @@ def test_the_common_end_is_that_of_all_work_shared_out_by_power() -> None:
         # One that was quick tries more, but not more than half of what we have.
         (Backlog(100, 1.0), [8, 0], [8, 0]),
         (Backlog(100, 1.0), [64, 64], [10, 5]),
+        # Nor more than any is, whatever it says.
+        (Backlog(10_000, 1.0), [1_000_000], [TRIAL_MAX]),
+        (Backlog(50_000, 1.0), [64] * 9, [64] * 7 + [BLOCKS_MAX - 7 * 64, 0]),
     ],
 )
 def test_what_one_that_looks_around_gives(own: Backlog, others: list[Backlog | int], expected: list[int]) -> None:

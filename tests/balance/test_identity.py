@@ -56,12 +56,12 @@ def test_of_equal_ranges_the_one_is_taken_that_leaves_the_newcomer_more() -> Non
 
 
 def test_there_must_be_something_to_choose_from() -> None:
-    with pytest.raises(ValueError, match="key pair"):
+    with pytest.raises(ValueError, match="one ID"):
         choose([])
 
 
 def test_an_id_that_is_taken_already_is_refused() -> None:
-    with pytest.raises(ValueError, match="another key pair"):
+    with pytest.raises(ValueError, match="draw another"):
         Range(owner=NodeId(7), live_mask=HALF).newcomer(NodeId(7))
 
 

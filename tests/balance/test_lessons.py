@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.balance.lessons import BATCHES, FILE_BYTES_MAX, SIZES, Growing, batches, line, load, save
+from kadcrawl.balance.lessons import BATCHES, FILE_BYTES_MAX, SIZES, Growing, append, batches, line, load, save
 from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.predict import Batch, Network
 from kadcrawl.errors import ConfigError
@@ -36,16 +36,33 @@ def test_batches_of_many_peers_are_read_together(tmp_path: Path) -> None:
     for number, batch in enumerate(written):
         (tmp_path / f"peer-{number}").mkdir()
         (tmp_path / f"peer-{number}" / BATCHES).write_bytes(line(batch))
-    assert written == batches([tmp_path])
-    assert written[:2] == batches([tmp_path / "peer-0", tmp_path / "peer-1"])
+    assert (written, 0) == batches([tmp_path])
+    assert (written[:2], 0) == batches([tmp_path / "peer-0", tmp_path / "peer-1"])
 
 
 def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
     whole = line(Batch(NODE, 8, 1.0))
     (tmp_path / BATCHES).write_bytes(whole + whole[:-1])
-    assert 1 == len(batches([tmp_path]))
+    assert ([Batch(NODE, 8, 1.0)], 0) == batches([tmp_path])
     (tmp_path / BATCHES).write_bytes(whole * (FILE_BYTES_MAX // len(whole) + 9))
-    assert FILE_BYTES_MAX // len(whole) == len(batches([tmp_path]))
+    assert FILE_BYTES_MAX // len(whole) == len(batches([tmp_path])[0])
+
+
+def test_half_a_line_spoils_no_other(tmp_path: Path) -> None:
+    path, one, other = tmp_path / BATCHES, Batch(NODE, 8, 1.0), Batch(NODE, 16, 2.0)
+    append(one, path)
+    with path.open("ab") as file:
+        file.write(line(one)[:-9])
+    append(other, path)
+    append(one, path)
+    assert ([one, other, one], 1) == batches([tmp_path])
+
+
+def test_a_file_of_batches_does_not_grow_for_ever(tmp_path: Path) -> None:
+    path, one = tmp_path / BATCHES, Batch(NODE, 8, 1.0)
+    path.write_bytes(b"\n" * FILE_BYTES_MAX)
+    append(one, path)
+    assert FILE_BYTES_MAX == path.stat().st_size
 
 
 def test_where_nothing_was_measured_it_is_said_how_to(tmp_path: Path) -> None:
@@ -65,19 +82,25 @@ def test_where_nothing_was_measured_it_is_said_how_to(tmp_path: Path) -> None:
         {"net_mbps": "fast"},
         {"disk_mbps": 1e300},
         {"more": 1},
+        {"urls": 10**400},
+        {"cores": 10**400},
+        {"seconds": 10**400},
+        {"memory_gb": 10**400},
     ],
 )
-def test_a_line_that_is_no_batch_is_named(tmp_path: Path, change: dict[str, object]) -> None:
-    (tmp_path / BATCHES).write_text(f"{json.dumps(GOOD)}\n{json.dumps({**GOOD, **change})}\n")
-    with pytest.raises(ConfigError, match=r"batches\.jsonl, line 2, is no batch"):
-        batches([tmp_path])
+def test_a_line_that_is_no_batch_is_left_out_and_counted(tmp_path: Path, change: dict[str, object]) -> None:
+    good = json.dumps(GOOD)
+    (tmp_path / BATCHES).write_text(f"{good}\n{json.dumps({**GOOD, **change})}\n{good}\n")
+    found, skipped = batches([tmp_path])
+    assert (2, 1) == (len(found), skipped)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"seconds": 1e999}', "\x00\xff", "[" * 100_000, "NaN"])
-def test_what_is_no_line_at_all_is_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / BATCHES).write_bytes(text.encode("latin-1") + b"\n")
-    with pytest.raises(ConfigError, match="line 1, is no batch"):
-        batches([tmp_path])
+def test_what_is_no_line_at_all_is_left_out_and_counted(tmp_path: Path, text: str) -> None:
+    good = json.dumps(GOOD).encode()
+    (tmp_path / BATCHES).write_bytes(text.encode("latin-1") + b"\n" + good + b"\n")
+    found, skipped = batches([tmp_path])
+    assert (1, 1) == (len(found), skipped)
 
 
 def test_a_network_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -99,6 +122,7 @@ def test_a_network_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"into_hidden": [[0.1] * 7] * 1001}, "hidden units"),
         ({"out_of_hidden": [0.1]}, "a bias"),
         ({"least_s": "soon"}, "float"),
+        ({"least_s": 10**400}, ""),
     ],
 )
 def test_a_network_that_cannot_predict_is_refused(tmp_path: Path, change: dict[str, object], why: str) -> None:
@@ -109,7 +133,9 @@ def test_a_network_that_cannot_predict_is_refused(tmp_path: Path, change: dict[s
         load(path)
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[1, 2]", b"\xff\x00", b"NaN", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"[1, 2]", b"\xff\x00", b"NaN", b"[" * 100_000, b'{"more": ' + b"[" * 100_000]
+)
 def test_a_file_that_is_no_network_is_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "network.json"
     path.write_bytes(text)

@@ -8,6 +8,7 @@ import pytest
 
 from kadcrawl.balance.powers import (
     MOST,
+    PROBE,
     PROBE_BYTES,
     Powers,
     checked,
@@ -67,6 +68,7 @@ def test_what_the_machine_tells_is_read() -> None:
 
 def test_what_it_does_not_tell_is_none() -> None:
     assert clock_ghz("processor : 0\nBogoMIPS : 48.00\n") is None
+    assert clock_ghz("cpu MHz : 1.2.3\n") is None
     assert memory_gb("") is None
     assert net_mbps(["-1\n", "unknown"]) is None
     assert net_mbps([]) is None
@@ -74,6 +76,7 @@ def test_what_it_does_not_tell_is_none() -> None:
 
 def test_the_disk_is_written_to_and_left_as_it_was(tmp_path: Path) -> None:
     ticks = seconds()
+    (tmp_path / PROBE).write_text("left by a process that was killed")
     assert PROBE_BYTES * 8 / 1e6 / 0.5 == disk_mbps(tmp_path, lambda: next(ticks))
     assert [] == list(tmp_path.iterdir())
 

@@ -8,6 +8,9 @@ import pytest
 from kadcrawl.balance.lessons import BATCHES, batches, line, load
 from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.predict import BATCHES_LEAST, Batch
+from kadcrawl.cli import options
+from kadcrawl.cli.pipe import Machine
+from kadcrawl.config import Job
 from tests.cli.command import SITES, crawl, finished, kadcrawl, slow_web
 
 NODE = Powers(2, 2.4, 4.0, 10.0, 5.0)
@@ -34,7 +37,7 @@ async def test_a_crawl_measures_and_another_predicts_by_what_was_learned(tmp_pat
         run = await kadcrawl(*command, *PREDICTIVE, *POWERS, "--network", str(network))
         assert run.code == 0, run
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(120)} == dict(finished(tmp_path / "data"))
-    assert {NODE} == {batch.powers for batch in batches([tmp_path / "data"])}
+    assert {NODE} == {batch.powers for batch in batches([tmp_path / "data"])[0]}
 
 
 @pytest.mark.parametrize("count", [0, BATCHES_LEAST - 1])
@@ -44,8 +47,52 @@ async def test_too_little_to_learn_from_is_one_clear_sentence(tmp_path: Path, co
     run = await kadcrawl("train", str(tmp_path), "--output", str(tmp_path / "network.json"))
     assert run.code == 2, run
     assert len(run.err.splitlines()) == 1
-    assert "too few to learn from" in run.err or "--balance predictive first" in run.err
+    assert "too few to learn from" in run.err or "--balance predictive first, with a --power" in run.err
     assert not (tmp_path / "network.json").exists()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+async def test_a_seed_that_is_none_is_said(tmp_path: Path, seed: int) -> None:
+    run = await kadcrawl("train", str(tmp_path), "--output", str(tmp_path / "network.json"), "--seed", str(seed))
+    assert run.code == 2, run
+    assert "--seed" in run.err
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--balance", "drain", "--power", "cores=1"], "for --balance predictive"),
+        (["--network", __file__], "for --balance predictive"),
+        (["--block", "5"], "with --balance"),
+        (["--balance", "off", "--update", "5"], "with --balance"),
+    ],
+)
+async def test_an_option_that_would_do_nothing_is_refused(tmp_path: Path, options: list[str], why: str) -> None:
+    run = await kadcrawl(*crawl(tmp_path / "data", "http://127.0.0.2:9/"), *options)
+    assert run.code == 2, run
+    assert why in run.err
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("balance", ["predictive", "drain"])
+def test_it_is_said_which_powers_the_machine_does_not_tell(
+    balance: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(options, "untold", lambda declared: [name for name in ("net_mbps",) if name not in declared])
+    job = Job(balance=balance)  # type: ignore[arg-type]
+    options.say_missing(Machine(powers={"net_mbps": 1.0}), job)
+    assert not capsys.readouterr().err
+    options.say_missing(Machine(), job)
+    said = capsys.readouterr().err.splitlines()
+    assert (balance == "predictive") == any("--power net_mbps=NUMBER" in line for line in said)
+    assert len(said) <= 1
+
+
+async def test_a_leaf_has_no_powers(tmp_path: Path) -> None:
+    command = ["join", "--leaf", "--bootstrap", "127.0.0.2:9", "--data", str(tmp_path / "data")]
+    run = await kadcrawl(*command, "--power", "cores=1")
+    assert run.code == 2, run
+    assert "leave out --network and --power" in run.err
 
 
 @pytest.mark.parametrize(

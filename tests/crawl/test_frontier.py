@@ -795,3 +795,52 @@ def taken(frontier: Frontier, store: Store, now: float) -> list[Entry]:
         finish(frontier, store, entry, now)
         now += 10.0
     return found
+
+
+def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(make: Make, store: Store) -> None:
+    frontier = make(delay_s=10.0)
+    feed = Feed(store, frontier)
+    for site in ("a.example", "a.example", "b.example", "b.example", "b.example"):
+        feed(site)
+    assert 5 == frontier.waiting(START)
+    entry = frontier.next(START)
+    assert entry is not None
+    left = {"a.example": 3, "b.example": 2}[entry.site]
+    assert left == frontier.waiting(START)
+    finish(frontier, store, entry, START)
+    assert left == frontier.waiting(START + 9)
+    assert 4 == frontier.waiting(START + 10)
+    frontier.block("a.example")
+    frontier.block("b.example")
+    assert 0 == frontier.waiting(START + 10)
+
+
+def test_of_a_site_without_a_delay_all_waits_for_this_peer_but_what_is_lent(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=2)
+    feed = Feed(store, frontier)
+    for _ in range(9):
+        feed("a.example")
+    assert [frontier.next(START), frontier.next(START)].count(None) == 0
+    assert 9 == frontier.waiting(START)
+    lent, _ = frontier.lend("a.example", 3, START)
+    assert 9 - len(lent) == frontier.waiting(START)
+
+
+@pytest.mark.parametrize("limits", [{"site_window": 2}, {"active_sites_max": 1}])
+def test_what_is_not_in_memory_waits_as_well(limits: dict[str, int], make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, **limits)
+    feed = Feed(store, frontier)
+    for number in range(9):
+        feed(f"{number % 3}.example")
+    assert 9 == frontier.waiting(START)
+    assert frontier.next(START) is not None
+    assert 9 == frontier.waiting(START)
+    frontier.close(cell("1.example"))
+    assert frontier.waiting(START) == frontier.pending
+
+
+def test_what_was_there_before_a_restart_waits_before_it_is_read(make: Make, store: Store) -> None:
+    feed = Feed(store, make(delay_s=0.0))
+    for number in range(9):
+        feed(f"{number % 3}.example")
+    assert 9 == make(delay_s=0.0).waiting(START)

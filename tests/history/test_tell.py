@@ -451,6 +451,21 @@ def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
     run(bench, scenario)
 
 
+def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Bench) -> None:
+    """It was given away and taken back before the word came; its owner has to ask, so that it is released first."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.own()
+        assert [bench.held()] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        assert bench.holdings.is_open(CELL)
+        assert bench.asked_by(NEAR).released
+        assert [] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+
+    run(bench, scenario)
+
+
 def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
     async def scenario() -> None:
         bench.fill()

@@ -1,21 +1,31 @@
 """Balance by seconds to drain: a slow peer sheds what it has to quick ones, however little; what it learns."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import cast
 
 import pytest
 from aiohttp import web
 
 from kadcrawl import Config, ConfigError, Peer
+from kadcrawl.balance.drain import Backlog
 from kadcrawl.balance.lessons import BATCHES, batches, save
 from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.predict import Network
+from kadcrawl.balance.shedding import Offer
+from kadcrawl.balance.sizing import Tally
 from kadcrawl.keys import anchor
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import BacklogRecord, GetLevel, Loaded
+from kadcrawl.link.codec import pack, unpack
+from kadcrawl.link.messages import BacklogRecord, Contact, GetLevel, Loaded
+from kadcrawl.peer import learning
+from kadcrawl.peer.blocks import LEVEL_DEADLINE_S, Blocks
 from kadcrawl.peer.draining import Draining
+from kadcrawl.peer.lending import FREE_S
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import JOB, QUICK, MakePeer, finish, until
 from tests.web import Web, html
@@ -130,6 +140,7 @@ async def test_a_network_or_powers_that_are_none_are_said_at_the_start(
     async with Peer(config, replace(JOB, balance="predictive")) as peer:
         with pytest.raises(ConfigError, match=why):
             await peer.begin()
+        assert not peer.begun
 
 
 async def test_what_a_predictive_peer_measures_can_be_learned_from(tmp_path: Path) -> None:
@@ -142,7 +153,114 @@ async def test_what_a_predictive_peer_measures_can_be_learned_from(tmp_path: Pat
             await peer.crawl([site.url(f"/{page}") for page in range(40)])
             await finish([peer])
     assert (tmp_path / BATCHES).is_file()
-    for batch in batches([tmp_path]):
+    for batch in batches([tmp_path])[0]:
         assert Powers(1, 2.4, 1.0, 10.0, 5.0) == batch.powers
         assert 8 <= batch.urls <= 40
         assert batch.seconds > 0
+
+
+async def test_a_peer_looks_on_while_it_sheds(make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are crawled meanwhile, and the seconds they take must be counted as well."""
+    peer = await make_peer("a", balance="drain", update_s=0.1)
+    sheds, looked = [0], asyncio.Event()
+
+    async def shed() -> None:
+        sheds[0] += 1
+        await looked.wait()
+
+    def look(tally: Tally) -> None:
+        if sheds[0]:
+            looked.set()
+
+    monkeypatch.setattr(mode_of(peer), "shed", shed)
+    monkeypatch.setattr(mode_of(peer), "look", look)
+    await until(looked.is_set)
+    await until(lambda: sheds[0] > 1)
+
+
+async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer) -> None:
+    """The connections of what is offered may have to become free."""
+    peer = await make_peer("a", balance="drain", block_urls=5, update_s=0.1)
+    mode = mode_of(peer)
+    now = asyncio.get_running_loop().time()
+    for giver, at in ((b"slow", now - LEVEL_DEADLINE_S - FREE_S), (b"silent", now - 60.0)):
+        mode._askers[giver] = at, Backlog(1000, 1.0)
+    assert mode.wants(b"slow", 5)
+    assert not mode.wants(b"silent", 5)
+
+
+class Slow:
+    """Blocks of which each takes longer to give than the time between two updates."""
+
+    job = replace(JOB, balance="drain", block_urls=1, update_s=0.1)
+    is_lendable = True
+    waiting, borrowed = (100, 0), 0
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def holds(self) -> bool:
+        return False
+
+    async def give(self, offer: Offer[Contact], until: float) -> int:
+        self.given += 1
+        await asyncio.sleep(2 * self.job.update_s)
+        return offer.blocks
+
+
+async def test_what_was_told_is_acted_on_until_the_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = Slow()
+    mode = Draining(cast(Blocks, blocks), Random(1))
+
+    async def chosen(own: Backlog) -> list[Offer[Contact]]:
+        return [Offer(Contact(bytes(20), "127.0.0.1", number), 1) for number in (1, 2, 3)]
+
+    monkeypatch.setattr(mode, "_chosen", chosen)
+    monkeypatch.setattr(mode, "backlog", lambda: Backlog(100, 1.0))
+    await mode.shed()
+    assert 1 == blocks.given
+
+
+async def test_what_is_told_fits_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = Slow()
+    monkeypatch.setattr(blocks, "waiting", (3_000_000, 0))
+    told = Draining(cast(Blocks, blocks), Random(1)).told()
+    assert told == unpack(pack(told), Loaded, 1000)
+
+
+@pytest.mark.parametrize("error", [ValueError("no number"), OSError("no disk")])
+async def test_what_cannot_be_measured_does_not_end_the_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails(*_: object) -> Powers:
+        raise error
+
+    monkeypatch.setattr(learning, "measure", fails)
+    one = learning.Learning(tmp_path, {}, NETWORK)
+    await one.run()
+    assert one.predicted is None
+
+
+def test_nobody_waits_at_the_exit_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def measure(*_: object) -> Powers:
+        threads.append(threading.current_thread())
+        hangs.wait()
+        raise OSError("it hung until the test was over")
+
+    async def begin() -> None:
+        run = asyncio.create_task(learning.Learning(tmp_path, {}, None).run())
+        await until(lambda: threads)
+        run.cancel()
+        if not threads[0].daemon:
+            hangs.set()  # Or this test would hang as well.
+
+    monkeypatch.setattr(learning, "measure", measure)
+    asyncio.run(begin())
+    try:
+        assert threads[0].daemon
+        assert threads[0].is_alive()
+    finally:
+        hangs.set()

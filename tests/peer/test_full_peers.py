@@ -4,7 +4,7 @@ from random import Random
 
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.messages import Contact
-from kadcrawl.peer.full_peers import BACK_OFF_FIRST_S, BACK_OFF_MOST_S, KNOWN_MAX, FullPeer, FullPeers
+from kadcrawl.peer.full_peers import BACK_OFF_FIRST_S, BACK_OFF_MOST_S, FAILS_MAX, KNOWN_MAX, FullPeer, FullPeers
 
 BOOTSTRAP = [("one.example", 4160), ("10.0.0.2", 4160)]
 
@@ -113,6 +113,22 @@ def test_who_failed_goes_first_when_there_is_no_room() -> None:
     assert KNOWN_MAX == len(peers)
 
 
+def test_who_has_answered_stays_whoever_is_named_until_it_has_failed_often() -> None:
+    peers = FullPeers(BOOTSTRAP[1:], Random(1))
+    one = peers.next(0.0)
+    assert one is not None
+    peers.answered(one, id_bytes(2))
+    for _ in range(FAILS_MAX - 1):
+        peers.failed(one, 0.0)
+    for start in range(10, 250, 20):
+        peers.learn([contact(number) for number in range(start, start + 20)])
+    assert one.address in known(peers)
+    assert KNOWN_MAX == len(peers)
+    peers.failed(one, 0.0)
+    peers.learn([contact(250)])
+    assert one.address not in known(peers)
+
+
 def test_an_address_nothing_could_be_sent_to_is_not_taken_up() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
     hosts = ("0.0.0.0", "224.0.0.1", "a.example", "255.255.255.255", "010.0.0.1")
@@ -144,3 +160,13 @@ def test_only_who_answered_or_was_named_and_did_not_fail_is_journaled() -> None:
     assert first is not None
     peers.failed(first, 0.0)
     assert [contact(4)] == peers.contacts()
+
+
+def test_a_name_is_not_journaled_and_who_has_answered_comes_first() -> None:
+    name = "crawl-" + 70 * "a" + ".example"
+    peers = FullPeers([(name, 4160), BOOTSTRAP[1]], Random(1))
+    first, second = asked(peers, 2)
+    peers.answered(first, contact(1).id)
+    peers.answered(second, contact(2).id)
+    peers.learn([contact(3)])
+    assert [contact(2), contact(3)] == peers.contacts()

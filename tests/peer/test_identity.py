@@ -121,6 +121,27 @@ async def test_without_a_good_answer_the_first_id_drawn_is_taken(
     await until(lambda: first.overlay.contacts() == [second.contact])
 
 
+async def test_a_bootstrap_that_is_silent_leaves_time_to_ask_the_next(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    find = Guide.find
+    first = await make_peer("a")
+    second = await make_peer("b", join=first)
+    silent = second._service._guide
+
+    async def found(guide: Guide, overlay: Overlay, question: FindRanges) -> Ranges:
+        if guide is silent:
+            await asyncio.sleep(60)
+        return await find(guide, overlay, question)
+
+    monkeypatch.setattr(Guide, "find", found)
+    monkeypatch.setattr(identity, "ASK_S", 2.0)
+    with caplog.at_level("INFO", "kadcrawl"):
+        async with Peer(config(tmp_path / "c")) as third:
+            await third.join([second.contact.address, first.contact.address])
+    assert "identity.drawn_blindly" not in caplog.text
+
+
 def test_what_is_missing_or_impossible_is_passed_over() -> None:
     drawn = [NodeId(1 << bit) for bit in range(4)]
     owner = id_bytes(1 << 150)

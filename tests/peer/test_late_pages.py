@@ -103,6 +103,22 @@ def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
     play(scenario)
 
 
+def test_who_does_not_answer_is_not_asked_for_each_loan_anew_and_keeps_nobody_waiting() -> None:
+    async def scenario(bench: Bench) -> None:
+        for number in range(1, 6):
+            bench.late.lent([key(number)], lend(ONE, b"loan %d" % number))
+        bench.late.lent([key(6)], lend(TWO, b"loan 6"))
+        bench.fails = 1
+        for number in range(1, 7):
+            bench.late.finished(key(number))
+        await asyncio.sleep(0.1)
+        assert [(TWO, b"loan 6", [key(6)])] == bench.told
+        await asyncio.sleep(AGAIN_S)
+        assert {key(number) for number in range(1, 7)} == set(bench.forgotten)
+
+    play(scenario)
+
+
 def test_who_lent_what_is_not_remembered_without_bound() -> None:
     async def scenario(bench: Bench) -> None:
         bench.late.lent([key(number) for number in range(LENT_MAX + 1)], lend(ONE, b"loan one"))

@@ -1,20 +1,83 @@
-"""How the leaves of a swarm are shown."""
+"""How the leaves of a swarm are shown, and which are refused."""
 
+import asyncio
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kadcrawl.config import Job
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.messages import Answer, Contact, Counters, PeerRow, Tally
-from kadcrawl.peer.leaves import each_once
+from kadcrawl.link.leaf_messages import LEAF_STATE
+from kadcrawl.link.messages import Answer, Contact, Counters, Draw, PeerRow, Tally
+from kadcrawl.peer.leaves import FAILED_SHOWN, Leaves, NoLeafError, each_once
 
 TALLY = Tally(2, bytes(16), 0, 0, 0)
 
 
-def row(peer: int, port: int, uptime_s: int, pages: int) -> PeerRow:
-    return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), "idle", 0, 0, uptime_s, Counters(pages=pages), 0, 0)
+ME, LIVE = id_bytes(1), id_bytes(2)
+
+
+def row(peer: int, port: int, uptime_s: int, pages: int, state: str = "idle") -> PeerRow:
+    return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), state, 0, 0, uptime_s, Counters(pages=pages), 0, 0)
 
 
 def test_a_leaf_that_has_just_changed_its_peer_is_shown_once_as_it_is_by_now() -> None:
     one, two = row(1, 4160, 100, 7), row(2, 4161, 90, 8)
-    old, new = row(3, 4160, 10, 1), row(3, 4161, 12, 2)
+    old, new = (row(3, port, port, 1, LEAF_STATE + "idle") for port in (4160, 4161))
     for rows in ([one, old, two, new], [one, new, two, old]):
         shown = each_once(Answer(TALLY, rows))
         assert TALLY == shown.tally
         assert [one, new, two] == shown.rows
+
+
+def test_a_leaf_that_calls_itself_like_a_full_peer_is_shown_beside_it() -> None:
+    full, leaf = row(1, 4160, 100, 7), row(1, 4161, 2**53, 2**53, LEAF_STATE + "idle")
+    for rows in ([full, leaf], [leaf, full]):
+        assert rows == each_once(Answer(TALLY, rows)).rows
+
+
+@dataclass
+class Overlay:
+    contacts: Any = field(default=lambda: [])
+
+    def is_live(self, peer: bytes) -> bool:
+        return peer == LIVE
+
+
+def leaves() -> Leaves:
+    """The leaves of a peer that is paused."""
+    peer = SimpleNamespace(
+        contact=Contact(ME, "10.0.0.1", 4160),
+        overlay=Overlay(),
+        job=Job(),
+        ended=False,
+        leaving=False,
+        paused=True,
+        random=SimpleNamespace(sample=lambda found, count: []),
+        parts=SimpleNamespace(crawler=SimpleNamespace(holds={"paused"})),
+        balancing=SimpleNamespace(loans=SimpleNamespace(lending=None)),
+    )
+    return Leaves(peer)  # type: ignore[arg-type]
+
+
+def drawing(leaf: bytes, counters: Counters) -> Draw:
+    return Draw(leaf, 0, 0.0, "paused", "idle", 0, 0, counters)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_nobody_is_a_leaf_under_the_id_of_a_full_peer(number: int) -> None:
+    with pytest.raises(NoLeafError, match="full peer"):
+        asyncio.run(leaves().draw(drawing(id_bytes(number), Counters())))
+
+
+def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() -> None:
+    async def shown() -> list[PeerRow]:
+        some = leaves()
+        await some.draw(drawing(id_bytes(3), Counters(pages=5, failed={f"reason {n}": n for n in range(64)})))
+        return some.rows()
+
+    (one,) = asyncio.run(shown())
+    assert 5 == one.counters.pages
+    assert {f"reason {n}": n for n in range(64 - FAILED_SHOWN, 64)} == one.counters.failed
