@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -114,6 +115,14 @@ async def test_whatever_happens_to_the_network_the_swarm_finishes_the_crawl(scen
     assert {access.asker for access in web.access_log} <= {f"10.77.0.{number}" for number in range(1, 6)}
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have what is started now hear a Ctrl-C, also if the tests run in the background of a script, which does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def command_line(pid: str) -> bytes:
     """Return what a process was started with, nothing if it is gone."""
     try:
@@ -122,7 +131,7 @@ def command_line(pid: str) -> bytes:
         return b""
 
 
-@pytest.mark.usefixtures("allowed")
+@pytest.mark.usefixtures("allowed", "interruptible")
 async def test_ctrl_c_leaves_neither_processes_nor_namespaces(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "scripts.chaos", "--network"),
