@@ -15,7 +15,8 @@ from kadcrawl.errors import ConfigError
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
-Balance = Literal["level", "drain", "predictive", "off"]
+Balance = Literal["auto", "level", "drain", "predictive", "off"]
+LendsBy = Literal["level", "drain", "predictive", "off"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -52,9 +53,9 @@ class Job:
     """Seconds between two requests to one site; robots.txt may ask for more, never for less."""
     retries: int = 3
     """Further tries after a passing fault (time-out, reset, 429, 5xx) before the failure is recorded."""
-    balance: Balance = "off"
-    """Whether heavy peers lend pages to light ones: by load level (P1 1.4), by seconds to drain as measured, or at
-    first as predicted from the peers' powers (P2), or not at all."""
+    balance: Balance = "auto"
+    """How heavy peers lend pages to light ones: by load level (P1 1.4), by seconds to drain as measured, or at first as
+    predicted from the peers' powers (P2), or not at all; auto: by seconds to drain, where pages can be lent."""
     block_urls: int = 20
     """H: URLs of a heavy block, by which levels are measured and pages lent."""
     update_s: float = 10.0
@@ -79,7 +80,7 @@ class Job:
         _require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
         _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         _require(
-            self.balance == "off" or (self.max_pages is None and self.max_depth is None),
+            self.balance in ("auto", "off") or self._can_lend,
             "pages are lent (balance) only in a job without max_pages and max_depth: only their owner knows its "
             "share of the one, and of a shorter path to a page for the other",
         )
@@ -92,6 +93,17 @@ class Job:
                 re.compile(pattern)
             except re.error as error:
                 raise ConfigError(f"pattern {pattern!r} is not a regular expression: {error}") from None
+
+    @property
+    def lends_by(self) -> LendsBy:
+        """By what it is decided which pages are lent."""
+        if self.balance == "auto":
+            return "drain" if self._can_lend else "off"
+        return self.balance
+
+    @property
+    def _can_lend(self) -> bool:
+        return self.max_pages is None and self.max_depth is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

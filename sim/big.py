@@ -89,7 +89,7 @@ def plan_of(seed: int, peers: int, kills: int) -> Plan:
     events = [
         Event(BOOT_MOST_S + KILLS_APART_S * (1 + place), Kind.KILL, (machine,)) for place, machine in enumerate(killed)
     ]
-    return Plan(seed, peers, tuple(events), delay_s=DELAY_S, own_delay_s=DELAY_S)
+    return Plan(seed, peers, tuple(events), delay_s=DELAY_S, own_delay_s=DELAY_S, balance="drain")
 
 
 def crawl(

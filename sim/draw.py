@@ -6,6 +6,9 @@ of the swarm stands at any time. Leaving loses nothing, so many may leave togeth
 
 from collections.abc import Callable
 from random import Random
+from typing import Literal
+
+from msgspec.structs import replace
 
 from sim.plan import EXPOSED_MAX, SETTLE_S, Disk, Event, Kind, Plan
 
@@ -28,6 +31,11 @@ TRAIL_WEIGHTS = (30, 40, 30)
 """With a trail each link counts; with one alone nearly everybody is idle while somebody is not."""
 BLOCKS = (0, 0, 1, 2)
 """URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many."""
+BALANCES: tuple[Literal["level", "drain"], ...] = ("level", "drain")
+FETCHES = (1, 2, 64)
+"""Requests of a peer under way at a time, in a job that lends by seconds to drain: mostly fewer than sites allow."""
+HURRIED = 0.5
+"""Share of those jobs without a delay: with one, pages wait for their sites mostly, and not for their peer."""
 UPDATES_S = (0.5, 3.0)
 LEAVES = (0, 0, 0, 2)
 AMBUSHES = 1 / 5
@@ -48,7 +56,15 @@ def draw(seed: int, peers: int, *, faults: bool = True) -> Plan:
     balance = Random(f"balance {seed}")
     block_urls, update_s = balance.choice(BLOCKS), balance.uniform(*UPDATES_S)
     leaves = Random(f"leaves {seed}").choice(LEAVES)
-    return Plan(seed, peers, events, delay_s, own_delay_s, trails, block_urls, update_s, leaves)
+    plan = Plan(seed, peers, events, delay_s, own_delay_s, trails, update_s=update_s, leaves=leaves)
+    if not block_urls:
+        return plan
+    plan = replace(plan, balance=balance.choice(BALANCES), block_urls=block_urls)
+    if plan.balance == "level":
+        return plan
+    if balance.random() < HURRIED:
+        delay_s, own_delay_s = DELAYS_S[0]
+    return replace(plan, fetches_max=balance.choice(FETCHES), delay_s=delay_s, own_delay_s=own_delay_s)
 
 
 class _Drawing:

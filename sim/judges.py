@@ -342,7 +342,7 @@ def _crowds(facts: Facts) -> Iterator[tuple[str, bool]]:
                 f"{fetch.url} was asked for by {fetch.machine} at {fetch.at_s:.3f} s, while {len(others)} requests "
                 f"of its site were under way by {askers}"
             )
-            yield sentence, any(_excused(facts, one, fetch) or _apart(facts, one, fetch) for _, one in others)
+            yield sentence, any(_apart(facts, one, fetch) for _, one in others)
 
 
 def _repeats(facts: Facts) -> Iterator[bool]:
@@ -352,25 +352,24 @@ def _repeats(facts: Facts) -> Iterator[bool]:
         if fetch.url in facts.truth:
             known = before[fetch.url]
             if len(known) >= facts.truth[fetch.url].fetches:
-                yield any(_excused(facts, one, fetch) or _apart(facts, one, fetch) for one in known)
+                yield any(_apart(facts, one, fetch) for one in known)
             if place not in facts.cut:
                 known.append(fetch)
 
 
 def _excused(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
     """Whether the two come from different sides of a partition."""
-    return any(
-        parting.from_s <= fetch.at_s <= parting.until_s
-        and (_owner(before) in parting.few) != (_owner(fetch) in parting.few)
-        for parting in facts.partings
-    )
+    return _divided(facts, fetch.at_s, _owner(before), _owner(fetch))
 
 
 def _apart(facts: Facts, before: Fetch, fetch: Fetch) -> bool:
-    """Whether a partition lay between the two machines: also a giver takes back what it does not hear of."""
+    """Whether a partition lay between the owners or the machines: also a giver takes back what it does not hear of."""
+    return _excused(facts, before, fetch) or _divided(facts, fetch.at_s, before.machine, fetch.machine)
+
+
+def _divided(facts: Facts, at_s: float, one: int, other: int) -> bool:
     return any(
-        parting.from_s <= fetch.at_s <= parting.until_s
-        and (before.machine in parting.few) != (fetch.machine in parting.few)
+        parting.from_s <= at_s <= parting.until_s and (one in parting.few) != (other in parting.few)
         for parting in facts.partings
     )
 

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import PENDING
 from kadcrawl.keys import Key
 from kadcrawl.peer import Leaf, Peer
@@ -13,11 +14,14 @@ SLACK_S = 0.5
 """A loan is seen now and then, so it may have begun and ended by so much earlier and later than it was seen."""
 
 
-def owners_at(key: Key, peers: Iterable[tuple[int, Peer]]) -> Iterator[int]:
+def owners_at(entry: Entry, peers: Iterable[tuple[int, Peer]]) -> Iterator[int]:
     """Yield the machines whose own crawler may begin a page at this moment."""
     for number, peer in peers:
-        cell, frontier = peer.store.cell_of(key), peer.parts.frontier
-        if frontier.is_open(cell) and peer.store.state(key) == PENDING and key not in frontier.keys_out(cell):
+        cell, frontier = peer.store.cell_of(entry.key), peer.parts.frontier
+        if not frontier.is_open(cell) or peer.store.state(entry.key) != PENDING or entry.key in frontier.keys_out(cell):
+            continue
+        wait_s, _ = frontier.clock(entry.site, peer.clock.now())
+        if wait_s <= 0:
             yield number
 
 
@@ -85,7 +89,7 @@ class SeenLoans:
                     if key in lent:
                         yield entry.url, lent[key], number
                     lent[key] = ends
-                    yield from ((entry.url, ends, one) for one in owners_at(key, peers))
+                    yield from ((entry.url, ends, one) for one in owners_at(entry, peers))
 
     def giver(self, site: str, taker: int, at_s: float) -> int | None:
         """Return for which machine one fetched from a site at that second, if it was for another."""

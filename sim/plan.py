@@ -14,6 +14,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from kadcrawl.config import Job, Limits
+
 Disk = Literal["same", "old", "none"]
 """What a machine finds when it starts: its disk as the power cut left it; as it was at a snapshot; an empty one."""
 
@@ -125,10 +127,14 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What those sites ask for that ask for a delay of their own."""
     trails: int = 0
     """Of the web: chains of pages from site to site (`sim.synthetic_web`)."""
-    block_urls: int = 0
-    """The job's heavy block; 0 for no balance."""
+    balance: Literal["off", "level", "drain"] = "off"
+    """The job's."""
+    block_urls: int = Job().block_urls
+    """The job's heavy block."""
     update_s: float = 2.0
     """The job's: between two looks at the load levels."""
+    fetches_max: int = Limits().fetches_max
+    """Requests a peer may have under way; with few, pages wait for it and not for their sites."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 

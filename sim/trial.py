@@ -193,21 +193,22 @@ class Trial:
             seeds=web.seeds,
             scope="any",
             delay_s=plan.delay_s,
-            balance="level" if plan.block_urls else "off",
-            block_urls=plan.block_urls or Job().block_urls,
+            balance=plan.balance,
+            block_urls=plan.block_urls,
             update_s=plan.update_s,
         )
+        limits = replace(size.limits, fetches_max=plan.fetches_max)
         self.machines = Machines(
             loop,
             web,
             job=job,
-            limits=size.limits,
+            limits=limits,
             # As small as can be: no site's delay leaves a peer of so small a crawl much to do at once.
-            work_area=plan.block_urls or None,
+            work_area=plan.block_urls if plan.balance == "level" else None,
             seed=plan.seed,
             directory=directory,
         )
-        self.observer = Observer(self.machines, web, self._server, job, size.limits.site_connections_max)
+        self.observer = Observer(self.machines, web, self._server, job, limits.site_connections_max)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 

@@ -310,6 +310,8 @@ def status(peer: tuple[str, int], as_json: bool) -> int:
                 "state": row.state,
                 "pending": row.pending,
                 "in_flight": row.in_flight,
+                "lent": row.lent,
+                "borrowed": row.borrowed,
                 "pages": row.counters.pages,
                 "urls": row.counters.urls,
                 "failed": row.counters.failed,

@@ -113,13 +113,13 @@ def job_options(command: Command) -> Command:
             ),
             click.option(
                 "--balance",
-                type=click.Choice(["level", "drain", "predictive", "off"]),
-                default="off",
+                type=click.Choice(["auto", "level", "drain", "predictive", "off"]),
+                default="auto",
                 show_default=True,
                 help="Peers with more than they can crawl lend pages to others. level: by how many URLs they have. "
                 "drain: by how long these will take them, at the pace they measure. predictive: as drain, but at "
                 "the pace a network (--network) predicts until enough is measured; and what is measured is kept for "
-                "kadcrawl train. Not with --max-pages or --max-depth.",
+                "kadcrawl train. None of them with --max-pages or --max-depth; auto is drain where that can be.",
             ),
             click.option(
                 "--block",
@@ -127,7 +127,7 @@ def job_options(command: Command) -> Command:
                 default=20,
                 show_default=True,
                 metavar="N",
-                help="With --balance: URLs that are lent at a time, or a multiple of that.",
+                help="URLs that are lent at a time, or a multiple of that.",
             ),
             click.option(
                 "--update",
@@ -135,7 +135,7 @@ def job_options(command: Command) -> Command:
                 default=10.0,
                 show_default=True,
                 metavar="S",
-                help="With --balance: seconds between two looks at who has too much.",
+                help="Seconds between two looks at who has too much.",
             ),
             click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
             click.option(
@@ -219,7 +219,7 @@ def make_machine(
     what this job has no use for.
     """
     machine = Machine(fetches, None if network is None else str(network.absolute()), dict(powers))
-    if job is not None and job.balance != "predictive" and (network or powers):
+    if job is not None and job.lends_by != "predictive" and (network or powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
         load(network)
@@ -230,7 +230,7 @@ def make_machine(
 
 def say_missing(machine: Machine, job: Job) -> None:
     """Say which powers the machine of a peer in this job does not tell, if it needs them."""
-    if job.balance == "predictive" and (missing := _missing(machine)) is not None:
+    if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
         click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
 
 
@@ -250,8 +250,10 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
     seeds = [seed(url) for url in urls]
     said = {_JOB_FIELDS.get(name, name): value for name, value in options.items() if _is_given(name)}
     job = replace(_journaled_job(directory), seeds=(), **said)
-    if job.balance == "off" and any(_is_given(name) for name in ("block", "update")):
-        raise ConfigError("--block and --update are for a crawl with --balance level, drain or predictive")
+    if job.lends_by == "off" and any(_is_given(name) for name in ("block", "update")):
+        raise ConfigError(
+            "--block and --update are for a crawl that lends pages: not with --balance off, --max-pages or --max-depth"
+        )
     if not job.contact and needs_contact(seeds):
         if sys.stdin is None or not sys.stdin.isatty():
             raise ConfigError(

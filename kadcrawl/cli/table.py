@@ -11,6 +11,8 @@ from kadcrawl.cli.options import shown
 from kadcrawl.link.messages import PeerRow
 
 ROWS_SHOWN_MAX = 20
+FILE_WIDTH = 200
+"""Of a table that goes to a file: enough for all of it."""
 
 
 class LiveTable:
@@ -38,6 +40,8 @@ class LiveTable:
 def print_rows(rows: Sequence[PeerRow]) -> None:
     """Print the table once, on standard output."""
     console = Console()
+    if not console.is_terminal:
+        console = Console(width=FILE_WIDTH)
     console.print(_table(rows), crop=False, soft_wrap=not console.is_terminal)
 
 
@@ -45,7 +49,8 @@ def _table(rows: Sequence[PeerRow]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("peer", no_wrap=True)
     table.add_column("state")
-    for name in ("pages", "MB", "pending", "in flight", "failed", "messages"):
+    lends = any(row.lent or row.borrowed for row in rows)
+    for name in ("pages", "MB", "pending", *(["on loan"] if lends else []), "in flight", "failed", "messages"):
         table.add_column(name, justify="right")
     for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
         counters = row.counters
@@ -55,10 +60,16 @@ def _table(rows: Sequence[PeerRow]) -> Table:
             str(counters.pages),
             f"{counters.bytes / 1e6:.1f}",
             str(row.pending),
+            *([_loans(row)] if lends else []),
             str(row.in_flight),
             str(sum(counters.failed.values())),
             str(counters.peer_messages),
         )
     if len(rows) > ROWS_SHOWN_MAX:
-        table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * 7)
+        table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * (len(table.columns) - 1))
     return table
+
+
+def _loans(row: PeerRow) -> str:
+    """Return how many URLs the peer has out with others, and how many of others it has in."""
+    return ", ".join(f"{count} {where}" for count, where in ((row.lent, "out"), (row.borrowed, "in")) if count)

@@ -19,6 +19,8 @@ HOLD_JOURNALED_S = 10.0
 """A wait longer than this is journaled, so that it also holds after a restart, and with the cell's other holders."""
 HOLD_LEAST_S = 1.0
 """How long each site is left alone at least of a cell nobody released: whoever still crawls it is about to say so."""
+BACK_LEAST_S = 1.5
+"""And after a restart: so long may a taker go on that borrowed of the earlier run (`balance.leases.LEASE_S`)."""
 IDLE_CLOCKS_MAX = 10_000
 """Clocks of sites without work kept before the expired ones are swept."""
 SITES_LISTED_MAX = 64
@@ -124,8 +126,7 @@ class ActiveSites:
             return max(0.0, site.next_at - now), site.delay_s
         not_before, delay_s = self._journaled(name, now)
         if name not in self._idle.of(self._cell(name)):
-            # An earlier run may have asked it just before it ended, and have journaled nothing of that.
-            not_before = max(not_before, self._began_at + delay_s)
+            not_before = max(not_before, self._back_at(delay_s))
         return max(0.0, not_before - now, self.wait_s(name, now)), delay_s
 
     def clocks(self, cell: Cell, now: float, most: int) -> list[tuple[str, float, float]] | None:
@@ -166,8 +167,7 @@ class ActiveSites:
 
     def _activate(self, name: str, cell: Cell, now: float) -> Site:
         not_before, delay_s = self._journaled(name, now)
-        # An earlier run may have asked it just before it ended, and have journaled nothing of that.
-        not_before = max(not_before, self._began_at + delay_s)
+        not_before = max(not_before, self._back_at(delay_s))
         received_at = self._held.get(cell, 0.0)
         if received_at:
             not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
@@ -198,6 +198,13 @@ class ActiveSites:
         delay_s = max(delay_s, self._delay_s)
         # The clock of an earlier run may have been ahead of this one's.
         return min(not_before, now + max(delay_s, self._limits.retry_after_max_s)), delay_s
+
+    def _back_at(self, delay_s: float) -> float:
+        """Return the second from which a site may be asked as far as an earlier run is concerned.
+
+        It may have asked it just before it ended, and have journaled nothing of that; or have lent it.
+        """
+        return self._began_at + max(delay_s, BACK_LEAST_S) if self._began_at else 0.0
 
     def _sweep(self, now: float) -> None:
         """Bound the clocks of sites without work; what does not fit is journaled."""

@@ -236,10 +236,9 @@ class Telling:
         owned = self._holdings.owned.get(cell)
         if owned is None:
             self._crawl.close(cell)
-        if owned is None and self._crawl.is_busy(cell):
-            # Given up while this peer was away, with requests under way.
-            return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
-        if owned is None:
+            if self._crawl.is_busy(cell):
+                # Given up while this peer was away, with requests under way.
+                return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
             # Backups know the clocks as well, and who leaves knows them best.
             sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
             in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]

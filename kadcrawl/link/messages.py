@@ -217,6 +217,10 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Fetches it may still begin of the budget --max-pages."""
     granted: Count
     """Fetches of that budget it has ever been granted."""
+    lent: Count = 0
+    """Of its pending URLs, those that others fetch for it just now."""
+    borrowed: Count = 0
+    """URLs of others that it fetches for them just now."""
 
 
 class Survey(Message, frozen=True):

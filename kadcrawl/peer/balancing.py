@@ -82,13 +82,13 @@ class Balancing:
     def take(self, lend: Lend) -> bool:
         """Somebody offers a loan; return whether it is taken."""
         self._giver = lend.giver.id
-        return self._blocks.job.balance != "off" and self.loans.borrowing.take(lend)
+        return self._blocks.job.lends_by != "off" and self.loans.borrowing.take(lend)
 
     async def run(self) -> None:
         """Watch over the loans, and look at the load at each update; until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loans.run(), name="loans")
-            if self._blocks.job.balance != "off":
+            if self._blocks.job.lends_by != "off":
                 group.create_task(self._update(), name="update")
             if self._learning is not None:
                 group.create_task(self._learning.run(), name="powers")
@@ -158,7 +158,7 @@ def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None
     )
     mode = (
         Draining(blocks, peer.random, learns)
-        if job.balance in ("drain", "predictive")
+        if job.lends_by in ("drain", "predictive")
         else Levelling(blocks, peer.config.work_area)
     )
     return Balancing(

@@ -64,8 +64,7 @@ class Draining:
     @property
     def level(self) -> float:
         """Blocks that wait, beside one; below 0 for so many that could be tried."""
-        block_urls, waiting = self._blocks.job.block_urls, sum(self._blocks.waiting)
-        return Load(waiting, block_urls, block_urls).level if waiting else -float(self._trial.blocks)
+        return self._level(sum(self._blocks.waiting))
 
     def look(self, tally: Tally) -> None:
         last, self._last = self._last, tally
@@ -84,14 +83,7 @@ class Draining:
 
     def backlog(self) -> Backlog | None:
         """Return what waits for this peer; None while it is cold."""
-        own, borrowed = self._blocks.waiting
-        if self._learning is not None:
-            self._pace.predicted = self._learning.predicted
-        seconds = self._pace.seconds(max(1, own + borrowed))
-        if seconds is None:
-            return None
-        url_s = min(max(seconds / max(1, own + borrowed), URL_S_LEAST), URL_S_MOST)
-        return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MOST))
+        return self._backlog(*self._blocks.waiting)
 
     def told(self, question: GetLevel | None = None) -> Loaded:
         if question is not None and question.backlog is not None:
@@ -99,7 +91,8 @@ class Draining:
             self._askers.move_to_end(question.asker)
             if len(self._askers) > ASKERS_MAX:
                 self._askers.popitem(last=False)
-        return Loaded(min(self.level, LEVEL_MOST), _record(self.backlog()))
+        own, borrowed = self._blocks.waiting  # Once, as that looks at every site.
+        return Loaded(min(self._level(own + borrowed), LEVEL_MOST), _record(self._backlog(own, borrowed)))
 
     def wants(self, giver: bytes, urls: int) -> bool:
         block_urls, own = self._blocks.job.block_urls, self.backlog()
@@ -139,6 +132,19 @@ class Draining:
             )
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    def _level(self, waiting: int) -> float:
+        block_urls = self._blocks.job.block_urls
+        return Load(waiting, block_urls, block_urls).level if waiting else -float(self._trial.blocks)
+
+    def _backlog(self, own: int, borrowed: int) -> Backlog | None:
+        if self._learning is not None:
+            self._pace.predicted = self._learning.predicted
+        seconds = self._pace.seconds(max(1, own + borrowed))
+        if seconds is None:
+            return None
+        url_s = min(max(seconds / max(1, own + borrowed), URL_S_LEAST), URL_S_MOST)
+        return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MOST))
 
     async def _chosen(self, own: Backlog) -> list[Offer[Contact]]:
         """Ask contacts how long they will be busy; return what to offer whom."""

@@ -10,98 +10,41 @@ that it may vanish at any moment. When its full peer dies it draws of another. U
         await leaf.wait_done()
 """
 
-import asyncio
 import logging
-import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from random import Random
-from types import TracebackType
-from typing import Any
 
-from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
-from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StartError
-from kadcrawl.history.store import Store
 from kadcrawl.keys import ID_BITS, id_bytes
-from kadcrawl.link.client import LinkClient
 from kadcrawl.link.leaf_messages import Doing, leaf_contact
 from kadcrawl.link.messages import Contact, PeerRow
-from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.borrowing import Borrowing
-from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.drawing import Drawing
-from kadcrawl.peer.ending import disk_failure
 from kadcrawl.peer.ends import hello
 from kadcrawl.peer.full_peers import FullPeers
-from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.leaf_work import LeafWork
 from kadcrawl.peer.leaves import why_no_leaf
+from kadcrawl.peer.member import Member
 from kadcrawl.peer.portrait import WAITING
 from kadcrawl.peer.world import World
 
 log = logging.getLogger(__name__)
 
 
-class Leaf:
+class Leaf(Member):
     """One leaf. All methods belong to the loop it was entered on."""
 
     def __init__(self, config: Config, world: World | None = None) -> None:
         """Of `config` the address to listen on means nothing here. `world` is for simulations."""
-        self.config = config
-        self.world = world or World()
-        self._random = self.world.random or Random(os.urandom(32))
-        self._activity = Activity()
-        self._stopping = asyncio.Event()
-        self._stack = AsyncExitStack()
-        self._tasks: list[asyncio.Task[Any]] = []
+        super().__init__(config, world)
         self._work: LeafWork | None = None
 
     def __repr__(self) -> str:
         return f"<Leaf {self.contact} {self.state}>" if hasattr(self, "store") else "<Leaf not started>"
 
     # --- life ----------------------------------------------------------------------------------------------------
-
-    async def __aenter__(self) -> "Leaf":
-        """Lock the directory and open the journal. Raises StartError."""
-        async with AsyncExitStack() as stack:
-            stack.callback(Directory(self.config.data).close)
-            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
-            stack.callback(self.store.close)
-            self._jobs = JobRecord(self.store)
-            self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
-            self.started_at = self.clock.now()
-            self.store.take_up_time(self.started_at)
-            self.totals = Totals.from_bytes(self.store.meta("totals"))
-            self._messages_before = self.totals.peer_messages
-            self._me = leaf_contact(self._identity())
-            self.client = LinkClient(self.config.limits.message_bytes_max)
-            await self.client.open()
-            stack.push_async_callback(self.client.close)
-            self.full_peers = FullPeers((), self._random)
-            self._known = KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
-            self._group = await stack.enter_async_context(asyncio.TaskGroup())
-            stack.push_async_callback(self._shut)
-            self.store.flush = self._flush
-            self._committer = self._group.create_task(self.store.run(), name="commit")
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        """Commit and close, without giving anything back; call `finish` first for that. Raises StorageError."""
-        if not isinstance(error, asyncio.CancelledError):
-            # The caller's own exception goes on as it is, not inside a group.
-            kind = error = traceback = None
-        try:
-            return await self._stack.__aexit__(kind, error, traceback)
-        except BaseExceptionGroup as group:
-            if (failure := disk_failure(group)) is not None:
-                raise failure from None
-            raise
 
     async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
         """Draw pages of these full peers (host, port), and of whomever they name, from now on.
@@ -114,31 +57,17 @@ class Leaf:
         try:
             welcome = await hello(self.client, bootstrap)
         except StartError:
-            if not (known := await self._known.answering(self._jobs.journaled())):
+            if not (known := await self.known.answering(self._jobs.journaled())):
                 raise
             welcome = await hello(self.client, known)
         if (why := why_no_leaf(welcome.job)) is not None:
             raise StartError(why)
-        self.full_peers = FullPeers([*bootstrap, *known], self._random)
-        self.full_peers.learn(self._known.contacts)
+        self.full_peers = FullPeers([*bootstrap, *known], self.random)
+        self.full_peers.learn(self.known.contacts)
         self._build(self._jobs.joined(welcome.job))
         log.info("leaf.begun id=%s", self._me.id.hex())
         self._run(self.work.run(), "crawl")
         self._drawer = self._run(self._drawing.run(), "draw")
-
-    async def wait_done(self) -> None:
-        """Return when the swarm is quiescent, as a full peer says: nothing is left to do anywhere."""
-        await self._activity.over.wait()
-
-    async def wait_stopped(self) -> None:
-        """Return when the swarm was told to stop, or this leaf is to exit when done and all is done."""
-        await self._stopping.wait()
-
-    def stop(self) -> None:
-        """Let `wait_stopped` return; its caller then finishes and closes."""
-        self._stopping.set()
-
-    leave_soon = stop
 
     async def finish(self) -> None:
         """Draw nothing more, wait until what is under way is finished and on disk, and give back the rest."""
@@ -174,11 +103,6 @@ class Leaf:
         return self.work.borrowing
 
     @property
-    def ended(self) -> bool:
-        """The swarm was quiescent when a full peer was last asked."""
-        return self._activity.over.is_set()
-
-    @property
     def state(self) -> str:
         """A word or a few for the status."""
         if not self.begun:
@@ -207,14 +131,20 @@ class Leaf:
             counters=self.totals.counters(),
             allowance=0,
             granted=0,
+            borrowed=self.borrowing.urls,
         )
 
     # --- putting it together ---------------------------------------------------------------------------------------
 
+    async def _open(self, stack: AsyncExitStack) -> None:
+        self._me = leaf_contact(self._identity())
+        self.full_peers = FullPeers((), self.random)
+        self.known = KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
+
     def _identity(self) -> bytes:
         leaf_id = self.store.meta("leaf_id")
         if leaf_id is None:
-            leaf_id = id_bytes(self._random.getrandbits(ID_BITS))
+            leaf_id = id_bytes(self.random.getrandbits(ID_BITS))
             self.store.set_meta("leaf_id", leaf_id)
         return leaf_id
 
@@ -228,9 +158,9 @@ class Leaf:
             store=self.store,
             client=self.client,
             totals=self.totals,
-            activity=self._activity,
+            activity=self.activity,
             clock=self.clock,
-            random=self._random,
+            random=self.random,
             home=lambda: self._drawing.hung_on,
         )
         self._drawing = Drawing(
@@ -244,32 +174,7 @@ class Leaf:
             on_seeds=self._add_seeds,
             on_doing=self._follow,
         )
-        self._work = work
-
-    def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = self._group.create_task(work, name=name)
-        self._tasks.append(task)
-        return task
-
-    async def _shut(self) -> None:
-        """End the background tasks, commit what they have done, and close what they used."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        try:
-            await self.store.commit()
-        finally:
-            self._committer.cancel()
-            if self._work is not None:
-                self._work.parts.outputs.close()
-
-    def _flush(self) -> list[int]:
-        """Before each commit: journal the counters and hand the outputs to the system."""
-        self.totals.peer_messages = self._messages_before + self.client.asked
-        self.store.set_meta("totals", self.totals.to_bytes())
-        self.store.keep_time(self.clock.now())
-        self._known.keep()
-        return self._work.parts.outputs.flush() if self._work is not None else []
+        self._work, self._parts = work, work.parts
 
     # --- what it hears ---------------------------------------------------------------------------------------------
 
@@ -280,12 +185,12 @@ class Leaf:
             self.stop()
         elif doing == "ended":
             if not self.ended and not self.borrowing.loans:
-                self._activity.end()
+                self.activity.end()
                 log.info("leaf.done pages=%d", self.totals.pages)
                 if self.config.exit_when_done:
                     self.stop()
         elif self.ended:
-            self._activity.move()  # There is more to do.
+            self.activity.move()  # There is more to do.
 
     def _add_seeds(self, urls: Sequence[str]) -> None:
         if self.work.add_seeds(urls):

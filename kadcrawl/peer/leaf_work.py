@@ -120,12 +120,9 @@ class LeafWork:
             (self._late.run(), "late pages"),
         ]
         await self.parts.fetcher.start()
-        try:
-            async with asyncio.TaskGroup() as group:
-                for work, name in works:
-                    group.create_task(work, name=name)
-        finally:
-            await self.parts.fetcher.close()
+        async with asyncio.TaskGroup() as group:
+            for work, name in works:
+                group.create_task(work, name=name)
 
     def room(self) -> int:
         """Return how many URLs more are wanted: none while something that is due has to wait for this leaf."""

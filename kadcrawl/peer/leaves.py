@@ -77,6 +77,9 @@ class Leaves:
         """Describe the leaves, each at the address of the peer it hangs on."""
         self._forget(asyncio.get_running_loop().time())
         me = self._peer.contact
+        lent = Counter[bytes]()
+        for loan in self._peer.balancing.loans.lending.loans():
+            lent[loan.taker.id] += len(loan.entries)
         return [
             PeerRow(
                 contact=Contact(leaf, me.host, me.port),
@@ -87,6 +90,7 @@ class Leaves:
                 counters=replace(draw.counters, failed=_most_frequent(draw.counters.failed)),
                 allowance=0,
                 granted=0,
+                borrowed=lent[leaf],
             )
             for leaf, (_, draw) in self._heard.items()
         ]

@@ -70,7 +70,7 @@ class Loans:
         self._own = parts.crawler
         self._frontier = parts.frontier
         self._clock = clock
-        self._active = parts.job.balance != "off"
+        self._active = parts.job.lends_by != "off"
         self.lending = Lending(
             me=me,
             client=client,

@@ -8,41 +8,31 @@ Owns the directory, the network ends and one TaskGroup with every background tas
             print(page.url, page.status)
 """
 
-import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from random import Random
-from types import TracebackType
-from typing import Any
 
-from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.place import Place
-from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StartError
-from kadcrawl.history.store import Store
-from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Answer, Census, Contact, Link, Order, PeerRow
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
-from kadcrawl.overlay.termination import Activity, Termination
+from kadcrawl.overlay.termination import Termination
 from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.balancing import Balancing, balanced
 from kadcrawl.peer.budget_sharing import share_budget
 from kadcrawl.peer.cells import Cells
-from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.disk_guard import guard
-from kadcrawl.peer.ending import disk_failure, drain, leave
+from kadcrawl.peer.ending import drain, leave
 from kadcrawl.peer.ends import hello, listen, reachable_host
 from kadcrawl.peer.identity import Identity
-from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.learning import learning
 from kadcrawl.peer.leaves import each_once
+from kadcrawl.peer.member import Member
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.portrait import row_of, state_of
 from kadcrawl.peer.reading import read
@@ -54,7 +44,7 @@ from kadcrawl.urls import canonical, seed
 log = logging.getLogger(__name__)
 
 
-class Peer:
+class Peer(Member):
     """One peer. All methods belong to the loop it was entered on."""
 
     def __init__(
@@ -67,19 +57,12 @@ class Peer:
 
         `world` is for simulations; by default it is the machine.
         """
-        self.config = config
-        self.world = world or World()
-        self.random = self.world.random or Random(os.urandom(32))
-        self.activity = Activity()
+        super().__init__(config, world)
         self.paused = False
         self._given_job = job
-        self._stack = AsyncExitStack()
         self._service = Service(self)
-        self._tasks: list[asyncio.Task[Any]] = []
-        self._parts: Parts | None = None
         self._cells: Cells | None = None
         self._balancing: Balancing | None = None
-        self._stopping = asyncio.Event()
         self._seeding = Seeding(self)
         self._left = False
         self.joining = False
@@ -89,48 +72,6 @@ class Peer:
         return f"<Peer {self.contact} {self.state}>" if hasattr(self, "overlay") else "<Peer not started>"
 
     # --- life ----------------------------------------------------------------------------------------------------
-
-    async def __aenter__(self) -> "Peer":
-        """Lock the directory, open the journal and listen. Raises StartError."""
-        async with AsyncExitStack() as stack:
-            self._directory = Directory(self.config.data)
-            stack.callback(self._directory.close)
-            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
-            self._jobs = JobRecord(self.store)
-            stack.callback(self.store.close)
-            self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
-            self.started_at = self.clock.now()
-            self.store.take_up_time(self.started_at)
-            self.totals = Totals.from_bytes(self.store.meta("totals"))
-            self._messages_before = self.totals.peer_messages
-            self.paused = self.store.meta("paused") == b"1"
-            self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
-            self.client = LinkClient(self.config.limits.message_bytes_max)
-            await self.client.open()
-            stack.push_async_callback(self.client.close)
-            await self._listen(stack)
-            self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
-            self.waves = Waves(self.overlay, self.client, self._service.respond)
-            self._group = await stack.enter_async_context(asyncio.TaskGroup())
-            stack.push_async_callback(self._shut)
-            self.store.flush = self._flush
-            self._committer = self._group.create_task(self.store.run(), name="commit")
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
-        """Commit and close, without handing the range over; call `leave` first for that. Raises StorageError."""
-        if not isinstance(error, asyncio.CancelledError):
-            # The caller's own exception goes on as it is, not inside a group.
-            kind = error = traceback = None
-        try:
-            return await self._stack.__aexit__(kind, error, traceback)
-        except BaseExceptionGroup as group:
-            if (failure := disk_failure(group)) is not None:
-                raise failure from None
-            raise
 
     async def begin(self, *, paused: bool = False) -> None:
         """Serve this peer's own job as the first of a swarm; `paused` until somebody says resume.
@@ -196,14 +137,6 @@ class Peer:
         """
         return read(self)
 
-    async def wait_done(self) -> None:
-        """Return when the swarm is quiescent: nothing is left to do anywhere."""
-        await self.activity.over.wait()
-
-    async def wait_stopped(self) -> None:
-        """Return when somebody has asked this peer to stop or leave, or it is to exit when done and all is done."""
-        await self._stopping.wait()
-
     async def finish(self) -> None:
         """End as asked: leave if somebody said so, else finish what is under way. Call after `wait_stopped`."""
         await (self.leave() if self._left else self.drain())
@@ -257,11 +190,6 @@ class Peer:
         return self._left
 
     @property
-    def ended(self) -> bool:
-        """The swarm was quiescent, and this peer has had nothing to do since."""
-        return self.activity.over.is_set()
-
-    @property
     def state(self) -> str:
         """A word or a few for the status."""
         return state_of(self)
@@ -307,10 +235,6 @@ class Peer:
         (holds.add if paused else holds.discard)("paused")
         self.parts.crawler.wake()
 
-    def stop(self) -> None:
-        """Let `wait_stopped` return; its caller then drains and closes."""
-        self._stopping.set()
-
     def leave_soon(self) -> None:
         """As `stop`, but the range is to be handed over."""
         self._left = True
@@ -329,6 +253,13 @@ class Peer:
             self.activity.move()
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        self.paused = self.store.meta("paused") == b"1"
+        self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
+        await self._listen(stack)
+        self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
+        self.waves = Waves(self.overlay, self.client, self._service.respond)
 
     async def _listen(self, stack: AsyncExitStack) -> None:
         self._identity = Identity(self.store, self.random)
@@ -360,7 +291,7 @@ class Peer:
 
         Raises ConfigError, before anything is kept, if the pace of this peer cannot be predicted as its config says.
         """
-        learns = learning(self.config) if job.balance == "predictive" else None
+        learns = learning(self.config) if job.lends_by == "predictive" else None
         self._jobs.keep(job)
         try:
             self._parts = build(
@@ -409,33 +340,14 @@ class Peer:
             self._run(share_budget(self, parts.job.max_pages), "budget")
         parts.crawler.wake()
 
-    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._tasks.append(self._group.create_task(work, name=name))
-
-    async def _shut(self) -> None:
-        """End the background tasks, commit what they have done, and close what they used."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._parts is not None:
-            await self._parts.fetcher.close()
-        try:
-            await self.store.commit()
-        finally:
-            self._committer.cancel()
-            if self._parts is not None:
-                self._parts.outputs.close()
+    @property
+    def _messages(self) -> int:
+        return self.client.asked + self.overlay.counters.sent
 
     def _flush(self) -> list[int]:
-        """Before each commit: journal the counters and hand the outputs to the system."""
-        self.totals.peer_messages = self._messages_before + self.client.asked + self.overlay.counters.sent
-        self.store.set_meta("totals", self.totals.to_bytes())
-        self.store.keep_time(self.clock.now())
-        self.known.keep()
-        if self._parts is None:
-            return []
-        self.store.set_meta("granted", str(self._parts.budget.granted).encode())
-        return self._parts.outputs.flush()
+        if self._parts is not None:
+            self.store.set_meta("granted", str(self._parts.budget.granted).encode())
+        return super()._flush()
 
     async def _accept_here(self, links: Sequence[tuple[Link, Place]]) -> list[int]:
         return await self.cells.take(links, self.parts.intake.take)

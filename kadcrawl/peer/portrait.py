@@ -45,4 +45,6 @@ def row_of(peer: "Peer") -> PeerRow:
         counters=peer.totals.counters(),
         allowance=budget.allowance,
         granted=budget.granted,
+        lent=peer.balancing.loans.lending.urls,
+        borrowed=peer.balancing.loans.borrowing.urls,
     )

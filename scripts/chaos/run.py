@@ -17,7 +17,8 @@ from typing import Final
 from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import Across, across, views
-from scripts.chaos.swarm import OverError, PeerProcess, Swarm
+from scripts.chaos.peer_process import PeerProcess
+from scripts.chaos.swarm import OverError, Swarm
 from scripts.chaos.tun_hub import Conditions, Counts
 from scripts.kadcrawl_run import page_lines
 from sim.judge import Expected, judge

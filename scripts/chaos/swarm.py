@@ -6,10 +6,8 @@ goes to a file, where it listens; what it has done stands in its directory. Nobo
 
 import asyncio
 import os
-import re
 import shutil
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -17,55 +15,19 @@ from types import TracebackType
 from typing import Final, Self
 
 from scripts.chaos.dealt_web import DealtWeb
-from scripts.chaos.machines import Machine, OnHub
+from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import Parting
+from scripts.chaos.peer_process import KADCRAWL, PeerProcess
 
-KADCRAWL: Final = str(Path(sys.executable).with_name("kadcrawl"))
-READY_S: Final = 60.0
-"""A peer joins in a second or two; on a machine with other work in somewhat more."""
-COMMAND_S: Final = 60.0
 CONTACT: Final = "chaos@example.org"
 """Asked for wherever the web is not on loopback."""
 POLL_S: Final = 0.05
 LATE: Final = 0.97
 """Share of the pages after which the crawl may end at any time."""
 
-_LISTENS = re.compile(r"--bootstrap (\S+)")
-
 
 class OverError(Exception):
     """The crawl is all but over: whoever something is done to now may have ended by itself."""
-
-
-class PeerProcess:
-    """One peer's process; started again on its directory it is another one."""
-
-    def __init__(
-        self, name: str, machine: Machine, directory: Path, said: Path, process: asyncio.subprocess.Process
-    ) -> None:
-        self.name = name
-        self.machine = machine
-        self.directory = directory
-        self.said = said
-        """File with what it writes to standard output and error."""
-        self.process = process
-        self.address = ""
-        """HOST:PORT, once it is ready."""
-        self.exit_expected = 0
-
-    @property
-    def living(self) -> bool:
-        """It runs, and nobody has told it not to."""
-        return self.process.returncode is None and self.exit_expected == 0
-
-    async def ready(self) -> None:
-        """Wait until it has joined. Raises RuntimeError if it ends instead, TimeoutError."""
-        async with asyncio.timeout(READY_S):
-            while (found := _LISTENS.search(self.said.read_text())) is None:
-                if self.process.returncode is not None:
-                    raise RuntimeError(f"{self.name} ended before it was ready: {self.said.read_text().strip()}")
-                await asyncio.sleep(POLL_S)
-        self.address = found[1]
 
 
 class Swarm:
@@ -118,7 +80,7 @@ class Swarm:
         first = await self._start("peer-1", ["start", *options])
         await first.ready()
         await asyncio.gather(*[self.join(f"peer-{number}") for number in range(2, count + 1)])
-        await self._command(first, "add", *self._web.seeds)
+        await first.command("add", *self._web.seeds)
 
     async def join(self, name: str) -> PeerProcess:
         """Start a peer on the directory of this name; return once it has joined a living one.
@@ -190,7 +152,7 @@ class Swarm:
         """Tell a peer to hand its range over and go."""
         self.note("kadcrawl leave", peer.name)
         self.left.append(peer)
-        await self._command(peer, "leave")
+        await peer.command("leave")
 
     def terminate(self, peer: PeerProcess) -> None:
         """Do as an administrator does."""
@@ -242,24 +204,3 @@ class Swarm:
         peer = PeerProcess(name, machine, directory, said, process)
         self.processes.append(peer)
         return peer
-
-    async def _command(self, peer: PeerProcess, *arguments: str) -> None:
-        """Give a peer a command, on its machine, and wait until it is carried out. Raises RuntimeError if it fails."""
-        process = await asyncio.create_subprocess_exec(
-            *peer.machine.prefix,
-            KADCRAWL,
-            *arguments,
-            "--peer",
-            peer.address,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            async with asyncio.timeout(COMMAND_S):
-                said, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode != 0:
-            raise RuntimeError(f"kadcrawl {arguments[0]} exited with {process.returncode}: {said.decode().strip()}")

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.chaos.swarm import KADCRAWL
+from scripts.chaos.peer_process import KADCRAWL
 from scripts.five_peers.run import BLOCK_URLS, FETCHES, PAGES, PAGES_S, UPDATE_S, Crawl, bound_s, crawl, equal_s, lines
 
 WANTED: Final = 1.10
@@ -55,16 +55,21 @@ async def _all(names: Sequence[str], keep: bool) -> dict[str, Crawl]:
     print(f"blocks of {BLOCK_URLS} URLs, updates every {UPDATE_S:g} s.", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="kadcrawl-five-"))
     crawls: dict[str, Crawl] = {}
-    for name in names:
-        if name == "equal":
-            crawls[name] = await _shown("off", name, directory)
-        if name == "shedding":
-            crawls[name] = await _shown("drain", name, directory)
-        if name == "predictive":
-            await _shown("predictive", "training", directory)
-            network = directory / "network.json"
-            await _train(directory / "training", network)
-            crawls[name] = await _shown("predictive", name, directory, network)
+    try:
+        for name in names:
+            if name == "equal":
+                crawls[name] = await _shown("off", name, directory)
+            if name == "shedding":
+                crawls[name] = await _shown("drain", name, directory)
+            if name == "predictive":
+                await _shown("predictive", "training", directory)
+                network = directory / "network.json"
+                await _train(directory / "training", network)
+                crawls[name] = await _shown("predictive", name, directory, network)
+    except asyncio.CancelledError:  # What an error says is in there.
+        if not keep:
+            shutil.rmtree(directory)
+        raise
     if keep:
         print(f"The peers' directories are below {directory}.")
     else:

@@ -20,7 +20,7 @@ from kadcrawl.balance.powers import Powers
 from kadcrawl.crawl.place import Placer
 from kadcrawl.keys import anchor
 from scripts.chaos.machines import Machine
-from scripts.chaos.swarm import COMMAND_S, KADCRAWL, PeerProcess
+from scripts.chaos.peer_process import COMMAND_S, PeerProcess
 from scripts.five_peers.web import CappedWeb, Line
 from scripts.kadcrawl_run import LOOPBACK
 from sim.papers.five_nodes import NODES, SHARES
@@ -180,13 +180,13 @@ class _Swarm:
         """Return the IDs of all, once each knows of all others. Raises TimeoutError."""
         async with asyncio.timeout(COMMAND_S):
             while True:
-                rows = [json.loads(await self._command(peer, "status", "--json"))["peers"] for peer in self._peers]
+                rows = [json.loads(await peer.command("status", "--json"))["peers"] for peer in self._peers]
                 if all(len(row) == len(self._peers) for row in rows):
                     return [int(one["id"], 16) for one in rows[0]]
 
     async def add(self, urls: Sequence[str]) -> None:
         """Hand them these URLs."""
-        await self._command(self._peers[0], "add", *urls)
+        await self._peers[0].command("add", *urls)
 
     async def end(self) -> None:
         """Wait until all have ended. Raises RuntimeError if one did not as it should."""
@@ -200,19 +200,3 @@ class _Swarm:
             if peer.process.returncode is None:
                 peer.process.kill()
         await asyncio.gather(*(peer.process.wait() for peer in self._peers))
-
-    async def _command(self, peer: PeerProcess, *arguments: str) -> str:
-        process = await asyncio.create_subprocess_exec(
-            *[KADCRAWL, *arguments, "--peer", peer.address],
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            async with asyncio.timeout(COMMAND_S):
-                said, complaint = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        if process.returncode:
-            raise RuntimeError(f"{arguments[0]}: {complaint.decode().strip()}")
-        return said.decode()

@@ -10,10 +10,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from aiohttp import web
-
 from scripts.kadcrawl_run import page_lines
-from tests.web import Web, tree
+from tests.web import Web, slow, tree
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
 SITES = 20
@@ -77,15 +75,7 @@ def children(process: asyncio.subprocess.Process) -> list[int]:
 @asynccontextmanager
 async def slow_web(size: int, seconds: float = 0.02) -> AsyncIterator[Web]:
     async with Web(SITES) as site:
-        quick = tree(size, SITES)(site)
-
-        async def page(request: web.BaseRequest) -> web.StreamResponse:
-            await asyncio.sleep(seconds)
-            answer = quick(request)
-            assert isinstance(answer, web.StreamResponse)
-            return answer
-
-        site.fallback = page
+        site.fallback = slow(tree(size, SITES)(site), seconds)
         yield site
 
 

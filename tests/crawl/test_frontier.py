@@ -6,7 +6,9 @@ from random import Random
 
 import pytest
 
+from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.config import Limits
+from kadcrawl.crawl.active_sites import BACK_LEAST_S
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import Store
@@ -676,6 +678,18 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> 
     frontier.add(entry, START + 1)
     assert frontier.next(START + 3.9) is None
     assert entry == frontier.next(START + 4)
+
+
+def test_after_a_restart_a_site_is_left_alone_until_who_borrowed_it_has_stopped(store: Store) -> None:
+    """Found by seed 849: an owner back at once asked for a page that its taker was still fetching."""
+    frontier = Frontier(store, Limits(), 0.0, began_at=START)
+    frontier.open(cell("a"), START, hold=False)
+    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START)
+    assert LEASE_S == BACK_LEAST_S
+    assert frontier.next(START + LEASE_S - 0.01) is None
+    assert entry == frontier.next(START + LEASE_S)
 
 
 # --- lending -----------------------------------------------------------------------------------------------------

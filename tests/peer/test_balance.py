@@ -1,18 +1,16 @@
 """A strong peer next to a weak one does more of the work, by itself; every page is fetched once all the same."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from aiohttp import web
 
 from kadcrawl import ConfigError, Job
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Contact, Lend, Lent, PendingRecord, SiteRecord
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import QUICK, MakePeer, finish
-from tests.web import Web, tree
+from tests.web import Web, slow, tree
 
 WEAK = replace(QUICK, fetches_max=1)
 """One request at a time."""
@@ -26,15 +24,7 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
     make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]], balance: str
 ) -> None:
     async with Web(SITES) as site:
-        pages = tree(PAGES, SITES)(site)
-
-        async def slow(request: web.BaseRequest) -> web.StreamResponse:
-            await asyncio.sleep(ANSWER_S)
-            page = pages(request)
-            assert isinstance(page, web.StreamResponse)
-            return page
-
-        site.fallback = slow
+        site.fallback = slow(tree(PAGES, SITES)(site), ANSWER_S)
         weak = await make_peer("a", limits=WEAK, balance=balance, block_urls=4, update_s=0.2)
         strong = await make_peer("b", join=weak)
         await weak.crawl([site.url()])
@@ -69,3 +59,9 @@ def test_pages_are_not_lent_where_only_their_owner_may_fetch_them(bound: dict[st
     with pytest.raises(ConfigError, match="only their owner knows"):
         Job(balance="level", **bound)  # type: ignore[arg-type]
     Job(balance="off", **bound)  # type: ignore[arg-type]
+    assert "off" == Job(**bound).lends_by  # type: ignore[arg-type]
+
+
+def test_by_default_pages_are_lent_by_seconds_to_drain() -> None:
+    assert "drain" == Job().lends_by
+    assert "off" == Job(balance="off").lends_by

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from aiohttp import web
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.history.store import DONE
@@ -19,7 +18,7 @@ from kadcrawl.peer.leaves import LEAVES_MAX
 from scripts.kadcrawl_run import PageLine, page_lines
 from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
 from tests.peer.crash import crash
-from tests.web import Web, tree
+from tests.web import Web, slow, tree
 
 SITES = 16
 PAGES = 600
@@ -50,15 +49,7 @@ async def make_leaf(tmp_path: Path) -> AsyncIterator[MakeLeaf]:
 async def site() -> AsyncIterator[Web]:
     """A web whose pages take a while."""
     async with Web(SITES) as site:
-        pages = tree(PAGES, SITES)(site)
-
-        async def slow(request: web.BaseRequest) -> web.StreamResponse:
-            await asyncio.sleep(ANSWER_S)
-            page = pages(request)
-            assert isinstance(page, web.StreamResponse)
-            return page
-
-        site.fallback = slow
+        site.fallback = slow(tree(PAGES, SITES)(site), ANSWER_S)
         yield site
 
 

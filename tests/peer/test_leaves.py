@@ -9,7 +9,7 @@ import pytest
 
 from kadcrawl.config import Job
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.leaf_messages import LEAF_STATE
+from kadcrawl.link.leaf_messages import LEAF_STATE, leaf_contact
 from kadcrawl.link.messages import Answer, Contact, Counters, Draw, PeerRow, Tally
 from kadcrawl.peer.leaves import FAILED_SHOWN, Leaves, NoLeafError, each_once
 
@@ -46,8 +46,8 @@ class Overlay:
         return peer == LIVE
 
 
-def leaves() -> Leaves:
-    """The leaves of a peer that is paused."""
+def leaves(*loans: object) -> Leaves:
+    """The leaves of a peer that is paused and has these loans out."""
     peer = SimpleNamespace(
         contact=Contact(ME, "10.0.0.1", 4160),
         overlay=Overlay(),
@@ -57,7 +57,7 @@ def leaves() -> Leaves:
         paused=True,
         random=SimpleNamespace(sample=lambda found, count: []),
         parts=SimpleNamespace(crawler=SimpleNamespace(holds={"paused"})),
-        balancing=SimpleNamespace(loans=SimpleNamespace(lending=None)),
+        balancing=SimpleNamespace(loans=SimpleNamespace(lending=SimpleNamespace(loans=lambda: loans))),
     )
     return Leaves(peer)  # type: ignore[arg-type]
 
@@ -81,3 +81,14 @@ def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() ->
     (one,) = asyncio.run(shown())
     assert 5 == one.counters.pages
     assert {f"reason {n}": n for n in range(64 - FAILED_SHOWN, 64)} == one.counters.failed
+
+
+def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:
+    async def shown() -> list[PeerRow]:
+        on_loan = [(3, 5), (4, 7), (3, 1)]
+        some = leaves(*(SimpleNamespace(taker=leaf_contact(id_bytes(n)), entries=range(count)) for n, count in on_loan))
+        await some.draw(drawing(id_bytes(3), Counters()))
+        return some.rows()
+
+    (one,) = asyncio.run(shown())
+    assert (6, 0) == (one.borrowed, one.lent)

@@ -1,6 +1,5 @@
 """One big site without a delay is crawled by all peers, and never over more connections than it may have."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ from aiohttp import web
 
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import QUICK, MakePeer, finish, swarm
-from tests.web import Web, tree
+from tests.web import Web, slow, tree
 
 CONNECTIONS = 5
 PAGES = 600
@@ -24,18 +23,16 @@ async def test_one_big_site_without_a_delay_is_crawled_by_all_peers_within_its_c
         return await make_peer(directory, limits=limits, **options)
 
     async with Web() as site:
-        pages = tree(PAGES)(site)
+        pages = slow(tree(PAGES)(site), ANSWER_S)
         under_way: list[int] = [0]
 
-        async def slow(request: web.BaseRequest) -> web.StreamResponse:
+        async def counted(request: web.BaseRequest) -> web.StreamResponse:
             under_way.append(under_way[-1] + 1)
-            await asyncio.sleep(ANSWER_S)
+            answer = await pages(request)
             under_way.append(under_way[-1] - 1)
-            page = pages(request)
-            assert isinstance(page, web.StreamResponse)
-            return page
+            return answer
 
-        site.fallback = slow
+        site.fallback = counted
         peers = await swarm(make, "abcd", balance="level", block_urls=8, update_s=0.2)  # type: ignore[arg-type]
         await peers[0].crawl([site.url()])
         await finish(peers)

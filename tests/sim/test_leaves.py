@@ -56,9 +56,9 @@ def home_at(seconds: float, calm: Plan) -> int:
     return homes[0]
 
 
-@pytest.mark.parametrize("block_urls", [0, 2])
-def test_in_a_calm_swarm_leaves_do_their_part_and_nobody_tries_to_reach_them(block_urls: int) -> None:
-    outcome, seen = lived(msgspec.structs.replace(CALM, block_urls=block_urls))
+@pytest.mark.parametrize("balance", ["off", "level"])
+def test_in_a_calm_swarm_leaves_do_their_part_and_nobody_tries_to_reach_them(balance: str) -> None:
+    outcome, seen = lived(msgspec.structs.replace(CALM, balance=balance, block_urls=2))
     assert {} == outcome.violations
     assert 0 == outcome.duplicates
     assert 0 == seen.turned_away

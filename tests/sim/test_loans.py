@@ -12,7 +12,7 @@ from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run
 
 SMALL = Size(pages=60, sites=6)
-CALM = Plan(7, 6, (), delay_s=0.5, block_urls=1, update_s=1.0)
+CALM = Plan(7, 6, (), delay_s=0.5, balance="level", block_urls=1, update_s=1.0)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_in_a_calm_swarm_pages_are_lent_and_each_is_fetched_once(counts: Counter
 
 
 def test_without_balance_nothing_is_lent(counts: Counter[str]) -> None:
-    outcome = run(msgspec.structs.replace(CALM, block_urls=0), SMALL)
+    outcome = run(msgspec.structs.replace(CALM, balance="off"), SMALL)
     assert {} == outcome.violations
     assert Counter() == counts
 

@@ -1,0 +1,135 @@
+"""`Member`: what a full peer and a leaf share: a directory with its journal, connections, and one TaskGroup."""
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Config
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.history.store import Store
+from kadcrawl.link.client import LinkClient
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.directory import Directory
+from kadcrawl.peer.ending import disk_failure
+from kadcrawl.peer.job_record import JobRecord
+from kadcrawl.peer.known_peers import KnownPeers
+from kadcrawl.peer.parts import Parts
+from kadcrawl.peer.world import World
+
+
+class Member:
+    """One member of a swarm, as a context manager. All methods belong to the loop it was entered on."""
+
+    known: KnownPeers
+    """Set by `_open`."""
+
+    def __init__(self, config: Config, world: World | None) -> None:
+        self.config = config
+        self.world = world or World()
+        self.random = self.world.random or Random(os.urandom(32))
+        self.activity = Activity()
+        self._stopping = asyncio.Event()
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._parts: Parts | None = None
+
+    async def __aenter__(self) -> Self:
+        """Lock the directory, open the journal and the connections. Raises StartError."""
+        async with AsyncExitStack() as stack:
+            stack.callback(Directory(self.config.data).close)
+            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
+            stack.callback(self.store.close)
+            self._jobs = JobRecord(self.store)
+            self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
+            self.started_at = self.clock.now()
+            self.store.take_up_time(self.started_at)
+            self.totals = Totals.from_bytes(self.store.meta("totals"))
+            self._messages_before = self.totals.peer_messages
+            self.client = LinkClient(self.config.limits.message_bytes_max)
+            await self.client.open()
+            stack.push_async_callback(self.client.close)
+            await self._open(stack)
+            self._group = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.push_async_callback(self._shut)
+            self.store.flush = self._flush
+            self._committer = self._group.create_task(self.store.run(), name="commit")
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        """Commit and close, without handing anything over; say so first (`leave`, `finish`). Raises StorageError."""
+        if not isinstance(error, asyncio.CancelledError):
+            # The caller's own exception goes on as it is, not inside a group.
+            kind = error = traceback = None
+        try:
+            return await self._stack.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            if (failure := disk_failure(group)) is not None:
+                raise failure from None
+            raise
+
+    async def wait_done(self) -> None:
+        """Return when the swarm is quiescent: nothing is left to do anywhere."""
+        await self.activity.over.wait()
+
+    async def wait_stopped(self) -> None:
+        """Return when somebody has asked it to stop or leave, or it is to exit when done and all is done."""
+        await self._stopping.wait()
+
+    def stop(self) -> None:
+        """Let `wait_stopped` return; its caller then calls `finish` and closes."""
+        self._stopping.set()
+
+    def leave_soon(self) -> None:
+        """As `stop`, but what it holds is to be handed over."""
+        self.stop()
+
+    @property
+    def ended(self) -> bool:
+        """The swarm was quiescent when last heard of, and there has been nothing to do here since."""
+        return self.activity.over.is_set()
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        """Open what this kind of member has besides."""
+        raise NotImplementedError
+
+    @property
+    def _messages(self) -> int:
+        """Messages sent in this run."""
+        return self.client.asked
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = self._group.create_task(work, name=name)
+        self._tasks.append(task)
+        return task
+
+    async def _shut(self) -> None:
+        """End the background tasks, commit what they have done, and close what they used."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._parts is not None:
+            await self._parts.fetcher.close()
+        try:
+            await self.store.commit()
+        finally:
+            self._committer.cancel()
+            if self._parts is not None:
+                self._parts.outputs.close()
+
+    def _flush(self) -> list[int]:
+        """Before each commit: journal the counters and hand the outputs to the system."""
+        self.totals.peer_messages = self._messages_before + self._messages
+        self.store.set_meta("totals", self.totals.to_bytes())
+        self.store.keep_time(self.clock.now())
+        self.known.keep()
+        return self._parts.outputs.flush() if self._parts is not None else []
