@@ -188,7 +188,7 @@ class Trial:
         self._watch = watch
         self._look_s = max(LOOK_S, plan.peers / MACHINES_SEEN_S)
         web = size.web(plan)
-        self._server = WebServer(web)
+        self.server = WebServer(web)
         job = Job(
             seeds=web.seeds,
             scope="any",
@@ -208,7 +208,7 @@ class Trial:
             seed=plan.seed,
             directory=directory,
         )
-        self.observer = Observer(self.machines, web, self._server, job, limits.site_connections_max)
+        self.observer = Observer(self.machines, web, self.server, job, limits.site_connections_max)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 
@@ -241,7 +241,7 @@ class Trial:
 
     async def story(self) -> Facts:
         now = self._loop.time
-        listens = self._loop.create_server(self._server.connect, WEB_ADDRESS, 80)
+        listens = self._loop.create_server(self.server.connect, WEB_ADDRESS, 80)
         await self._loop.network.host(WEB_ADDRESS).spawn(listens)
         self.machines.start(0)
         for number in range(1, self._plan.peers):

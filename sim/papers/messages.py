@@ -41,6 +41,7 @@ REQUESTS = 1 / 10
 ENTRIES = 1 / 3
 """To reach, of the paper's protocol."""
 
+SHEDDING: dict[Literal["level", "drain"], str] = {"level": "with shedding by level", "drain": "with shedding by drain"}
 OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
 KINDS = {
     **dict.fromkeys(("Offer",), LINKS),
@@ -115,7 +116,7 @@ def web_of(seed: int) -> SyntheticWeb:
     return SyntheticWeb(seed, sites=SITES, pages=PAGES, seeds=SEEDS, zipf=ZIPF, mix=PLAIN, addresses=(WEB_ADDRESS,))
 
 
-def crawl(seed: int, peers: int, balance: Literal["off", "level"] = "off") -> Count:
+def crawl(seed: int, peers: int, balance: Literal["off", "level", "drain"] = "off") -> Count:
     """Let so many peers crawl the web to its end; return what was counted from the seeds on."""
     web = web_of(seed)
     count = Count()
@@ -189,7 +190,7 @@ def _nearest(peers: dict[str, int], url: str, name: bytes) -> int:
 
 def messages(seed: int, progress: Progress) -> Result:
     """Crawl with few and many peers, with and without shedding, and count."""
-    done, steps = 0, sum(SIZES) + PEERS
+    done, steps = 0, sum(SIZES) + len(SHEDDING) * PEERS
     counts: dict[int, Count] = {}
     papers: dict[int, Paper] = {}
     for peers in SIZES:
@@ -197,23 +198,32 @@ def messages(seed: int, progress: Progress) -> Result:
         papers[peers] = by_the_paper(counts[peers].peers, counts[peers].discovered, web_of(seed).seeds)
         done += peers
         progress(done / steps)
-    off, level = counts[PEERS], crawl(seed, PEERS, "level")
-    progress(1.0)
-    alone, shed = off.about(), level.about()
+    off = counts[PEERS]
+    crawls = {"without shedding": off}
+    for balance, name in SHEDDING.items():
+        crawls[name] = crawl(seed, PEERS, balance)
+        done += PEERS
+        progress(done / steps)
+    drain = crawls[SHEDDING["drain"]]
+    paper_of_drain = by_the_paper(drain.peers, drain.discovered, web_of(seed).seeds)
+    about = {name: count.about() for name, count in crawls.items()}
+    rows: list[list[str | int]] = [[what, *(one[what] for one in about.values())] for what in off.about()]
+    totals = {name: sum(counts.values()) for name, counts in about.items()}
     return Result(
         title="Messages: with and without shedding, and of a discovered link",
         paper="P1 1.2 and 2.2, Fig 8",
         how=(
             f"Real peers in a simulated network crawl {PAGES:,} pages on {SITES} sites of Zipf sizes to the end, one "
             "request at a time each and without delay, so that the peers are the bottleneck. Counted is what they ask "
-            "each other, from the seeds to the end; answers are not. With shedding "
-            f"H = {BLOCK} and T = {UPDATE_S:g} s; without it, all by the default. The paper's protocol is counted "
-            "through on the links these very peers discovered, in that order: for each link a query to the backup at "
-            "h2; if it is new it is sent to the owner at h1 and recorded at the backup; each is one request about one "
-            "URL, except to oneself. Nothing is lost, late or asked twice because two found the link at one moment, "
-            "and the look-ups of h1 and h2 are free: so this is the least the paper's protocol sends. Here only links "
-            "that are news to their finder, and of another site than their page, are sent, in batches, to the owner, "
-            "who decides. Copies for two backups, of each URL when it is found and when it is done, are counted apart: "
+            f"each other, from the seeds to the end; answers are not. With shedding H = {BLOCK} and T = {UPDATE_S:g} "
+            "s: by load level, and by seconds to drain, the default. What a taker finds on the pages of another's "
+            "site it has to send there, so that lending costs offers. The paper's protocol is counted through on the "
+            "links these very peers discovered, in that order: for each link a query to the backup at h2; if it is "
+            "new it is sent to the owner at h1 and recorded at the backup; each is one request about one URL, except "
+            "to oneself. Nothing is lost, late or asked twice because two found the link at one moment, and the look-"
+            "ups of h1 and h2 are free: so this is the least the paper's protocol sends. Here only links that are "
+            "news to their finder, and of another site than their page, are sent, in batches, to the owner, who "
+            "decides. Copies for two backups, of each URL when it is found and when it is done, are counted apart: "
             "the paper keeps no copy of what is pending, and one of what is done, its record."
         ),
         seed=seed,
@@ -245,8 +255,21 @@ def messages(seed: int, progress: Progress) -> Result:
                 bound=(off.offered + 4 * off.pages) / papers[PEERS].requests,
             ),
             Finding(
-                what=f"messages of a crawl with shedding, of one without, {PEERS} peers",
-                ours=sum(shed.values()) / sum(alone.values()),
+                what=f"offers of links, of the paper's requests, {PEERS} peers that shed (drain)",
+                ours=drain.requests["Offer"] / paper_of_drain.requests,
+                most=REQUESTS,
+            ),
+            Finding(
+                what=f"URLs in them, of the paper's, {PEERS} peers that shed (drain)",
+                ours=drain.offered / paper_of_drain.requests,
+                most=ENTRIES,
+            ),
+            *(
+                Finding(
+                    what=f"messages of a crawl {name}, of one without, {PEERS} peers",
+                    ours=totals[name] / totals["without shedding"],
+                )
+                for name in SHEDDING.values()
             ),
         ],
         tables=[
@@ -260,13 +283,13 @@ def messages(seed: int, progress: Progress) -> Result:
             ),
             Table(
                 title=f"Messages of the whole crawl, {PEERS} peers",
-                heading=["", "without shedding", "with shedding"],
+                heading=["", *crawls],
                 rows=[
-                    *((what, alone[what], shed[what]) for what in alone),
-                    ["all", sum(alone.values()), sum(shed.values())],
-                    ["pages fetched for another", off.lent, level.lent],
-                    ["seconds", off.seconds, level.seconds],
-                    ["messages a second", sum(alone.values()) / off.seconds, sum(shed.values()) / level.seconds],
+                    *rows,
+                    ["all", *totals.values()],
+                    ["pages fetched for another", *(count.lent for count in crawls.values())],
+                    ["seconds", *(count.seconds for count in crawls.values())],
+                    ["messages a second", *(totals[name] / count.seconds for name, count in crawls.items())],
                 ],
             ),
         ],
@@ -277,10 +300,7 @@ def messages(seed: int, progress: Progress) -> Result:
                 x="about",
                 y="messages",
                 kind="bars",
-                series=[
-                    Series(label="without shedding", xs=[*alone], ys=[*alone.values()]),
-                    Series(label="with shedding", xs=[*shed], ys=[*shed.values()]),
-                ],
+                series=[Series(label=name, xs=[*one], ys=[*one.values()]) for name, one in about.items()],
             )
         ],
     )

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.config import Job, Limits
-from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.place import Placer
-from kadcrawl.history.entry import Entry
 from kadcrawl.keys import anchor
 from kadcrawl.peer import Peer
 from sim.loop import world
@@ -118,21 +116,6 @@ class Crawled:
             while not all(peer.ended for peer in peers):
                 await asyncio.sleep(0.5)
         self.lent = [peer.balancing.loans.lending.done for peer in peers]
-
-
-@pytest.fixture
-def lendings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count how often each URL is lent."""
-    counted: Counter[str] = Counter()
-    lend = Frontier.lend
-
-    def counting(self: Frontier, name: str, count: int, now: float) -> tuple[list[Entry], int]:
-        entries, connections = lend(self, name, count, now)
-        counted.update(entry.url for entry in entries)
-        return entries, connections
-
-    monkeypatch.setattr(Frontier, "lend", counting)
-    return counted
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

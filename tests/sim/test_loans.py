@@ -62,3 +62,16 @@ def test_whoever_goes_while_pages_are_lent_takes_none_away(counts: Counter[str],
     outcome = run(msgspec.structs.replace(CALM, events=tuple(events)), SMALL)
     assert {} == outcome.violations
     assert counts["done"] >= 5
+
+
+@pytest.mark.parametrize("balance", ["level", "drain"])
+def test_no_page_bounces(lendings: Counter[str], balance: str) -> None:
+    """P1 1.4: a block that was shed is not shed again, and again, by whoever is a little lighter than the last."""
+    hurried = msgspec.structs.replace(CALM, balance=balance, delay_s=0.0, fetches_max=1)
+    lent = 0
+    for seed in range(1, 4):
+        lendings.clear()
+        assert {} == run(msgspec.structs.replace(hurried, seed=seed), SMALL).violations
+        assert max(lendings.values()) <= 2
+        lent += len(lendings)
+    assert lent >= 10

@@ -86,10 +86,14 @@ def test_the_result_is_told_with_its_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(experiment, "crawl", crawled)
     shares: list[float] = []
     result = messages(1, shares.append)
-    assert [*((peers, "off") for peers in experiment.SIZES), (experiment.PEERS, "level")] == asked
+    assert [
+        *((peers, "off") for peers in experiment.SIZES),
+        (experiment.PEERS, "level"),
+        (experiment.PEERS, "drain"),
+    ] == asked
     assert sorted(shares) == shares
     assert shares[-1] == 1.0
-    assert 1.0 == result.findings[-1].ours
+    assert [1.0, 1.0] == [one.ours for one in result.findings[-2:]]
     assert {len(result.tables[0].heading)} == {len(row) for row in result.tables[0].rows}
     paper = by_the_paper(count.peers, count.discovered, experiment.web_of(1).seeds)
     assert count.requests["Offer"] / paper.requests == result.findings[0].ours

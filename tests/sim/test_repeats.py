@@ -3,7 +3,7 @@
 import pytest
 
 from sim.plan import Event, Kind, Plan
-from sim.trial import run
+from sim.trial import Size, Trial, run
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,16 @@ def test_peers_that_leave_together_finish_what_they_have_in_hand(
     plan = Plan(seed, 16, (Event(at_s, Kind.LEAVE, leavers),), delay_s=0.0, own_delay_s=1.0)
     outcome = run(plan)
     assert ({}, 0) == (outcome.violations, outcome.duplicates)
+
+
+def test_an_owner_whose_backups_are_cut_off_fetches_nothing_for_a_while() -> None:
+    """Killed before it has noticed, it would take with it what it did not copy; and five seconds of pages are many."""
+    cut = Event(6.0, Kind.PARTITION, (1,), for_s=5.0)
+    plan = Plan(8, 6, (cut,), delay_s=0.25)
+    trials: set[Trial] = set()
+    assert {} == run(plan, Size(pages=120, sites=6), watch=trials.add).violations
+    (trial,) = trials
+    address = trial.machines.machines[1].host.ip
+    asked = [request.time for request in trial.server.log if request.peer == address]
+    assert 10 < sum(4.0 <= at_s < cut.at_s for at_s in asked)
+    assert [] == [at_s for at_s in asked if cut.at_s + 2.0 <= at_s < cut.at_s + 4.0]

@@ -1,0 +1,26 @@
+"""What several tests of simulated worlds count."""
+
+from collections import Counter
+
+import pytest
+
+from kadcrawl.link.messages import Lend
+from kadcrawl.peer.borrowing import Borrowing
+
+
+@pytest.fixture
+def lendings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count how often each URL is taken by a peer that does not own it."""
+    counted: Counter[str] = Counter()
+    loans: set[bytes] = set()
+    take = Borrowing.take
+
+    def counting(self: Borrowing, lend: Lend) -> bool:
+        taken = take(self, lend)
+        if taken and lend.loan not in loans:  # An offer may be made again.
+            loans.add(lend.loan)
+            counted.update(one.url for one in lend.pending)
+        return taken
+
+    monkeypatch.setattr(Borrowing, "take", counting)
+    return counted
