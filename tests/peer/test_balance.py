@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +19,9 @@ WEAK = replace(QUICK, fetches_max=1)
 PAGES = 240
 SITES = 16
 ANSWER_S = 0.03
+DELAY_S = 0.25
+TICK_S = 1e-3
+"""What a timer may be early."""
 
 
 @pytest.mark.parametrize("balance", ["level", "off"])
@@ -36,6 +41,27 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
         assert (loans.lending.done > weak.totals.urls // 5) is (balance == "level")
         assert loans.lending.done == strong.balancing.loans.borrowing.done
         assert strong.totals.pages > weak.totals.pages or balance == "off"
+
+
+@pytest.mark.parametrize("balance", ["level", "drain"])
+async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
+    make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]], balance: str
+) -> None:
+    """By the web's own log, of both peers together; robots.txt included."""
+    async with Web(SITES) as site:
+        site.fallback = slow(tree(PAGES // 2, SITES)(site), 4 * ANSWER_S)
+        weak = await make_peer("a", limits=WEAK, balance=balance, block_urls=1, update_s=0.2, delay_s=DELAY_S)
+        strong = await make_peer("b", join=weak)
+        await weak.crawl([site.url()])
+        await finish([weak, strong])
+    assert PAGES // 2 == len(lines())
+    assert weak.balancing.loans.lending.done > PAGES // 20
+    asked: dict[str, list[float]] = {}
+    for at_s, url in site.requests:
+        asked.setdefault(urlsplit(url).netloc, []).append(at_s)
+    assert SITES == len(asked)
+    gaps = [later - sooner for times in asked.values() for sooner, later in pairwise(times)]
+    assert min(gaps) >= DELAY_S - TICK_S
 
 
 async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: MakePeer) -> None:
