@@ -120,7 +120,6 @@ class WebConnection(asyncio.Protocol):
         """The rest of the answer under way; None while waiting for a request."""
         self._piece_bytes = 0
         self._keep = True
-        self._eof = False
         self._may_write = True
         self._write_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
@@ -147,10 +146,6 @@ class WebConnection(asyncio.Protocol):
         if self._unsent is None:
             self._next_request()
         self._read_on()
-
-    def eof_received(self) -> bool:
-        self._eof = True
-        return self._unsent is not None
 
     def pause_writing(self) -> None:
         self._may_write = False
@@ -179,8 +174,6 @@ class WebConnection(asyncio.Protocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             return
         if end < 0:
-            if self._eof:
-                self._transport.close()
             return
         head = parse_head(bytes(self._received[:end]))
         del self._received[: end + len(_HEAD_END)]

@@ -54,6 +54,12 @@ class Activity:
             self.busy.set()
             self.idle.clear()
 
+    def doubt(self) -> None:
+        """Somebody has come who was not asked whether all is over: it is to be asked again."""
+        if self.over.is_set():
+            self.over.clear()
+            self.idle.set()
+
     def end(self) -> None:
         """The swarm is quiescent."""
         self.over.set()
@@ -85,7 +91,9 @@ class Termination:
             passed_over = passed_over + 1 if self._waves.surveys != heard else 0
             if passed_over % (PASSED_OVER_MAX + 1) == 0 and await self._over():
                 await self._waves.ask_all(Order("ended"))
-            wait_s = LATE_S if self._others_busy else min(2 * wait_s, LATE_S)
+                wait_s = SOON_S  # If somebody comes now, all soon know whether that changes anything.
+            else:
+                wait_s = LATE_S if self._others_busy else min(2 * wait_s, LATE_S)
 
     async def _busy_within(self, seconds: float) -> bool:
         try:

@@ -212,6 +212,8 @@ class Cells:
             self.telling.tell(cell)  # Finished late: its owner must know.
 
     def _joined(self, newcomer: Contact) -> None:
+        # After a partition we may have taken for the end what was the end of our side only.
+        self._activity.doubt()
         with suppress(NotRunningError):
             self.sync.joined(newcomer)
 

@@ -142,15 +142,19 @@ async def test_a_request_may_come_byte_by_byte(place: tuple[WebServer, int]) -> 
     assert 2 == len(server.log)
 
 
-async def test_who_says_no_more_after_the_request_still_gets_the_answer(place: tuple[WebServer, int]) -> None:
-    _, port = place
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request("/one") + request("/two"))
-    writer.write_eof()
+async def test_the_request_of_who_hangs_up_is_over(place: tuple[WebServer, int]) -> None:
+    """As with nginx: nothing is under way for somebody who is gone, be it that it ended in good order."""
+    server, port = place
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request("/slow"))
     async with asyncio.timeout(10):
-        heard = await reader.read()
-    writer.close()
-    assert heard.endswith(b"/two 0")
+        while not server.log:
+            await asyncio.sleep(0.001)
+        assert [inf] == server.overs
+        writer.close()
+        while server.overs == [inf]:
+            await asyncio.sleep(0.001)
+    assert {0} == server.cut
 
 
 @pytest.mark.parametrize(

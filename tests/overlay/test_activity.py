@@ -1,0 +1,22 @@
+"""What a peer thinks of the end of the crawl."""
+
+from kadcrawl.overlay.termination import Activity
+
+
+def test_whoever_comes_after_the_end_makes_it_be_asked_for_again() -> None:
+    activity = Activity()
+    activity.armed = True
+    activity.settle(idle=True)
+    activity.end()
+    assert (True, False) == (activity.over.is_set(), activity.idle.is_set())
+    activity.doubt()
+    assert (False, True) == (activity.over.is_set(), activity.idle.is_set())
+
+
+def test_whoever_comes_before_the_end_changes_nothing() -> None:
+    activity = Activity()
+    activity.armed = True
+    for idle in (False, True):
+        activity.settle(idle)
+        activity.doubt()
+        assert (not idle, idle) == (activity.busy.is_set(), activity.idle.is_set())
