@@ -58,7 +58,7 @@ class Job:
     predicted from the peers' powers (P2), or not at all; auto: by seconds to drain, where pages can be lent."""
     block_urls: int = 20
     """H: URLs of a heavy block, by which levels are measured and pages lent."""
-    update_s: float = 10.0
+    update_s: float = 5.0
     """T: seconds between two looks at the levels, at the same instants everywhere."""
     contact: str = ""
     """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""

@@ -158,17 +158,20 @@ def nothing_made_up(facts: Facts) -> list[str]:
 def one_fetch_per_owner(facts: Facts) -> list[str]:
     """A URL is fetched as often as it takes, once, and once more for each change of its owner.
 
-    Another machine's fetch shows such a change as well: the hand-over may take longer than the newcomer's arrival.
+    A fetch by another machine, or for another, shows such a change as well: the hand-over may take longer than the
+    newcomer's arrival.
     """
     counts = Counter(fetch.url for fetch in facts.fetches if fetch.path != ROBOTS_PATH)
     sites = {fetch.url: fetch.site for fetch in facts.fetches}
     fetchers: defaultdict[str, set[int]] = defaultdict(set)
+    owners: defaultdict[str, set[int]] = defaultdict(set)
     for fetch in facts.fetches:
         fetchers[fetch.url].add(fetch.machine)
+        owners[fetch.url].add(_owner(fetch))
     found = []
     for url, count in counts.items():
         takes = facts.truth[url].fetches if url in facts.truth else 1
-        changes = max(facts.changes.get(sites[url], 0), len(fetchers[url]) - 1)
+        changes = max(facts.changes.get(sites[url], 0), len(fetchers[url]) - 1, len(owners[url]) - 1)
         if count > takes * (1 + changes):
             found.append(f"{url} was fetched {count} times, with {changes} changes of owner")
     return found

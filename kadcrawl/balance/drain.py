@@ -106,9 +106,9 @@ class Trial:
         """It was given some."""
         self._has_some = True
 
-    def look(self, left: int) -> None:
-        """Note, at an update, how many URLs it still has of what it was given."""
-        if self._has_some and not left:
+    def look(self, waiting: int) -> None:
+        """Note, at an update, how many URLs that it was given wait for it, and not for their sites."""
+        if self._has_some and not waiting:
             self._has_some = False
             self.blocks = min(2 * self.blocks, TRIAL_MAX)
 

@@ -132,7 +132,7 @@ def job_options(command: Command) -> Command:
             click.option(
                 "--update",
                 type=click.FloatRange(0.1, 3600),
-                default=10.0,
+                default=5.0,
                 show_default=True,
                 metavar="S",
                 help="Seconds between two looks at who has too much.",

@@ -21,7 +21,7 @@ from kadcrawl.config import Limits
 from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher
-from kadcrawl.crawl.fetched import UNASKED, Failure, Fetched
+from kadcrawl.crawl.fetched import UNASKED, UNREACHED, Failure, Fetched
 from kadcrawl.crawl.forward import Forwarder, Receipt
 from kadcrawl.crawl.found import Finder
 from kadcrawl.crawl.frontier import Frontier
@@ -136,6 +136,8 @@ class Crawler:
         """The peer's other crawler, with which this one shares its bounds, and is woken."""
         self.is_unheard: Callable[[Cell], bool] = lambda cell: False
         """Says whether, for the moment, nobody else would learn what is fetched of a cell."""
+        self.on_unreached: Callable[[str], None] | None = None
+        """If set, what may be out of reach for this machine alone is for another to fetch: called with its site."""
         self.on_page: Callable[[Page], Awaitable[None]] | None = None
         """Awaited with each fetched page, which slows the crawl to its reader."""
 
@@ -161,9 +163,10 @@ class Crawler:
         self._stir()
 
     def _stir(self) -> None:
-        self._wake.set()
+        # The other one first, so that with room for one they take turns.
         if self.companion is not None:
             self.companion._wake.set()
+        self._wake.set()
 
     async def drained(self, links_s: float) -> None:
         """Wait until no request is under way, then `links_s` seconds at most until all pages are finished.
@@ -298,7 +301,10 @@ class Crawler:
             self._budget.end(fetched=final)
 
     async def _request(self, entry: Entry, url: str) -> Fetched | None:
-        """Make one request in the entry's slot, and let its site's clock know; None if none went out after all."""
+        """Make one request in the entry's slot, and let its site's clock know.
+
+        None if none went out after all, or another is to fetch it.
+        """
         cell = self._store.cell_of(entry.key)
         opening = self._frontier.opening(cell)
         fetched = await self._fetcher.fetch(
@@ -312,6 +318,9 @@ class Crawler:
         self._frontier.release(entry, self._clock.of(fetched.first_byte_at), self._clock.now(), hold_s)
         self._slot_over(entry)
         self._stir()
+        if self.on_unreached is not None and fetched.status is None and fetched.failure in UNREACHED:
+            self.on_unreached(entry.site)
+            return None
         return fetched
 
     def _wait_for_files(self, why: str) -> None:

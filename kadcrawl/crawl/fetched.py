@@ -60,6 +60,18 @@ PASSING = frozenset(
     }
 )
 """Failures that may be gone at the next try."""
+UNREACHED = frozenset(
+    {
+        Failure.ADDRESS_REFUSED,
+        Failure.DNS,
+        Failure.CONNECT,
+        Failure.TLS,
+        Failure.DISCONNECTED,
+        Failure.TIMEOUT,
+        Failure.IDLE,
+    }
+)
+"""Failures that, without a status, may be those of this machine or its network alone."""
 UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT})
 """Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

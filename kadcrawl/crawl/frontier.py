@@ -183,6 +183,10 @@ class Frontier(ActiveSites):
                 found.append((site.name, len(site.ready)))
         return found
 
+    def has_free(self, name: str) -> bool:
+        """Say whether nobody uses one of the connections of this active site."""
+        return self._sites[name].has_free
+
     def lend(self, name: str, count: int, now: float) -> tuple[list[Entry], int]:
         """Take up to `count` ready entries of a lendable site for another peer; return them, and how many connections.
 

@@ -66,6 +66,11 @@ class Site:
         return self.in_flight > 0 and self.in_flight + self.lent > self._most
 
     @property
+    def has_free(self) -> bool:
+        """Whether a connection is neither in use here nor lent."""
+        return self.in_flight + self.lent < self._most
+
+    @property
     def lendable(self) -> int:
         """How many connections may be lent now.
 

@@ -58,7 +58,8 @@ class Activity:
         """Somebody has come who was not asked whether all is over: it is to be asked again."""
         if self.over.is_set():
             self.over.clear()
-            self.idle.set()
+            if not self.busy.is_set():
+                self.idle.set()
 
     def end(self) -> None:
         """The swarm is quiescent."""

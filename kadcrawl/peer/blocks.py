@@ -100,21 +100,26 @@ class Blocks:
     async def give(self, offer: Offer[Contact], until: float = inf) -> int:
         """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took.
 
+        Of these first those with connections that are free.
+
         No loan is offered after `until` (seconds of the loop).
         """
         time = asyncio.get_running_loop().time
         left = offer.blocks * self.job.block_urls
         lending = self.loans.lending
+        if not lending.may_lend_to(offer.peer):
+            return 0
         # It has one loan of a site, and no second.
         tried = {site for site, taker in lending.sites() if taker == offer.peer.id}
         while left > 0 and len(tried) < LOANS_MAX and time() < until and not self.holds():
             lendable = [one for one in lending.lendable() if one[0] not in tried]
             if not lendable:
                 break
-            site, _ = max(lendable, key=lambda one: (one[1], one[0]))
+            # Whatever uses a connection may hang.
+            site, _ = max(lendable, key=lambda one: (self._frontier.has_free(one[0]), one[1], one[0]))
             tried.add(site)
             taken = await lending.lend(offer.peer, site, left)
-            if not taken:
+            if taken == 0:
                 break
-            left -= taken
+            left -= taken or 0
         return offer.blocks - left // self.job.block_urls

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
+from math import inf
 
 from kadcrawl.balance.leases import RENEW_S, taker_stops_at
 from kadcrawl.crawl.borrowed import Borrowed, BorrowedStore
@@ -87,6 +88,9 @@ class Borrowing:
         self._silent: set[Contact] = set()
         """Givers that did not answer the last one."""
         self._stirred = asyncio.Event()
+        self._reported_at: dict[Contact, float] = {}
+        """Giver -> second of the loop at which the last report to it was begun."""
+        crawler.on_unreached = self._unreached
         self.done = 0
         """URLs fetched for others so far."""
 
@@ -188,24 +192,46 @@ class Borrowing:
         """Report to all givers, until cancelled."""
         async with asyncio.TaskGroup() as reports:
             while True:
+                stirred = self._stirred.is_set()
                 self._stirred.clear()
                 if self.crawler.holds - {"paused"}:
                     self.close_all()  # We cannot go on with it, and others can.
+                    stirred = True
                     self._stirred.clear()
                 self.expire()
-                givers = {loan.giver for loan in self._borrowed.loans.values()}
-                self._silent &= givers
-                for giver in givers:
-                    if giver not in self._reporting:
+                next_s = inf
+                for giver, left_s in self._due(stirred).items():
+                    if left_s <= 0:
                         self._reporting.add(giver)
+                        self._reported_at[giver] = asyncio.get_running_loop().time()
                         reports.create_task(self._report(giver), name=f"report to {giver}")
+                    next_s = min(next_s, left_s if left_s > 0 else RENEW_S)
                 try:
-                    async with asyncio.timeout(RENEW_S if givers else None):
+                    async with asyncio.timeout(next_s if next_s < inf else None):
                         await self._stirred.wait()
                 except TimeoutError:
                     pass
 
     # --- inside --------------------------------------------------------------------------------------------------
+
+    def _due(self, stirred: bool) -> dict[Contact, float]:
+        """Return in how many seconds each giver is to have a report: now, if there is news for it."""
+        now = asyncio.get_running_loop().time()
+        due: dict[Contact, float] = {}
+        for loan in self._borrowed.loans.values():
+            news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
+            left_s = 0.0 if stirred and news else self._reported_at.get(loan.giver, -inf) + RENEW_S - now
+            due[loan.giver] = min(left_s, due.get(loan.giver, inf))
+        self._silent &= due.keys()
+        self._reported_at = {giver: at for giver, at in self._reported_at.items() if giver in due}
+        return {giver: RENEW_S if giver in self._reporting else left_s for giver, left_s in due.items()}
+
+    def _unreached(self, site: str) -> None:
+        """Perhaps only this machine cannot reach it: its owner is to try."""
+        for loan in self._borrowed.loans.values():
+            if loan.site == site:
+                self._close(loan)
+        self._stirred.set()
 
     async def _report(self, giver: Contact) -> None:
         """Say how far all loans of one giver are, and go on with those it lets."""

@@ -1,6 +1,7 @@
 """Sharing --max-pages out: the conversation around crawl/budget.py."""
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.budget import SOON_S, Resting, budget_cell, share
@@ -10,13 +11,15 @@ if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
 INTERVAL_S = 0.3
+AGAIN_S = 3.0
+"""How often it is said that the budget is spent: who joined since does not know, and would wait for ever."""
 
 
 async def share_budget(peer: "Peer", max_pages: int) -> None:
     """Give back what this peer cannot use, and share the budget out while owning its cell; until cancelled."""
     cell = budget_cell(peer.job.cell_bits)
     resting = Resting()
-    announced = False
+    announced, again_at = False, inf
     while True:
         await asyncio.sleep(INTERVAL_S)
         if not peer.parts.frontier.pending or _must_wait(peer):
@@ -24,12 +27,13 @@ async def share_budget(peer: "Peer", max_pages: int) -> None:
         if peer.overlay.owns(cell):
             rows = (await peer.census()).rows
             absent = peer.parts.budget.absent(rows)
-            resters = resting.look(rows, asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            resters = resting.look(rows, now)
             totals, spent = share(max_pages, rows, resters, sum(absent.values()))
             resting.grant(totals)
-            if totals or spent != announced:
+            if totals or spent != announced or now >= again_at:
                 await peer.waves.ask_all(Grant(absent | totals, spent))
-                announced = spent
+                announced, again_at = spent, now + AGAIN_S if spent else inf
 
 
 def _must_wait(peer: "Peer") -> bool:

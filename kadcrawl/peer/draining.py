@@ -79,7 +79,7 @@ class Draining:
         if self._urls >= URLS_LEAST and self._busy_s >= BUSY_SHARE * self._blocks.job.update_s:
             self._pace.measured(self._urls, self._busy_s)
             self._urls, self._busy_s = 0, 0.0
-        self._trial.look(self._blocks.borrowed)
+        self._trial.look(self._blocks.waiting[1])
 
     def backlog(self) -> Backlog | None:
         """Return what waits for this peer; None while it is cold."""
@@ -103,7 +103,7 @@ class Draining:
         # Who still has work has asked again by now.
         others = [backlog for one, (at, backlog) in self._askers.items() if at > now - update_s and one != giver]
         if own is None:
-            if self._blocks.waiting[0] + self._blocks.borrowed + urls > self._trial.blocks * block_urls:
+            if sum(self._blocks.waiting) + urls > self._trial.blocks * block_urls:
                 return False
             self._trial.took()
             return True

@@ -54,7 +54,7 @@ of it: no request lasts longer (`Limits.fetch_timeout_s`)."""
 LOST_MAX = 1_000
 """Sites remembered as lent and lost."""
 LATE_MAX = 10_000
-"""Pages remembered that leaves have given back."""
+"""Pages remembered that have come back."""
 RETURNED_WAIT_MAX_S = 3600.0
 """Of a page that came back: longer its taker cannot keep it from being fetched."""
 
@@ -79,8 +79,12 @@ class Loan:
     """Second of the loop at which it is taken back unless its taker is heard of."""
     hold_until: float = 0.0
     """Wall-clock second before which the site must not be asked, as its taker last said."""
+    waits_until: float = 0.0
+    """The same, of what the site has asked for beyond its delay, as its taker ever said."""
     recalled_at: float | None = None
-    """Second of the loop at which it was called back."""
+    """Second of the loop at which it was called back, ..."""
+    stuck: bool = False
+    """... as nothing came of it."""
     begun: bool = False
     """A report of it was answered, so that its taker may fetch."""
     fruitful: bool = False
@@ -122,11 +126,11 @@ class Lending:
         self._any = asyncio.Event()
         """There are loans to be watched."""
         self._late: dict[tuple[bytes, Key], bytes] = {}
-        """Leaves, by the loan that is over and the page that came back."""
+        """Takers, by the loan that is over and the page that came back."""
         self.lost: Counter[str] = Counter()
         """By site, how often it was taken back as its taker was not heard of."""
         self._losses = Losses()
-        """Sites (names) and leaves (IDs) whose last loans came to nothing."""
+        """Sites (names) and takers (IDs) whose last loans came to nothing."""
         self.done = 0
         """URLs lent so far that others have fetched."""
 
@@ -148,12 +152,15 @@ class Lending:
         now = self._now()
         return [one for one in self._frontier.lendable(now) if not self._losses.is_barred(one[0], now)]
 
-    def may_lend_to(self, leaf: Contact) -> bool:
-        """Say whether a leaf may be lent something: not for a while after its last loan came to nothing."""
-        return not self._losses.is_barred(leaf.id, self._now())
+    def may_lend_to(self, taker: Contact) -> bool:
+        """Say whether a peer may be lent something: not for a while after its last loan came to nothing."""
+        return not self._losses.is_barred(taker.id, self._now())
 
-    async def lend(self, taker: Contact, site: str, count: int) -> int:
-        """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took."""
+    async def lend(self, taker: Contact, site: str, count: int) -> int | None:
+        """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took.
+
+        None if there was nothing to offer: requests of ours did not leave its connections soon.
+        """
         for message in await self.offers(taker, [(site, count)]):
             loan = self._loans[message.loan]
             try:
@@ -166,7 +173,8 @@ class Lending:
                 return len(message.pending)
             if loan.id in self._loans:
                 self._end(loan)
-        return 0
+            return 0
+        return None
 
     async def offers(self, taker: Contact, portions: Iterable[tuple[str, int]]) -> list[Lend]:
         """Return a loan of up to `count` ready URLs each of these (lendable site, count), and let it begin.
@@ -178,6 +186,10 @@ class Lending:
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
             if not is_free:
+                now = self._now()
+                self._losses.note(
+                    loan.site, now, now
+                )  # Others first: a site that hangs would be tried again and again.
                 self._end(loan)
                 continue
             loan.until = self._until()
@@ -198,16 +210,18 @@ class Lending:
                 loan.until = self._until()
             loan.begun = True
             loan.hold_until = self._now() + min(one.clock.wait_s, RETURNED_WAIT_MAX_S)
+            if one.clock.wait_s > max(one.clock.delay_s, self._frontier.clock(loan.site, self._now())[1]):
+                loan.waits_until = max(loan.waits_until, loan.hold_until)
             self._take_in(loan, one)
             over = one.over or not loan.entries
             # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
             self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
             if over:
-                if is_leaf(loan.taker) and not loan.fruitful:
+                if not loan.fruitful and (loan.recalled_at is None or loan.stuck or is_leaf(loan.taker)):
                     self._came_to_nothing(loan)
                 self._end(loan)
             elif self._is_stuck(loan):
-                loan.recalled_at = loan.recalled_at or asyncio.get_running_loop().time()
+                loan.recalled_at, loan.stuck = loan.recalled_at or asyncio.get_running_loop().time(), True
             elif loan.recalled_at is None and self._frontier.is_open(loan.cell) and self._is_first(loan):
                 standing.append(loan)
         await self._store.durable()
@@ -235,7 +249,7 @@ class Lending:
     def _is_stuck(self, loan: Loan) -> bool:
         """Say whether nothing of a loan has come of it for longer than a site can be slow, whatever its taker says."""
         _, delay_s = self._frontier.clock(loan.site, self._now())
-        waits_until = min(loan.hold_until, loan.moved_at + RETURNED_WAIT_MAX_S)
+        waits_until = min(loan.waits_until, loan.moved_at + RETURNED_WAIT_MAX_S)
         return self._now() > max(loan.moved_at, waits_until) + delay_s + RECALLED_MAX_S
 
     def _is_first(self, loan: Loan) -> bool:
@@ -282,11 +296,10 @@ class Lending:
                 self._end(loan)
 
     def _came_to_nothing(self, loan: Loan) -> None:
-        """Let the owner of the site have its turn before another has it, and this leaf draw no more for a while."""
+        """Let the owner of the site have its turn before another has it, and this taker have no more for a while."""
         now = self._now()
         self._losses.note(loan.site, now + self._frontier.wait_s(loan.site, now), now)
-        if is_leaf(loan.taker):
-            self._losses.note(loan.taker.id, now, now)
+        self._losses.note(loan.taker.id, now, now)
 
     def _standing(self, loan: Loan) -> Standing:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
@@ -322,17 +335,18 @@ class Lending:
                 self._back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
 
     def _note_late(self, loan: Loan, key: Key) -> None:
-        """What a leaf gives back it may finish all the same, and has nobody else to tell."""
-        if is_leaf(loan.taker):
-            self._late[loan.id, key] = loan.taker.id
-            if len(self._late) > LATE_MAX:
-                del self._late[next(iter(self._late))]
+        """What comes back its taker may have finished all the same, or be about to."""
+        self._late[loan.id, key] = loan.taker.id
+        if len(self._late) > LATE_MAX:
+            del self._late[next(iter(self._late))]
 
     def _learn_late(self, report: LoanReport, taker: Contact) -> None:
+        """Of a loan that is over; or of an earlier run of this peer, for which a full peer is believed as ever."""
         for key in map(Key, report.done):
-            if self._late.get((report.loan, key)) == taker.id:
-                del self._late[report.loan, key]
-                entry = self._store.entry(key)
+            entry = self._store.entry(key)
+            known = self._late.get((report.loan, key)) == taker.id
+            if known or (entry is not None and not is_leaf(taker)):
+                self._late.pop((report.loan, key), None)
                 if self._store.learn_done(key) and entry is not None:
                     self._frontier.remove(entry, self._now())
                 self._activity.move()

@@ -195,3 +195,12 @@ async def test_every_command_explains_itself(command: str) -> None:
     run = await kadcrawl(command, "--help")
     assert run.code == 0
     assert len(run.out.splitlines()) > 5
+
+
+async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
+    async with Web() as site:
+        run = await kadcrawl("crawl", site.url(), "--data", str(tmp_path), "--delay", "0", "--contact", "a@b.example")
+    assert run.code == 1, run
+    assert "address_refused 1" in run.out
+    assert "--allow-network" in run.err
+    assert not site.requests

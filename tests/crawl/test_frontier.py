@@ -739,6 +739,7 @@ def test_of_connections_all_in_use_all_but_one_can_be_lent_and_are_used_when_the
     assert second is not None
     assert third is not None
     assert frontier.is_crowded
+    assert not frontier.has_free("a")
     for own in (first, second):
         assert ["a"] == [name for name, _ in frontier.lendable(START)]
         assert 1 == frontier.lend("a", 2, START)[1]

@@ -116,6 +116,23 @@ async def test_a_budget_counts_what_those_who_left_have_fetched(make_peer: MakeP
         assert 200 <= sum(site.fetched.values()) <= 300
 
 
+async def test_who_joins_when_the_budget_is_spent_learns_that(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(200, SITES)(site)
+        peers = await swarm(make_peer, "ab", max_pages=20)
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        # Either may be the one that shares it out.
+        for first, second in ("ab", "ba"):
+            for peer in peers:
+                await peer.__aexit__(None, None, None)
+            peers = [await make_peer(first, max_pages=20)]
+            await finish(peers)
+            peers.append(await make_peer(second, join=peers[0]))
+            await finish(peers)
+        assert 20 == sum(site.fetched.values())
+
+
 async def test_a_budget_larger_than_the_web_changes_nothing(make_peer: MakePeer) -> None:
     async with Web(SITES) as site:
         site.fallback = tree(40, SITES)(site)
