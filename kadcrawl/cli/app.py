@@ -32,7 +32,6 @@ from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up
 from kadcrawl.config import PORT_DEFAULT, Config
-from kadcrawl.crawl.fetched import Failure
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.link.leaf_messages import LEAF_STATE
 from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
@@ -172,7 +171,7 @@ def crawl(
         f" ({failed} failed{': ' + reasons if reasons else ''}), {at_least}{result.duplicates} fetched twice,"
         f" {result.seconds:.1f} s; below {data}/"
     )
-    if Failure.ADDRESS_REFUSED in result.urls_failed:
+    if "address_refused" in result.urls_failed:  # `crawl.fetched.Failure`; see the top.
         click.echo(
             "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
             "anew, in another directory, with --allow-network",
