@@ -8,7 +8,7 @@ import pytest
 
 from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.config import Limits
-from kadcrawl.crawl.active_sites import BACK_LEAST_S
+from kadcrawl.crawl.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import Store
@@ -678,6 +678,20 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> 
     frontier.add(entry, START + 1)
     assert frontier.next(START + 3.9) is None
     assert entry == frontier.next(START + 4)
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_cell_nobody_released_is_left_alone_for_a_moment_even_without_a_delay(store: Store, active: bool) -> None:
+    """Whoever still crawls it is about to say so."""
+    frontier = Frontier(store, Limits(), 0.0)
+    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    if active:
+        frontier.open(cell("a"), START, hold=False)
+        frontier.add(entry, START)
+    frontier.open(cell("a"), START, hold=True)
+    assert frontier.next(START + 0.5) is None
+    assert entry == frontier.next(START + HOLD_LEAST_S)
 
 
 def test_after_a_restart_a_site_is_left_alone_until_who_borrowed_it_has_stopped(store: Store) -> None:

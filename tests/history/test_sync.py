@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Job, Limits
@@ -604,6 +605,74 @@ def test_a_page_in_hand_when_its_cell_moves_is_left_to_whoever_has_it(play: Play
         while (again := newcomer.fetch(cell)) is None:
             await asyncio.sleep(0.1)
         assert (entry.key, True) == (again.key, swarm.loop.time() >= released_at + UNFINISHED_WAIT_S)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("untold", [True, False])
+def test_who_crawled_a_cell_and_cannot_tell_its_clocks_has_its_sites_left_alone(play: Play, untold: bool) -> None:
+    """Whatever others told: it may have asked since."""
+
+    async def scenario(swarm: Swarm) -> None:
+        await swarm.join(1)
+        other = await swarm.join(2)
+        cell = Cell(15)
+        await swarm.offer(cell, range(3))
+        await swarm.settle()
+        answer = other.cells.telling.answer
+
+        def cannot(question: Sync) -> Any:
+            synced = answer(question)
+            return replace(synced, cells=[replace(one, untold=untold) for one in synced.cells])
+
+        other.cells.telling.answer = cannot  # type: ignore[method-assign]
+        newcomer = await swarm.join((1 << 160) - 1)
+        while swarm.open_at(cell) != [newcomer]:
+            await asyncio.sleep(0.01)
+        opened_at = swarm.loop.time()
+        while newcomer.fetch(cell) is None:
+            await asyncio.sleep(0.01)
+        assert (swarm.loop.time() >= opened_at + DELAY_S - 0.1) is untold
+
+    play(scenario)
+
+
+def test_who_turns_up_while_a_cell_is_taken_over_is_heard_before_it_is_opened(play: Play) -> None:
+    """It may be crawling it."""
+
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 6)
+        cell = Cell(15)
+        newcomer_id = anchor(cell, BITS) ^ 1
+        late = next(peer for peer in swarm.peers.values() if peer not in swarm.holders(cell))
+        asked: list[bool] = []
+
+        async def named(sender: Contact, address: tuple[str, int], message: Any) -> None:
+            if sender.number == newcomer_id and isinstance(message, Compare | Exchange) and not asked:
+                asked.append(False)
+                newcomer.cells.sync.want(cell, late.contact)
+            if sender.number == newcomer_id and isinstance(message, Sync) and address == late.contact.address:
+                asked.extend([cell in message.cells] * bool(asked))
+
+        swarm.hooks.append(named)
+        newcomer = await swarm.join(newcomer_id)
+        while swarm.open_at(cell) != [newcomer]:
+            await asyncio.sleep(0.001)
+        assert asked[:1] == [False], "nothing was to be compared"
+        assert True in asked
+
+    play(scenario)
+
+
+def test_whoever_is_lost_is_not_waited_for_by_what_is_being_released(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        one, other, _ = swarm.peers.values()
+        lost: list[FakePeer] = []
+        one.cells.telling.lost = lambda: lost.append(other)  # type: ignore[method-assign]
+        await swarm.kill(other)
+        await swarm.settle()
+        assert [other] == lost
 
     play(scenario)
 

@@ -98,6 +98,21 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     assert not peer.balancing.wants(5)
 
 
+async def test_to_a_cold_peer_more_is_lent_as_soon_as_nothing_of_it_waits_for_that_peer(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of sites with a delay it has some for long, and could fetch far more."""
+    peer = await make_peer("a", balance="drain", block_urls=5)
+    mode = mode_of(peer)
+    peer.balancing.told(GetLevel(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
+    assert mode.wants(b"somebody", 5)
+    monkeypatch.setattr(Blocks, "borrowed", 5)
+    for waiting, wanted in ((5, False), (0, True)):
+        monkeypatch.setattr(Blocks, "waiting", (0, waiting))
+        mode.note(Tally(1.0, 0, 0, 0.0))
+        assert mode.wants(b"somebody", 10) is wanted
+
+
 async def test_how_busy_a_peer_is_is_asked_by_the_link(make_peer: MakePeer) -> None:
     peer = await make_peer("a", balance="drain", block_urls=5)
     client = LinkClient(10_000_000)
