@@ -81,8 +81,8 @@ class Job:
         _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         _require(
             self.balance in ("auto", "off") or self._can_lend,
-            "pages are lent (balance) only in a job without max_pages and max_depth: only their owner knows its "
-            "share of the one, and of a shorter path to a page for the other",
+            f"balance {self.balance} cannot go with max_pages or max_depth, where no pages are lent: only their owner "
+            "knows its share of the one, and of a shorter path to a page for the other",
         )
         _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
         _require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")

@@ -3,7 +3,9 @@
 import asyncio
 from typing import TypeVar
 
+from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.connection import UNREACHED
 from kadcrawl.link.messages import Message
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
@@ -14,13 +16,18 @@ Expected = TypeVar("Expected", bound=Message)
 
 
 def ask(address: tuple[str, int], message: Message, expected: type[Expected]) -> Expected:
-    """Ask the peer at `address` and return its answer. Raises RemoteError."""
+    """Ask the peer at `address` and return its answer. Raises RemoteError, with what to do if nobody is there."""
 
     async def converse() -> Expected:
         client = LinkClient(MESSAGE_BYTES_MAX)
         await client.open()
         try:
             return await client.ask(address, message, expected, DEADLINE_S)
+        except RemoteError as error:
+            if not error.why.startswith(UNREACHED):
+                raise
+            hint = "kadcrawl start begins a swarm, --peer HOST:PORT says where one of its peers listens"
+            raise RemoteError(error.peer, f"{error.why}; {hint}") from None
         finally:
             await client.close()
 

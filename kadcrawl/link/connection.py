@@ -5,6 +5,7 @@ connection belongs to whoever dialled it: only the dialler asks, and only the di
 """
 
 import asyncio
+import os
 import struct
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -17,6 +18,8 @@ IN_FLIGHT_MAX = 64
 """Questions of one connection that may wait for their answers at a time; the other end handles no more either."""
 PATIENT_MAX = 48
 """Of these, those that wait at the other end for what other questions do, and so must leave room for them."""
+UNREACHED = "cannot be reached"
+"""How what is said begins if nobody answered the dialler."""
 DIAL_S = 10.0
 KEPT_IDLE_S = 60.0
 SILENT_MIN_S = 5.0
@@ -130,14 +133,14 @@ class Connection:
             self._settled.set()
             why = await self._read(self._socket)
         except TimeoutError:
-            why = f"cannot be reached within {DIAL_S:g} s"
+            why = f"{UNREACHED} within {DIAL_S:g} s"
         except BrokenError as error:
             why = str(error)
         except ValueError as error:
             why = f"is no address: {error}"
         except (aiohttp.ClientError, OSError) as error:
-            what = "cannot be reached" if self._socket is None else "the connection is lost"
-            why = f"{what}: {error or type(error).__name__}"
+            what = UNREACHED if self._socket is None else "the connection is lost"
+            why = f"{what}: {_said(error)}"
         finally:
             self._end(why)
             if self._socket is not None:
@@ -198,3 +201,10 @@ async def _close(socket: ClientWebSocketResponse[bool]) -> None:
     finally:
         # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
         socket._writer.transport.abort()
+
+
+def _said(error: Exception) -> str:
+    """Return what is wrong in a few words, e.g. that a connection was refused."""
+    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno is not None:
+        return os.strerror(error.os_error.errno).lower()
+    return str(error) or type(error).__name__

@@ -204,3 +204,12 @@ async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
     assert "address_refused 1" in run.out
     assert "--allow-network" in run.err
     assert not site.requests
+
+
+async def test_if_nobody_is_there_it_is_said_what_to_do() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # And does not listen.
+        run = await kadcrawl("status", "--peer", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert run.code == 2, run
+    assert "cannot be reached: connection refused" in run.err
+    assert "--peer HOST:PORT" in run.err
