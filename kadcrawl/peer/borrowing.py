@@ -199,8 +199,10 @@ class Borrowing:
                     stirred = True
                     self._stirred.clear()
                 self.expire()
-                next_s = inf
-                for giver, left_s in self._due(stirred).items():
+                next_s, due = inf, self._due(stirred)
+                self._silent &= due.keys()
+                self._reported_at = {giver: at for giver, at in self._reported_at.items() if giver in due}
+                for giver, left_s in due.items():
                     if left_s <= 0:
                         self._reporting.add(giver)
                         self._reported_at[giver] = asyncio.get_running_loop().time()
@@ -222,8 +224,6 @@ class Borrowing:
             news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
             left_s = 0.0 if stirred and news else self._reported_at.get(loan.giver, -inf) + RENEW_S - now
             due[loan.giver] = min(left_s, due.get(loan.giver, inf))
-        self._silent &= due.keys()
-        self._reported_at = {giver: at for giver, at in self._reported_at.items() if giver in due}
         return {giver: RENEW_S if giver in self._reporting else left_s for giver, left_s in due.items()}
 
     def _unreached(self, site: str) -> None:

@@ -84,7 +84,7 @@ class CellCrawl:
         return [site_record(*clock) for clock in clocks]
 
     def in_hand(self, cell: Cell) -> list[bytes]:
-        return list(self._frontier.keys_out(cell))
+        return sorted(self._frontier.keys_out(cell))  # The order of a set differs from process to process.
 
     def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
         if not self._frontier.is_open(cell):

@@ -186,10 +186,9 @@ class Lending:
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
             if not is_free:
+                # Others first: a site that hangs would be tried again and again.
                 now = self._now()
-                self._losses.note(
-                    loan.site, now, now
-                )  # Others first: a site that hangs would be tried again and again.
+                self._losses.note(loan.site, now, now)
                 self._end(loan)
                 continue
             loan.until = self._until()

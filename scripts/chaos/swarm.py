@@ -17,11 +17,10 @@ from typing import Final, Self
 from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import Parting
-from scripts.chaos.peer_process import KADCRAWL, PeerProcess
+from scripts.chaos.peer_process import KADCRAWL, POLL_S, PeerProcess
 
 CONTACT: Final = "chaos@example.org"
 """Asked for wherever the web is not on loopback."""
-POLL_S: Final = 0.05
 LATE: Final = 0.97
 """Share of the pages after which the crawl may end at any time."""
 

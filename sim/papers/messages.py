@@ -228,23 +228,7 @@ def messages(seed: int, progress: Progress) -> Result:
         ),
         seed=seed,
         findings=[
-            *(
-                finding
-                for peers in SIZES
-                for count, paper in [(counts[peers], papers[peers])]
-                for finding in (
-                    Finding(
-                        what=f"offers of links, of the paper's requests, {peers} peers",
-                        ours=count.requests["Offer"] / paper.requests,
-                        most=REQUESTS,
-                    ),
-                    Finding(
-                        what=f"URLs in them, of the paper's, {peers} peers",
-                        ours=count.offered / paper.requests,
-                        most=ENTRIES,
-                    ),
-                )
-            ),
+            *(one for peers in SIZES for one in _offers(counts[peers], papers[peers], f"{peers} peers")),
             Finding(
                 what=f"the same with copies, requests, {PEERS} peers",
                 ours=(off.requests["Offer"] + off.requests["Records"]) / papers[PEERS].requests,
@@ -254,16 +238,7 @@ def messages(seed: int, progress: Progress) -> Result:
                 ours=(off.offered + off.copied) / papers[PEERS].requests,
                 bound=(off.offered + 4 * off.pages) / papers[PEERS].requests,
             ),
-            Finding(
-                what=f"offers of links, of the paper's requests, {PEERS} peers that shed (drain)",
-                ours=drain.requests["Offer"] / paper_of_drain.requests,
-                most=REQUESTS,
-            ),
-            Finding(
-                what=f"URLs in them, of the paper's, {PEERS} peers that shed (drain)",
-                ours=drain.offered / paper_of_drain.requests,
-                most=ENTRIES,
-            ),
+            *_offers(drain, paper_of_drain, f"{PEERS} peers that shed (drain)"),
             *(
                 Finding(
                     what=f"messages of a crawl {name}, of one without, {PEERS} peers",
@@ -304,6 +279,18 @@ def messages(seed: int, progress: Progress) -> Result:
             )
         ],
     )
+
+
+def _offers(count: Count, paper: Paper, who: str) -> list[Finding]:
+    """Return what links cost in requests and in URLs, of what they cost by the paper, beside what is to be reached."""
+    return [
+        Finding(
+            what=f"offers of links, of the paper's requests, {who}",
+            ours=count.requests["Offer"] / paper.requests,
+            most=REQUESTS,
+        ),
+        Finding(what=f"URLs in them, of the paper's, {who}", ours=count.offered / paper.requests, most=ENTRIES),
+    ]
 
 
 ROWS: dict[str, Callable[[Count, Paper], float]] = {

@@ -30,10 +30,14 @@ PROGRAM = "from tests.sim.test_trace import *; print(run(TROUBLED, SMALL).trace)
 NEEDED = "import aiodns, aiohttp, kademlia, msgpack, msgspec, pytest, selectolax"
 
 
-def traced_by(python: str, hash_seed: str) -> str:
-    """Return the trace of the troubled world as another process of this Python sees it."""
+LENDING = "from tests.sim.test_trace import *; from sim.draw import draw; print(run(draw(849, 16)).trace)"
+"""Several pages of one site are in hand at once, and named to who takes the cell."""
+
+
+def traced_by(python: str, hash_seed: str, program: str = PROGRAM) -> str:
+    """Return the trace of the troubled world, or what `program` prints, as another process of this Python sees it."""
     environment = {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    command = [python, "-c", PROGRAM]
+    command = [python, "-c", program]
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
@@ -58,6 +62,11 @@ def trace() -> str:
 @pytest.mark.parametrize("hash_seed", ["1", "4242"])
 def test_the_same_plan_is_the_same_world_in_another_process_under_another_hash_seed(trace: str, hash_seed: str) -> None:
     assert trace == traced_by(sys.executable, hash_seed)
+
+
+def test_a_world_in_which_pages_are_lent_is_the_same_under_another_hash_seed() -> None:
+    """Once a set was sent as it came."""
+    assert traced_by(sys.executable, "0", LENDING) == traced_by(sys.executable, "1", LENDING)
 
 
 def test_another_plan_is_another_world(trace: str) -> None:
