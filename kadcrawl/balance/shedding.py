@@ -113,11 +113,15 @@ def offers(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[Offe
 class Round(Generic[P]):
     """What one heavy peer does at one update: it offers, hears what was taken, and offers the rest to others."""
 
-    def __init__(self, level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> None:
+    def __init__(self, level: float, blocks: int, buckets: Iterable[Bucket[P]] = ()) -> None:
         self._level = level
         self.blocks = blocks
         """Still to be given."""
         self._buckets = [dict(bucket) for bucket in buckets]
+
+    def add(self, bucket: Bucket[P]) -> None:
+        """Take in one more bucket, farther than those before."""
+        self._buckets.append(dict(bucket))
 
     def offers(self) -> list[Offer[P]]:
         """Return whom to offer how many now; none once all are given or nobody has room."""

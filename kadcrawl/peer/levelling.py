@@ -1,11 +1,13 @@
 """Balance by load level (P1 1.4.2; balance/shedding.py decides): what a heavy peer does at an update.
 
 Only a heavy one asks others: its contacts, bucket by bucket from near to far, until those that answered have room for
-all it has too much. It offers them blocks; whoever is offered any looks at its own level again.
+all it has too much. It offers them blocks; whoever is offered any looks at its own level again. What they do not take
+after all is for the buckets beyond.
 """
 
 import asyncio
 import logging
+from collections.abc import Iterator
 
 from kadcrawl.balance.level import Load
 from kadcrawl.balance.shedding import Round, accepted, kept, room, spare, told
@@ -59,8 +61,11 @@ class Levelling:
         blocks = spare(load, self._blocks.own, kept(load, self._rates.arrivals, self._rates.crawls, interval_s))
         if not blocks:
             return
-        lent = Round(load.level, blocks, await self._levels(blocks))
-        while (offers := lent.offers()) and not self._blocks.holds():
+        lent: Round[Contact] = Round(load.level, blocks)
+        buckets = self._blocks.buckets()
+        while lent.blocks and not self._blocks.holds():
+            if not (offers := lent.offers()) and not await self._ask(buckets, lent):
+                break
             for offer in offers:
                 taken = await self._blocks.give(offer)
                 lent.answered(offer, taken)
@@ -84,16 +89,15 @@ class Levelling:
         arrivals, crawls = self._rates.arrivals, self._rates.crawls
         return work_area_blocks(arrivals, crawls, job.update_s, job.block_urls, RATES_INTERVALS)
 
-    async def _levels(self, blocks: int) -> list[list[tuple[Contact, float]]]:
-        """Ask contacts for their levels, near to far, until those asked have room for so many blocks."""
+    async def _ask(self, buckets: Iterator[list[Contact]], lent: Round[Contact]) -> bool:
+        """Ask the next contacts for their levels until these have room for what is left; False if there was nobody."""
         question = GetLevel(self._blocks.me().id, None)
-        buckets: list[list[tuple[Contact, float]]] = []
         found = 0
-        for contacts in self._blocks.buckets():
+        for contacts in buckets:
             answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in contacts))
             bucket = [(contact, one.level) for contact, one in zip(contacts, answers, strict=True) if one is not None]
-            buckets.append(bucket)
+            lent.add(bucket)
             found += sum(room(level) for _, level in bucket)
-            if found >= blocks:
+            if found >= lent.blocks:
                 break
-        return buckets
+        return found > 0
