@@ -55,13 +55,15 @@ DATA = click.option(
     show_default=True,
     help="Directory for the journal, WARC files and pages.jsonl. Started again on it, a crawl goes on.",
 )
-PEER = click.option(
-    "--peer",
-    type=Address(),
-    default=f"127.0.0.1:{PORT_DEFAULT}",
-    show_default=True,
-    help="Any peer of the swarm.",
-)
+
+
+def _peer(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option that says which running peer is meant."""
+    default = f"127.0.0.1:{PORT_DEFAULT}"
+    return click.option("--peer", type=Address(), default=default, show_default=True, help=help_text)
+
+
+PEER = _peer("Any peer of the swarm.")
 
 
 def told(command: Callable[..., int]) -> Callable[..., None]:
@@ -398,9 +400,9 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     return DONE
 
 
-def _order(verb: str, help_text: str, said: str) -> None:
+def _order(verb: str, help_text: str, said: str, peer_option: Callable[..., Any] = PEER) -> None:
     @main.command(verb, help=help_text)
-    @PEER
+    @peer_option
     @told
     def order(peer: tuple[str, int]) -> int:
         from kadcrawl.cli.control import ask
@@ -412,7 +414,12 @@ def _order(verb: str, help_text: str, said: str) -> None:
 
 _order("pause", "Let the whole swarm finish what is in flight and fetch nothing more.", "the swarm is paused")
 _order("resume", "Let a paused swarm go on.", "the swarm goes on")
-_order("leave", "Let this one peer hand its range over and exit.", "the peer is leaving")
+_order(
+    "leave",
+    "Let one peer hand its range over and exit; the others go on.",
+    "the peer is leaving",
+    _peer("The peer that is to leave."),
+)
 _order("stop", "Let every peer finish what is in flight and exit; the crawl can be continued.", "the swarm is stopping")
 
 

@@ -187,7 +187,10 @@ def machine_options(command: Command) -> Command:
                 default=Limits().fetches_max,
                 show_default=True,
                 metavar="N",
-                help="Requests under way at a time at most, of each peer.",
+                help=(
+                    "Requests under way at a time at most, of each peer; to one site without a delay "
+                    f"{Limits().site_connections_max} of these, with a delay one."
+                ),
             ),
             click.option(
                 "--network",

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 DIED = "died"
 """State of a peer that is shown for what it did."""
 LINE_INTERVAL_S = 2.0
+SAME_INTERVAL_S = 300.0
+"""Between two lines that say the same: the log of a crawl of months is read for what happened."""
 RATE_OVER_S = 5.0
 
 
@@ -26,6 +28,8 @@ class Progress:
         self._began = time.monotonic()
         self._samples: list[tuple[float, int]] = []
         self._line_at = 0.0
+        self._counts: tuple[int, ...] = ()
+        """What the last line said of the crawl."""
         self._table: LiveTable | None = None
 
     def __enter__(self) -> "Progress":
@@ -52,10 +56,16 @@ class Progress:
         now = time.monotonic()
         pages = sum(row.counters.pages for row in rows)
         self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, pages)]
-        line = self._line(rows, pages, self._rate(), now - self._began)
+        pending = sum(row.pending for row in rows)
+        failed = sum(sum(row.counters.failed.values()) for row in rows)
+        living = sum(row.state != DIED for row in rows)
+        line = self._line((pages, pending, failed, living), self._rate(), int(now - self._began))
         if self._table is not None:
             self._table.update(line, rows)
-        elif now >= self._line_at:
+            return
+        is_news = self._counts != (pages, pending, failed, living)
+        if now >= self._line_at + (0.0 if is_news else SAME_INTERVAL_S):
+            self._counts = pages, pending, failed, living
             self._line_at = now + LINE_INTERVAL_S
             click.echo(line, err=True)
 
@@ -63,12 +73,10 @@ class Progress:
         (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
         return max(0, last - first) / (last_at - first_at) if last_at > first_at else 0.0
 
-    def _line(self, rows: Sequence[PeerRow], pages: int, rate: float, seconds: float) -> str:
-        pending = sum(row.pending for row in rows)
-        failed = sum(sum(row.counters.failed.values()) for row in rows)
-        living = sum(row.state != DIED for row in rows)
+    def _line(self, counts: tuple[int, int, int, int], rate: float, seconds: int) -> str:
+        pages, pending, failed, living = counts
         peers = f"{living} peer" + ("s" if living != 1 else "")
         return (
             f"{self._title}: {pages} pages ({rate:.1f}/s), {pending} pending, {failed} failed, "
-            f"{peers}, {int(seconds) // 60}:{int(seconds) % 60:02}"
+            f"{peers}, {seconds // 60}:{seconds % 60:02}"
         )
