@@ -29,8 +29,9 @@ DELAY_WEIGHTS = (5, 14, 38, 20, 25)
 TRAILS = (0, 1, 3)
 TRAIL_WEIGHTS = (30, 40, 30)
 """With a trail each link counts; with one alone nearly everybody is idle while somebody is not."""
-BLOCKS = (0, 0, 1, 2)
-"""URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many."""
+BLOCKS = (0, 0, 0, 1, 2, 6)
+"""URLs of a heavy block, 0 for no balance: small ones, as no peer of so small a crawl has many; and nearly a site, so
+that a loan lasts until its ends lose each other."""
 BALANCES: tuple[Literal["level", "drain"], ...] = ("level", "drain")
 FETCHES = (1, 2, 64)
 """Requests of a peer under way at a time, in a job that lends by seconds to drain: mostly fewer than sites allow."""
