@@ -21,7 +21,10 @@ demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the en
 	$(BIN)/python -m scripts.demo
 
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not chaos' $(TESTS)
+
+test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (three minutes)
+	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos
 
 NEWER = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d $$HOME/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV); do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo "$$python" && break; done)

@@ -102,6 +102,7 @@ def test_on_loopback_everybody_is_on_this_machine() -> None:
     assert ("127.0.0.1", []) == loopback.peer("peer-3")
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("scenario", [name for name in NETWORK if name != "partition"])
 @pytest.mark.usefixtures("allowed")
 async def test_whatever_happens_to_the_network_the_swarm_finishes_the_crawl(scenario: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ async def web() -> AsyncIterator[DealtWeb]:
         yield web
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("scenario", [name for name in PROCESSES if name != "everything"])
 async def test_whatever_happens_to_a_peer_the_others_finish_the_crawl(
     scenario: str, web: DealtWeb, tmp_path: Path
