@@ -122,6 +122,8 @@ class Facts:
     """From the last fault until it did, or nobody waited any longer."""
     shared: Sequence[str] = ()
     """What was seen of lent pages that two could fetch at a time, though no partition kept them apart."""
+    unsafe: Sequence[str] = ()
+    """What was seen of links of finished pages that fewer than three peers knew, before anything befell anybody."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Queue -> the most that was ever seen in it, and its bound."""
     errors: Sequence[str] = ()
@@ -237,6 +239,11 @@ def lent_to_one(facts: Facts) -> list[str]:
     return list(facts.shared)
 
 
+def copied_before_acknowledged(facts: Facts) -> list[str]:
+    """In a quiet network a page is DONE only once what it links to is at three peers."""
+    return list(facts.unsafe)
+
+
 def no_early_end(facts: Facts) -> list[str]:
     """Nobody says that the crawl is over while a reachable URL is not finished; but see `parted`."""
     return [
@@ -273,6 +280,7 @@ JUDGES: tuple[Judge, ...] = (
     one_owner_when_quiet,
     three_copies,
     lent_to_one,
+    copied_before_acknowledged,
     no_early_end,
     no_missing_end,
     bounded_queues,

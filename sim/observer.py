@@ -25,12 +25,15 @@ from sim.lending import SeenLoans
 from sim.machines import Machine, Machines
 from sim.plan import SETTLE_S, Event, Kind
 from sim.synthetic_web import SyntheticWeb
+from sim.trails import SeenTrails
 from sim.web_server import WebServer
 
 TOGETHER_S = 1.0
 """Kills this close to each other are one: nobody has noticed the first at the second."""
 ORPHANED_S = LEASE_S + 0.1
 """For so long after a giver's death its takers may go on, as they cannot know."""
+SETTLED_S = 1.5
+"""By then those who were there at the beginning know each other."""
 JOINING_S = 5.0
 """A newcomer is one for this long."""
 
@@ -42,9 +45,19 @@ class Observer:
     """Sees one world."""
 
     def __init__(
-        self, machines: Machines, web: SyntheticWeb, server: WebServer, job: Job, connections_max: int
+        self,
+        machines: Machines,
+        web: SyntheticWeb,
+        server: WebServer,
+        job: Job,
+        connections_max: int,
+        befalls_at: float = inf,
     ) -> None:
-        """`connections_max`: requests a site without a delay may have under way at a time."""
+        """`connections_max`: requests a site without a delay may have under way at a time.
+
+        `befalls_at`: the second before which nothing befalls anybody.
+        """
+        self._befalls_at = befalls_at
         self._machines = machines
         self._server = server
         self._log = server.log
@@ -78,6 +91,9 @@ class Observer:
         self._loans = SeenLoans()
         self._shared: dict[str, str] = {}
         """URL -> when and by whom it could be fetched twice, as it was lent and not only that."""
+        self._trails = SeenTrails(web.trails, self._keys)
+        self._unsafe: dict[str, str] = {}
+        """URL -> when too few peers knew it, of those a finished page linked to."""
         self._looked_at = 0.0
         self._killed_at: dict[int, float] = {}
         self._cut: set[int] = set()
@@ -132,6 +148,10 @@ class Observer:
             self._lose_sight(self._looked_at, lambda fetch: fetch.giver is not None and fetch.site in origins)
         self._looked_at = now
         self._see_shared(standing, now)
+        if SETTLED_S <= now <= self._befalls_at or self._repair_s is not None:
+            for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
+                seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
+                self._unsafe.setdefault(url, seen)
         self._see_joins(standing, now)
         self._see_ends(now)
         for number in standing:
@@ -216,6 +236,7 @@ class Observer:
             over=self._all_say_over,
             waited_s=now - self._quiet_at,
             shared=list(self._shared.values()),
+            unsafe=list(self._unsafe.values()),
             peaks=self._peaks,
             errors=self._machines.errors,
         )

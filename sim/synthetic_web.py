@@ -166,6 +166,12 @@ class SyntheticWeb:
         """Return the seconds between two requests to each origin, for a crawl told to keep `delay_s`."""
         return {site.origin: max(delay_s, site.crawl_delay_s) for site in self.sites}
 
+    @property
+    def trails(self) -> list[list[str]]:
+        """The URLs of each trail, in a row."""
+        length = self._trail_pages
+        return [[self._trail(trail * length + 1 + page) for page in range(length)] for trail in range(self._trails)]
+
     # --- what a URL is -------------------------------------------------------------------------------------------
 
     def kind(self, site: Site, target: str) -> tuple[Kind, int]:

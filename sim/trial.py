@@ -208,7 +208,8 @@ class Trial:
             seed=plan.seed,
             directory=directory,
         )
-        self.observer = Observer(self.machines, web, self.server, job, limits.site_connections_max)
+        befalls_at = min((event.at_s for event in plan.events), default=math.inf)
+        self.observer = Observer(self.machines, web, self.server, job, limits.site_connections_max, befalls_at)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 

@@ -1,0 +1,60 @@
+"""What is seen on trails: a page that is done, while fewer than three peers know where it led."""
+
+from itertools import pairwise
+from typing import cast
+
+import pytest
+
+from kadcrawl.history.store import DONE, PENDING, Store
+from kadcrawl.keys import Key
+from sim.synthetic_web import SyntheticWeb
+from sim.trails import SeenTrails
+
+FIRST, SECOND, THIRD = "http://a.test/trail/1", "http://b.test/trail/2", "http://a.test/trail/3"
+KEYS = {url: Key(bytes([number]) * 20) for number, url in enumerate((FIRST, SECOND, THIRD))}
+
+
+class Held:
+    """A peer's records."""
+
+    def __init__(self, **states: int) -> None:
+        self._states = {KEYS[url]: states[name] for name, url in NAMES.items() if name in states}
+
+    def state(self, key: Key) -> int | None:
+        return self._states.get(key)
+
+
+NAMES = {"first": FIRST, "second": SECOND, "third": THIRD}
+
+
+@pytest.mark.parametrize(
+    ("held", "unsafe"),
+    [
+        pytest.param([{"first": PENDING}] * 3, [], id="nothing is done yet"),
+        pytest.param([{"first": DONE, "second": PENDING}] * 3, [], id="three know it"),
+        pytest.param([{"first": DONE, "second": PENDING}] * 2, [], id="there are only two"),
+        pytest.param([{"first": DONE}, {"second": PENDING}, {}, {}], [(SECOND, 1)], id="one of four knows it"),
+        pytest.param(
+            [{"first": DONE}, {"second": PENDING}, {"second": PENDING}], [(SECOND, 2)], id="two of three know it"
+        ),
+        pytest.param([{"second": DONE}, {}, {}], [(THIRD, 0)], id="nobody knows it"),
+    ],
+)
+def test_where_a_finished_page_led_three_must_know(held: list[dict[str, int]], unsafe: list[tuple[str, int]]) -> None:
+    trails = SeenTrails([[FIRST, SECOND, THIRD]], KEYS)
+    assert unsafe == list(trails.unsafe(cast(Store, Held(**states)) for states in held))
+
+
+def test_what_was_seen_to_be_safe_is_not_looked_at_again() -> None:
+    trails = SeenTrails([[FIRST, SECOND]], KEYS)
+    assert [] == list(trails.unsafe([cast(Store, Held(first=DONE, second=PENDING))]))
+    assert [] == list(trails.unsafe([cast(Store, Held(first=DONE))] * 3))
+
+
+def test_the_trails_of_a_web_are_told_as_they_are_linked() -> None:
+    web = SyntheticWeb(1, sites=4, pages=8, seeds=2, trails=2, trail_pages=3)
+    assert [3, 3] == list(map(len, web.trails))
+    for trail in web.trails:
+        for before, after in pairwise(trail):
+            host, _, path = before.removeprefix("http://").partition("/")
+            assert after.encode() in web.answer(host, f"/{path}").body
