@@ -123,7 +123,7 @@ class Facts:
     shared: Sequence[str] = ()
     """What was seen of lent pages that two could fetch at a time, though no partition kept them apart."""
     unsafe: Sequence[str] = ()
-    """What was seen of links of finished pages that fewer than three peers knew, before anything befell anybody."""
+    """What was seen of links of finished pages that fewer than three peers knew, while nothing befell anybody."""
     peaks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Queue -> the most that was ever seen in it, and its bound."""
     errors: Sequence[str] = ()

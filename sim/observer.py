@@ -148,7 +148,7 @@ class Observer:
             self._lose_sight(self._looked_at, lambda fetch: fetch.giver is not None and fetch.site in origins)
         self._looked_at = now
         self._see_shared(standing, now)
-        if SETTLED_S <= now <= self._befalls_at or self._repair_s is not None:
+        if SETTLED_S <= now <= self._befalls_at or (self._repair_s is not None and now >= self._quiet_at + SETTLE_S):
             for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
                 seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
                 self._unsafe.setdefault(url, seen)

@@ -2,7 +2,8 @@
 
 On a trail (`sim.synthetic_web`) a page is linked from the one before and from nowhere else. So once a page is DONE
 anywhere, what it linked to must be with its owner and both backups: that is when a link is acknowledged. Looked at
-before anything befalls anybody, as later an owner may have fewer backups than it knows of.
+before anything befalls anybody and after all has settled: just after a partition a peer may drop for one owner what
+the other is about to send it (seed 3042).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
