@@ -31,6 +31,7 @@ DECISIONS = (
     "balance.shares",
     "balance.shedding",
     "balance.sizing",
+    "cli.verdict",
     "crawl.active_sites",
     "crawl.borrowed",
     "crawl.budget",

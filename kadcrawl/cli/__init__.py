@@ -1,8 +1,9 @@
 """The command `kadcrawl`: a person's way in.
 
-`app` has the commands, `options` what they share, `live` runs one peer in this process, `local` a whole swarm of
-processes on this machine (`child_process` holds one, `child` is in it, `pipe` between them, `remains` is what a dead
-one leaves), `control` talks to a running peer, `progress` shows, `summary` adds up, `run` has the loop and its signals.
+`app` has the commands, `options` what they share, `exits` how they end; `check` explains a job file, `verdict` what
+becomes of a URL; `live` runs one peer in this process, `local` a whole swarm of processes on this machine
+(`child_process` holds one, `child` is in it, `pipe` between them, `remains` is what a dead one leaves), `control` talks
+to a running peer, `progress` shows, `summary` adds up, `run` has the loop and its signals.
 Nothing here decides anything about the crawl.
 """
 

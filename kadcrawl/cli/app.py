@@ -5,17 +5,16 @@ without what only dead peers knew, 11 interrupted.
 What only some commands need is imported inside them, as a peer's rooms take longer to load than a command may last.
 """
 
-import asyncio
 import json
-import sys
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from kadcrawl.cli.check import check
+from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, told
 from kadcrawl.cli.local import Plan, Swarm, peers_of
 from kadcrawl.cli.options import (
     Address,
@@ -32,13 +31,11 @@ from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up
 from kadcrawl.config import PORT_DEFAULT, Config
-from kadcrawl.errors import ConfigError, KadcrawlError
+from kadcrawl.errors import ConfigError
 from kadcrawl.link.leaf_messages import LEAF_STATE
 from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
-
-DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, INTERRUPTED = 0, 1, 2, 3, 11
 
 LISTEN = click.option(
     "--listen",
@@ -66,29 +63,6 @@ def _peer(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 PEER = _peer("Any peer of the swarm.")
 
 
-def told(command: Callable[..., int]) -> Callable[..., None]:
-    """Turn what goes wrong on purpose into one sentence and an exit code."""
-
-    @wraps(command)
-    def wrapper(*args: Any, **options: Any) -> None:
-        try:
-            code = command(*args, **options)
-        except (KadcrawlError, BaseExceptionGroup, KeyboardInterrupt, asyncio.CancelledError) as error:
-            leaves = list(_leaves(error))
-            ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
-            if ours:
-                click.echo(f"kadcrawl: {ours[0]}", err=True)
-                code = MISTAKE
-            elif all(isinstance(leaf, KeyboardInterrupt | asyncio.CancelledError) for leaf in leaves):
-                click.echo("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
-                code = INTERRUPTED
-            else:
-                raise
-        sys.exit(code)
-
-    return wrapper
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(VERSION)
 def main() -> None:
@@ -104,13 +78,18 @@ def main() -> None:
         two$  kadcrawl join --bootstrap 10.0.0.1:4160 --listen 10.0.0.2:4160
         two$  kadcrawl status
 
+    \b
+    What to crawl can be kept in a file, and looked at before:
+        kadcrawl check kadcrawl.toml https://example.org/login
+        kadcrawl crawl --job kadcrawl.toml
+
     A swarm keeps to one request per second and site unless told otherwise, obeys robots.txt,
     and knows by itself when it is done.
     """
 
 
 @main.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL...]")
 @click.option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, one peer each.")
 @DATA
 @job_options
@@ -133,7 +112,7 @@ def crawl(
     summary: Path | None,
     **options: Any,
 ) -> int:
-    """Crawl URL... with a swarm on this machine, to the end.
+    """Crawl URL..., and the seeds of --job, with a swarm on this machine, to the end.
 
     Each peer writes WARC files and pages.jsonl below DATA/peer-N. Ctrl-C finishes what is under way and exits;
     the same command on the same --data goes on where it stopped, after a crash as well.
@@ -150,6 +129,8 @@ def crawl(
                11  interrupted
     """
     seeds, job = make_job(urls, options, data / f"peer-{min(peers_of(data), default=1)}")
+    if not seeds:
+        raise click.UsageError("Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE")
     plan = Plan(
         seeds=seeds,
         job=job,
@@ -196,7 +177,7 @@ async def _crawl(plan: Plan, progress: Progress) -> tuple[Swarm, Summary]:
 
 
 @main.command()
-@click.argument("urls", nargs=-1, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL...]")
 @LISTEN
 @DATA
 @job_options
@@ -215,7 +196,7 @@ def start(
     powers: tuple[tuple[str, float], ...],
     **options: Any,
 ) -> int:
-    """Start the first peer of a swarm; its options are the job that everyone who joins will share.
+    """Start the first peer of a swarm; its options, or --job, are the job that everyone who joins will share.
 
     Started again on its --data while others are still crawling, it joins them, and the job stays theirs. The first
     Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
@@ -237,6 +218,9 @@ def start(
 
     interrupted = run(live(lambda: Peer(config, job), enter, "start"))
     return INTERRUPTED if interrupted else DONE
+
+
+main.add_command(check)
 
 
 @main.command()
@@ -435,11 +419,3 @@ def _check_writable(path: Path | None) -> None:
             path.touch()
         except OSError as error:
             raise ConfigError(f"cannot write the summary to {path}: {error.strerror}") from None
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error

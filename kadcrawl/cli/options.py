@@ -16,12 +16,10 @@ from kadcrawl.balance.powers import MOST, checked, untold
 from kadcrawl.cli.pipe import Machine
 from kadcrawl.config import PORT_DEFAULT, Job, Limits
 from kadcrawl.errors import ConfigError
+from kadcrawl.job_file import KEYS, read
 from kadcrawl.urls import host_of, seed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_JOB_FIELDS = {"delay": "delay_s", "block": "block_urls", "update": "update_s"}
-"""Options whose field of the job has another name."""
 
 _IPV6_AND_PORT = re.compile(r"\[(?P<host>[^\]]*:[^\]]*)\](?::(?P<port>[0-9]{1,5}))?")
 _NAME_AND_PORT = re.compile(r"(?P<host>[^\s:/?#@\[\]\\]*)(?::(?P<port>[0-9]{1,5}))?")
@@ -78,6 +76,15 @@ def job_options(command: Command) -> Command:
     """Add the options that define a job."""
     for option in reversed(
         [
+            click.option(
+                "--job",
+                "job_file",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="A TOML file for what follows, each by the option's name, as in max-pages = 500, and for seeds, "
+                'as in seeds = ["https://example.org/"]. What is said here as well, or by KADCRAWL_CONTACT, wins; URLs '
+                "are joined. kadcrawl check FILE explains one.",
+            ),
             click.option(
                 "--scope",
                 type=click.Choice(["host", "domain", "prefix", "any"]),
@@ -247,12 +254,18 @@ def _missing(machine: Machine) -> str | None:
 def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:
     """Return the seeds and the job of these options; asks for --contact if it is needed and a person is there.
 
-    What the person did not say remains as it is in the peer's `directory`, if that holds a crawl. Raises ConfigError
-    for what cannot be, or would do nothing.
+    What neither the person nor the --job file said remains as it is in the peer's `directory`, if that holds a crawl.
+    Raises ConfigError for what cannot be, or would do nothing.
     """
-    seeds = [seed(url) for url in urls]
-    said = {_JOB_FIELDS.get(name, name): value for name, value in options.items() if _is_given(name)}
-    job = replace(_journaled_job(directory), seeds=(), **said)
+    path: Path | None = options["job_file"]
+    said = {} if path is None else read(path).values
+    seeds = list(dict.fromkeys([*said.get("seeds", ()), *map(seed, urls)]))
+    given = {
+        KEYS[name.replace("_", "-")].field: value
+        for name, value in options.items()
+        if name != "job_file" and _is_given(name)
+    }
+    job = replace(_journaled_job(directory), **(said | given | {"seeds": ()}))
     if job.lends_by == "off" and any(_is_given(name) for name in ("block", "update")):
         raise ConfigError(
             "--block and --update are for a crawl that lends pages: not with --balance off, --max-pages or --max-depth"

@@ -51,11 +51,23 @@ class Scope:
             return "depth"
         if not self._near(url):
             return "scope"
-        if self._exclude and any(pattern.search(url) for pattern in self._exclude):
+        if self._exclude and self.excluded_by(url) is not None:
             return "exclude"
-        if not self._include or url in self._seeds or any(pattern.search(url) for pattern in self._include):
+        if not self._include or url in self._seeds or self.included_by(url) is not None:
             return None
         return "include"
+
+    def is_seed(self, url: str) -> bool:
+        """Say whether this canonical URL is a seed."""
+        return url in self._seeds
+
+    def excluded_by(self, url: str) -> str | None:
+        """Return the first ``exclude`` that matches a canonical URL, or None."""
+        return _first(self._exclude, url)
+
+    def included_by(self, url: str) -> str | None:
+        """Return the first ``include`` that matches a canonical URL, or None."""
+        return _first(self._include, url)
 
     def _near(self, url: str) -> bool:
         if self.kind == "any":
@@ -63,6 +75,13 @@ class Scope:
         if self.kind == "prefix":
             return path_of(url).startswith(self._directories.get(site_of(url, "host"), ()))
         return site_of(url, self.kind) in self._sites
+
+
+def _first(patterns: Iterable[re.Pattern[str]], url: str) -> str | None:
+    for pattern in patterns:
+        if pattern.search(url):
+            return pattern.pattern
+    return None
 
 
 def _directory(url: str) -> str:

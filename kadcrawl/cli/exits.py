@@ -1,0 +1,44 @@
+"""How a command ends: its exit codes, and what goes wrong on purpose as one sentence."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+import click
+
+from kadcrawl.errors import KadcrawlError
+
+DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, INTERRUPTED = 0, 1, 2, 3, 11
+
+
+def told(command: Callable[..., int]) -> Callable[..., None]:
+    """Turn what goes wrong on purpose into one sentence and an exit code."""
+
+    @wraps(command)
+    def wrapper(*args: Any, **options: Any) -> None:
+        try:
+            code = command(*args, **options)
+        except (KadcrawlError, BaseExceptionGroup, KeyboardInterrupt, asyncio.CancelledError) as error:
+            leaves = list(_leaves(error))
+            ours = [leaf for leaf in leaves if isinstance(leaf, KadcrawlError)]
+            if ours:
+                click.echo(f"kadcrawl: {ours[0]}", err=True)
+                code = MISTAKE
+            elif all(isinstance(leaf, KeyboardInterrupt | asyncio.CancelledError) for leaf in leaves):
+                click.echo("kadcrawl: interrupted; start it again with the same --data to go on", err=True)
+                code = INTERRUPTED
+            else:
+                raise
+        sys.exit(code)
+
+    return wrapper
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -1,0 +1,157 @@
+"""--job: the file says what the command line does not; and what the README shows is what happens."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from kadcrawl.cli.app import main
+from kadcrawl.cli.options import job_options, make_job
+from kadcrawl.config import Job
+from kadcrawl.errors import ConfigError
+from kadcrawl.history.store import Store
+from kadcrawl.job_file import KEYS
+from kadcrawl.peer.job_record import JobRecord
+from tests.cli.command import LOOPBACK, finished, kadcrawl
+from tests.web import Web, tree
+
+ROOT = Path(__file__).parent.parent.parent
+LOCAL = 'seeds = ["http://127.0.0.2/"]\n'
+
+
+def made(text: str, *arguments: str, tmp_path: Path, contact: str | None = None) -> tuple[list[str], Job]:
+    """Return the seeds and the job of a file and a command line, in the directory `tmp_path`/data."""
+    (tmp_path / "kadcrawl.toml").write_text(text)
+    found: list[tuple[list[str], Job]] = []
+
+    @click.command()
+    @click.argument("urls", nargs=-1)
+    @job_options
+    def command(urls: tuple[str, ...], **options: object) -> None:
+        found.append(make_job(urls, options, tmp_path / "data"))
+
+    run = CliRunner().invoke(
+        command, ["--job", str(tmp_path / "kadcrawl.toml"), *arguments], env={"KADCRAWL_CONTACT": contact}
+    )
+    if run.exception is not None:
+        raise run.exception
+    return found[0]
+
+
+def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
+    @job_options
+    def command() -> None:
+        pass
+
+    options = {option.opts[0].removeprefix("--") for option in command.__click_params__}  # type: ignore[attr-defined]
+    assert options - {"job"} == KEYS.keys() - {"seeds"}
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "by_file", "by_option"),
+    [
+        ("scope = 'any'", "--scope=prefix", {"scope": "any"}, {"scope": "prefix"}),
+        ("include = ['a', 'b']", "--include=c", {"include": ("a", "b")}, {"include": ("c",)}),
+        ("exclude = ['a', 'b']", "--exclude=c", {"exclude": ("a", "b")}, {"exclude": ("c",)}),
+        ("max-depth = 5", "--max-depth=6", {"max_depth": 5}, {"max_depth": 6}),
+        ("max-pages = 5", "--max-pages=6", {"max_pages": 5}, {"max_pages": 6}),
+        ("delay = 5", "--delay=1", {"delay_s": 5.0}, {"delay_s": 1.0}),
+        ("retries = 5", "--retries=3", {"retries": 5}, {"retries": 3}),
+        ("partition = 'url'", "--partition=host", {"partition": "url"}, {"partition": "host"}),
+        ("balance = 'off'", "--balance=auto", {"balance": "off"}, {"balance": "auto"}),
+        ("block = 5", "--block=20", {"block_urls": 5}, {"block_urls": 20}),
+        ("update = 1", "--update=5", {"update_s": 1.0}, {"update_s": 5.0}),
+        ("name = 'a'", "--name=b", {"name": "a"}, {"name": "b"}),
+        ("contact = 'a@b.c'", "--contact=d@e.f", {"contact": "a@b.c"}, {"contact": "d@e.f"}),
+    ],
+)
+def test_the_file_is_the_default_and_an_option_wins_even_if_it_says_the_default(
+    line: str, option: str, by_file: dict[str, object], by_option: dict[str, object], tmp_path: Path
+) -> None:
+    assert made(LOCAL + line, tmp_path=tmp_path) == (["http://127.0.0.2/"], Job(**by_file))  # type: ignore[arg-type]
+    assert made(LOCAL + line, option, tmp_path=tmp_path)[1] == Job(**by_option)  # type: ignore[arg-type]
+
+
+def test_the_seeds_of_file_and_command_are_joined(tmp_path: Path) -> None:
+    seeds, _ = made(LOCAL, "http://127.0.0.3/", "http://127.0.0.2", tmp_path=tmp_path)
+    assert ["http://127.0.0.2/", "http://127.0.0.3/"] == seeds
+
+
+def test_somebody_elses_seed_in_a_file_needs_a_contact_from_anywhere(tmp_path: Path) -> None:
+    foreign = 'seeds = ["https://example.org/"]\n'
+    with pytest.raises(ConfigError, match="say who you are"):
+        made(foreign, tmp_path=tmp_path)
+    assert made(foreign + "contact = 'a@b.c'", tmp_path=tmp_path)[1].contact == "a@b.c"
+    assert made(foreign, tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
+    assert made(foreign + "contact = 'a@b.c'", tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
+
+
+async def test_on_an_old_directory_the_file_counts_as_said_again_and_the_rest_stays(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    store = Store(tmp_path / "data", 16)
+    JobRecord(store).keep(Job(delay_s=7.0, retries=9, max_pages=5, contact="old@b.c"))
+    await store.commit()
+    store.close()
+    _, job = made(LOCAL + "delay = 2", "--max-pages=6", tmp_path=tmp_path)
+    assert Job(delay_s=2.0, retries=9, max_pages=6, contact="old@b.c") == job
+
+
+def test_a_short_trial_of_a_job_that_lends_is_no_mistake_but_a_useless_option_is(tmp_path: Path) -> None:
+    assert made(LOCAL + "block = 5", "--max-pages=6", tmp_path=tmp_path)[1].max_pages == 6
+    with pytest.raises(ConfigError, match="--block and --update are for a crawl that lends pages"):
+        made(LOCAL + "max-pages = 6", "--block=5", tmp_path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["crawl", "--job", "empty.toml"], "Missing argument 'URL...': a crawl begins with one, or with the seeds in"),
+        (["crawl", "--job", "missing.toml"], "cannot read the job file missing.toml"),
+        (["start", "--job", "missing.toml"], "cannot read the job file missing.toml"),
+        (["start", "--job", "."], "cannot read the job file .: Is a directory"),
+        (["crawl", "--job", "bad.toml", "http://127.0.0.2/"], "bad.toml, line 1: there is no key dely"),
+        (["check", "bad.toml"], "bad.toml, line 1: there is no key dely"),
+        (["check", "--json", "bad.toml"], "bad.toml, line 1: there is no key dely"),
+        (["check"], "Missing argument 'FILE'"),
+    ],
+)
+def test_a_mistake_is_a_sentence_and_exit_2(
+    arguments: Sequence[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.toml").touch()
+    Path("bad.toml").write_text("dely = 1")
+    run = CliRunner().invoke(main, arguments, env={"KADCRAWL_CONTACT": None})
+    assert run.exit_code == 2, run.output
+    assert sentence in run.stderr
+    assert run.stdout == ""
+
+
+async def test_a_crawl_by_file_crawls_what_the_file_says(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(10)(site)
+        job = tmp_path / "kadcrawl.toml"
+        job.write_text(f"seeds = ['{site.url('/0')}']\nexclude = ['/9$']\ndelay = 0")
+        run = await kadcrawl("crawl", "--job", str(job), "--data", str(tmp_path / "data"), *LOOPBACK)
+        assert run.code == 0, run
+        assert {site.url(f"/{n}"): 1 for n in range(9)} == dict(site.fetched) == dict(finished(tmp_path / "data"))
+
+
+def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (ROOT / "README.md").read_text()
+    job = re.search(r"```toml\n(.*?)```", readme, re.S)
+    shown = re.search(r"```\n\$ kadcrawl (check .*?)\n(.*?)```", readme, re.S)
+    assert job is not None
+    assert shown is not None
+    monkeypatch.chdir(tmp_path)
+    Path("kadcrawl.toml").write_text(job[1])
+    run = CliRunner().invoke(main, shlex.split(shown[1]))
+    assert (0, shown[2]) == (run.exit_code, run.stdout)
+    commands = re.findall(r"^kadcrawl crawl (--job [^#\n]*)", readme, re.M)
+    assert commands
+    for arguments in commands:
+        main.commands["crawl"].make_context("crawl", shlex.split(arguments))
