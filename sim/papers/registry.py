@@ -4,6 +4,7 @@ from functools import partial
 
 from sim.papers.assignment import assignment
 from sim.papers.experiment import Experiment
+from sim.papers.expiring import SIZES_FULL as EXPIRING_FULL, expiring
 from sim.papers.joining import joining
 from sim.papers.levels import levels
 from sim.papers.messages import messages
@@ -17,7 +18,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "powers": powers,
     "assignment": assignment,
     "joining": joining,
+    "expiring": expiring,
 }
 """In the order of the report."""
-FULL: dict[str, Experiment] = {"output": partial(output, sizes=SIZES_FULL)}
-"""What some are instead if there is time: up to a thousand real peers."""
+FULL: dict[str, Experiment] = {
+    "output": partial(output, sizes=SIZES_FULL),
+    "expiring": partial(expiring, sizes=EXPIRING_FULL),
+}
+"""What some are instead if there is time: up to a thousand real peers, a million URLs a day."""
