@@ -32,7 +32,7 @@ TOGETHER_S = 1.0
 """Kills this close to each other are one: nobody has noticed the first at the second."""
 ORPHANED_S = LEASE_S + 0.1
 """For so long after a giver's death its takers may go on, as they cannot know."""
-SETTLED_S = 1.5
+SETTLED_S = 2.5
 """By then those who were there at the beginning know each other."""
 JOINING_S = 5.0
 """A newcomer is one for this long."""
@@ -274,6 +274,12 @@ class Observer:
             for site, cell in self._sites.items():
                 if cell in before and (self._owners.get(cell) != before[cell] or before[cell] in anew):
                     self._changes[site] += 1
+            if not before:
+                # Who began the swarm crawls what others own by the time anybody looks.
+                self._follow_fetches()
+                crawled = {(fetch.site, fetch.machine) for fetch in self._fetches}
+                moved = {site for site, machine in crawled if self._owners.get(self._sites[site]) != machine}
+                self._changes.update(moved)
         return standing
 
     def _see_joins(self, standing: Standing, now: float) -> None:

@@ -168,9 +168,12 @@ class SyntheticWeb:
 
     @property
     def trails(self) -> list[list[str]]:
-        """The URLs of each trail, in a row."""
-        length = self._trail_pages
-        return [[self._trail(trail * length + 1 + page) for page in range(length)] for trail in range(self._trails)]
+        """The URLs of each trail in a row, from the home page on which it begins."""
+        pages = range(1, self._trail_pages + 1) if self._trail_pages else ()
+        return [
+            [f"{site.origin}/", *(self._trail(number * self._trail_pages + page) for page in pages)]
+            for number, site in enumerate(self.sites[: self._trails])
+        ]
 
     # --- what a URL is -------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ to drop it. Merging is a join in a lattice, so this may be repeated or cut short
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from kadcrawl.history.copies import Copies, held_of
@@ -93,7 +93,7 @@ class CatchUp:
         before = {contact.id: contact for contact in self._holdings.others(cell)}
         asked = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]} | before | self.sources.of(cell)
         asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked)
+        answers = await self._ask_all(cell, asked, backups)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell)
@@ -136,6 +136,28 @@ class CatchUp:
                 self._want(cell)  # Somebody nearer came while we were at it.
         return True
 
+    async def _save(
+        self,
+        cell: Cell,
+        backups: Sequence[Contact],
+        releasing: Sequence[tuple[Contact, CellAnswer]],
+        answers: Mapping[bytes, CellAnswer],
+    ) -> None:
+        """Copy what others still crawl to where it will be kept.
+
+        Their last requests may take minutes, and perhaps nobody else has it: who began the swarm had no backups, and
+        who is releasing a cell finds none in place of one that dies.
+        """
+        self._holdings.own(cell)
+        self._holdings.back_up_at(cell, backups)
+        for contact, answer in releasing:
+            if answer.held != held_of(self._store, cell):
+                await self._exchanger.reconcile(contact, answer.held, push=False)
+        for contact in backups:
+            at_backup = answers.get(contact.id)
+            if at_backup is not None and at_backup.held != held_of(self._store, cell):
+                await self._exchanger.reconcile(contact, at_backup.held, push=True)
+
     def _close(self, cell: Cell) -> None:
         """Somebody is still crawling it."""
         owned = self._holdings.owned.get(cell)
@@ -143,13 +165,17 @@ class CatchUp:
             owned.open = False
             self._crawl.close(cell)
 
-    async def _ask_all(self, cell: Cell, asked: dict[bytes, Contact]) -> list[tuple[Contact, CellAnswer]] | None:
+    async def _ask_all(
+        self, cell: Cell, asked: dict[bytes, Contact], backups: Sequence[Contact]
+    ) -> list[tuple[Contact, CellAnswer]] | None:
         """Ask everybody what they have of a cell; None if it cannot be taken over now."""
         me = self._overlay.me
         answers: dict[bytes, CellAnswer] = {}
+        saved = False
         while unasked := [contact for peer, contact in asked.items() if peer not in answers]:
             got = await asyncio.gather(*(self._inquiry.ask(contact, cell) for contact in unasked))
-            silent = releasing = False
+            silent = False
+            releasing: list[tuple[Contact, CellAnswer]] = []
             for contact, answer in zip(unasked, got, strict=True):
                 if answer is None:
                     if self._inquiry.is_gone(contact):
@@ -161,7 +187,7 @@ class CatchUp:
                 # Told only once: after its release it names us, and they must still be asked if this try fails.
                 self.sources.add_named(cell, (one for one in answer.others if one.id != me.id))
                 if answer.releasing:
-                    releasing = True
+                    releasing.append((contact, answer))
                     self._close(cell)
                     continue
                 answers[contact.id] = answer
@@ -170,6 +196,9 @@ class CatchUp:
                     self._overlay.suspect(answer.rival)
                     return None
                 asked |= {one.id: one for one in answer.others if one.id not in asked and one.id != me.id}
+            if releasing and not saved and self._may_own(cell):
+                await self._save(cell, backups, releasing, answers)
+                saved = True
             if silent:
                 return None
             if releasing:

@@ -234,6 +234,10 @@ class Telling:
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
+        if cell in self._forgetting:
+            # What we say is here must stay until this owner has decided.
+            del self._forgetting[cell]
+            self._remind(cell, self._now() + TELL_AGAIN_S)
         if owned is None:
             self._crawl.close(cell)
             if self._crawl.is_busy(cell):

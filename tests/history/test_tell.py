@@ -392,6 +392,24 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
     run(bench, scenario)
 
 
+def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Bench) -> None:
+    """After a partition there may be two owners for a moment, of whom one has us drop what the other counts on."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST, NEAR)
+        bench.fill()
+        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        answer = bench.asked_by(NEAREST)
+        await asyncio.sleep(60.0)
+        assert answer.held.keys == bench.held().keys > 0
+        assert bench.client.haves, "the owner is asked what is to become of it"
+        bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        await asyncio.sleep(1.0)
+        assert 0 == bench.held().keys
+
+    run(bench, scenario)
+
+
 def test_a_second_claimant_hears_of_the_first(bench: Bench) -> None:
     """Two that came at the same moment may not know each other yet: the first may crawl already."""
 
