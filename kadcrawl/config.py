@@ -17,6 +17,7 @@ Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
 Balance = Literal["auto", "level", "drain", "predictive", "off"]
 LendsBy = Literal["level", "drain", "predictive", "off"]
+SessionIds = Literal["strip", "keep"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -25,6 +26,9 @@ SEEDS_MAX = 10_000
 """Seeds of one job: it travels whole to every joiner."""
 SEEDS_CHARS_MAX = 1_000_000
 """Characters of all seeds together: they fit one message (`Limits.message_bytes_max`) with room to spare."""
+
+URL_PARTS_MAX = 10_000
+"""The largest bound on segments and parameters, and none at all: no canonical URL (`urls`) has so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,22 @@ class Job:
     """Links away from a seed at most; None for no limit."""
     max_pages: int | None = None
     """URLs the whole swarm fetches at most; None for no limit."""
+    path_segments_max: int = 32
+    """Segments of a path: links that grow by one at each page would be followed for ever. Heritrix stops at 20, where
+    the source trees of some honest sites end just below."""
+    path_repeats_max: int = 3
+    """Times in a row that a segment of a path, or a group of them, may stand: /a/b/a/b/a/b is three times /a/b.
+    Heritrix stops after 2, which costs the archives of dates such as /2011/11/11/11."""
+    query_parameters_max: int = 50
+    """Parameters of a query: each click on a facet may add one. No link anybody reads has a tenth of these."""
+    session_ids: SessionIds = "strip"
+    """What becomes of session IDs in links: a server that gives each visit its own has endless URLs for every page, so
+    they are taken out, or kept as parts of the URL."""
+    site_pages_max: int | None = None
+    """URLs of one site at most, as its owner counts them; None for no limit. The one bound on a site that makes up
+    pages, such as a calendar without end."""
+    simhash: bool = False
+    """Whether page lines tell the SimHash of each page's text, by which near-identical pages are found."""
     partition: Partition = "host"
     """What a site is: host[:port], the registered domain, or (as in P1) each URL by itself."""
     cell_bits: int = 16
@@ -78,6 +98,15 @@ class Job:
         _require(0 <= self.retries <= 20, "retries must be from 0 to 20")
         _require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
         _require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
+            _require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
+        _require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
+        _require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
+        _require(
+            self.site_pages_max is None or self.partition != "url",
+            "site_pages_max cannot go with partition url, where each URL is a site and nobody sees how many a host "
+            "has; max_pages and max_depth can",
+        )
         _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         _require(
             self.balance in ("auto", "off") or self._can_lend,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 
-from kadcrawl.config import Balance, Job, Partition, ScopeKind
+from kadcrawl.config import Balance, Job, Partition, ScopeKind, SessionIds
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import seed
 
@@ -50,12 +50,18 @@ KEYS = {
     "exclude": Key("exclude", _PATTERNS),
     "max-depth": Key("max_depth", "a whole number of links"),
     "max-pages": Key("max_pages", "a whole number of URLs"),
+    "max-site-pages": Key("site_pages_max", "a whole number of URLs"),
+    "max-path-segments": Key("path_segments_max", "a whole number of segments"),
+    "max-path-repeats": Key("path_repeats_max", "a whole number of times"),
+    "max-parameters": Key("query_parameters_max", "a whole number of parameters"),
+    "session-ids": Key("session_ids", f"one of {', '.join(get_args(SessionIds))}, in quotes"),
     "delay": Key("delay_s", "a number of seconds"),
     "retries": Key("retries", "a whole number"),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),
     "update": Key("update_s", "a number of seconds"),
+    "simhash": Key("simhash", "true or false"),
     "name": Key("name", "a text in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),
 }

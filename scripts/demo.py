@@ -20,6 +20,7 @@ from typing import Any, Final
 from scripts.kadcrawl_run import PageLine, crawl_command, page_lines
 from sim.judge import Verdict
 from sim.sample_pages import SITES
+from sim.sample_traps import NAME, Bounds
 from sim.sample_web import SampleWeb
 
 PEERS: Final = 4
@@ -27,6 +28,14 @@ DELAY_S: Final = 0.1
 """Between two requests to one site; the default of 1 s would make a long demo."""
 MARKER: Final = ".kadcrawl-demo"
 """Stands in a directory the demo made, and may therefore delete."""
+TRAPS: Final = {
+    "path_repeats": "where the path repeats itself: /halls/east/west/east/west/...",
+    "path_segments": "where the path only grows: /down/0/1/2/...",
+    "query_parameters": "where the query grows: /sieve?mesh0=fine&mesh1=fine&...",
+    "session_id": "that are each a new URL of a page in the shop, followed without their session IDs",
+    "site_pages": "to the next day of a calendar, when the site had its share of pages",
+}
+"""What each limit leaves out of `sim.sample_traps`."""
 SHOWN_MAX: Final = 5
 """Faults of one kind that are printed."""
 
@@ -58,11 +67,20 @@ def begin_anew(directory: Path) -> None:
 
 async def _demo(directory: Path) -> int:
     peers_directory, summary = directory / "peers", directory / "summary.json"
-    async with SampleWeb() as sample:
+    bounds = Bounds()
+    async with SampleWeb(traps=bounds) as sample:
         names = ", ".join(site.name for site in SITES)
-        print(f"A sample web is up: {len(SITES)} sites ({names}).")
+        print(f"A sample web is up: {len(SITES)} sites ({names}),")
+        print(f"and one without end ({NAME}): made of traps, it gets {bounds.site_pages} pages.")
         print(f"{PEERS} peers, no master, {DELAY_S} s between two requests to one site.\n", flush=True)
-        command = crawl_command(sample.seeds, peers=PEERS, delay_s=DELAY_S, data=peers_directory, summary=summary)
+        command = crawl_command(
+            sample.seeds,
+            peers=PEERS,
+            delay_s=DELAY_S,
+            data=peers_directory,
+            summary=summary,
+            options=("--max-site-pages", str(bounds.site_pages)),
+        )
         code = await _run(command)
         if code != 0:
             print(f"\ndemo: kadcrawl ended with exit code {code}", file=sys.stderr)
@@ -116,6 +134,11 @@ def _report(sample: SampleWeb, lines: list[PageLine], summary: dict[str, Any], d
     yield "Who did what"
     for peer in summary["peers"]:
         yield f"  peer {peer['id'][:8]}  {peer['pages']:4} pages of {peer['urls']:4} URLs"
+    yield ""
+    yield f"What ended the crawl of the {NAME}"
+    for limit, where in TRAPS.items():
+        links = summary["links_left_out"].get(limit, 0)
+        yield f"  {limit:16} {links:4} link{'s' * (links != 1)} {where}"
     yield ""
     yield "The life of one URL"
     yield from _life(sample, lines)

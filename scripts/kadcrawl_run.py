@@ -33,11 +33,12 @@ def crawl_command(
     data: Path,
     summary: Path,
     include: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command that crawls loopback `seeds` to the end."""
+    """Return the command that crawls loopback `seeds` to the end, with further `options`."""
     # Beside the interpreter, so that it is this environment's kadcrawl whatever PATH says.
     program = str(Path(sys.executable).with_name("kadcrawl"))
-    options = ["--peers", str(peers), "--delay", str(delay_s), "--allow-network", LOOPBACK]
+    options = ["--peers", str(peers), "--delay", str(delay_s), "--allow-network", LOOPBACK, *options]
     patterns = [argument for pattern in include for argument in ("--include", pattern)]
     return [program, "crawl", *seeds, *options, *patterns, "--data", str(data), "--summary", str(summary)]
 

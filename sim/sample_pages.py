@@ -158,7 +158,7 @@ class SamplePages:
         for target in targets:
             before, after = (" ".join(chance.choices(_WORDS, k=chance.randint(8, 40))) for _ in range(2))
             paragraphs.append(f'<p>{before} <a href="{escape(target)}">{chance.choice(_WORDS)}</a> {after}.</p>')
-        return _document("", f"{SITES[site].name} {number}", "\n".join(paragraphs)).encode()
+        return document("", f"{SITES[site].name} {number}", "\n".join(paragraphs)).encode()
 
     def _links_from(self, site: int, number: int, chance: Random) -> Iterator[str]:
         pages = SITES[site].pages
@@ -298,7 +298,8 @@ def _almanac(almanac: str) -> dict[str, Resource]:
     }
 
 
-def _document(head: str, title: str, body: str) -> str:
+def document(head: str, title: str, body: str) -> str:
+    """Return a page of HTML."""
     return (
         f"<!doctype html><html><head>{head}<title>{title}</title></head>\n"
         f"<body><h1>{title}</h1>\n{body}\n</body></html>\n"
@@ -310,15 +311,15 @@ def _anchors(*targets: str) -> str:
 
 
 def _linking(*targets: str) -> bytes:
-    return _document("", "Links", _anchors(*targets)).encode()
+    return document("", "Links", _anchors(*targets)).encode()
 
 
 def _page(title: str, body: str = "", *, head: str = "") -> Resource:
-    return Resource(answers=(Answer(body=_document(head, title, body).encode()),))
+    return Resource(answers=(Answer(body=document(head, title, body).encode()),))
 
 
 def _encoded(content_type: str, codec: str, target: str, *, head: str = "") -> Resource:
-    body = _document(head, "Charset", _anchors(target)).encode(codec)
+    body = document(head, "Charset", _anchors(target)).encode(codec)
     return Resource(answers=(Answer(content_type=content_type, body=body),))
 
 

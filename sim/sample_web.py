@@ -11,14 +11,17 @@ import argparse
 import asyncio
 import socket
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
 from aiohttp import web
 
+from sim import sample_traps
 from sim.judge import Access, Expected, Verdict, judge
-from sim.sample_pages import NOT_FOUND, SITES, SamplePages
+from sim.sample_pages import NOT_FOUND, SITES, Resource, SamplePages
 
 FIRST_ADDRESS: Final = 2
 """Sites live on 127.0.0.2, 127.0.0.3, ...; 127.0.0.1 is left to everything else on the machine."""
@@ -28,19 +31,23 @@ class SampleWeb:
     """Async context manager: the sample web of `seed`, served while it is open.
 
     With `dead_ends` there are two things more that cost a crawler its patience: a seed where nothing
-    listens, and a site whose robots.txt is out of order when it is first asked for.
+    listens, and a site whose robots.txt is out of order when it is first asked for. With `traps` there is a
+    site more, without end: what a crawler with these bounds fetches of it is part of the truth.
     """
 
-    def __init__(self, seed: int = 1, *, dead_ends: bool = False) -> None:
+    def __init__(self, seed: int = 1, *, dead_ends: bool = False, traps: sample_traps.Bounds | None = None) -> None:
         self.access_log: list[Access] = []
         """Every request, in the order of arrival."""
         self.origins: tuple[str, ...] = ()
         """``http://host:port`` of each of `SITES`."""
         self.dead_seed: str | None = None
         """URL that refuses the connection; None without `dead_ends`."""
+        self.trap_origin: str | None = None
+        """``http://host:port`` of the site without end; None without `traps`."""
         self._seed = seed
         self._dead_ends = dead_ends
-        self._answers_given: Counter[tuple[int, str]] = Counter()
+        self._traps = traps
+        self._answers_given: Counter[tuple[str, str]] = Counter()
         self._resources = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -52,8 +59,14 @@ class SampleWeb:
             if self._dead_ends:
                 # Bound but not listening: the port is ours, and it refuses.
                 self.dead_seed = _origin(stack.enter_context(_bound(len(listeners)))) + "/"
-            for number, listener in enumerate(listeners):
-                await self._serve(stack, number, listener)
+            for number, listener in enumerate(listeners[:-1]):
+                await self._serve(stack, listener, partial(self._pages.resource, number))
+            # The world outside has nothing, and should not be asked.
+            await self._serve(stack, listeners[-1], lambda path: None)
+            if self._traps is not None:
+                listener = stack.enter_context(_bound(len(listeners) + 1))
+                self.trap_origin = _origin(listener)
+                await self._serve(stack, listener, sample_traps.resource)
             self._resources = stack.pop_all()
         return self
 
@@ -65,7 +78,8 @@ class SampleWeb:
     @property
     def seeds(self) -> tuple[str, ...]:
         """The URLs a crawl of the whole web starts from: each site's home page."""
-        homes = tuple(f"{origin}/" for origin in self.origins)
+        origins = (*self.origins, self.trap_origin)
+        homes = tuple(f"{origin}/" for origin in origins if origin is not None)
         return homes if self.dead_seed is None else (*homes, self.dead_seed)
 
     def truth(self) -> dict[str, Expected]:
@@ -81,6 +95,9 @@ class SampleWeb:
                 if resource.fetches_max:
                     status = resource.answers[-1].status
                     found[origin + path] = Expected(status, resource.fetches_min, resource.fetches_max)
+        if self._traps is not None:
+            for path in sample_traps.paths(self._traps):
+                found[f"{self.trap_origin}{path}"] = Expected(404 if path == "/robots.txt" else 200, 1, 1)
         return found
 
     def disallowed(self) -> frozenset[str]:
@@ -95,21 +112,24 @@ class SampleWeb:
     def judge(self, delay_s: float) -> Verdict:
         """Return the verdict on a crawl that was told to keep `delay_s` between requests to one site."""
         delays = {origin: max(delay_s, site.crawl_delay_s) for origin, site in zip(self.origins, SITES, strict=True)}
+        if self.trap_origin is not None:
+            delays[self.trap_origin] = delay_s
         return judge(self.access_log, self.truth(), self.disallowed(), delays)
 
-    async def _serve(self, stack: AsyncExitStack, number: int, listener: socket.socket) -> None:
+    async def _serve(
+        self, stack: AsyncExitStack, listener: socket.socket, resource_at: Callable[[str], Resource | None]
+    ) -> None:
         site = _origin(listener)
 
         async def answer(request: web.BaseRequest) -> web.Response:
             arrived = asyncio.get_running_loop().time()
             path = request.raw_path
-            # The server after the last site is the world outside: it has nothing, and should not be asked.
-            resource = self._pages.resource(number, path) if number < len(SITES) else None
+            resource = resource_at(path)
             chosen = NOT_FOUND
             if resource is not None:
-                given = self._answers_given[number, path]
+                given = self._answers_given[site, path]
                 chosen = resource.answers[min(given, len(resource.answers) - 1)]
-                self._answers_given[number, path] += 1
+                self._answers_given[site, path] += 1
             agent = request.headers.get("User-Agent", "")
             self.access_log.append(Access(arrived, site, path, chosen.status, agent))
             await asyncio.sleep(chosen.wait_s)
@@ -137,8 +157,8 @@ def _origin(listener: socket.socket) -> str:
     return f"http://{host}:{port}"
 
 
-async def _serve_by_hand(seed: int, dead_ends: bool) -> None:
-    async with SampleWeb(seed, dead_ends=dead_ends) as sample:
+async def _serve_by_hand(seed: int, dead_ends: bool, traps: bool) -> None:
+    async with SampleWeb(seed, dead_ends=dead_ends, traps=sample_traps.Bounds() if traps else None) as sample:
         print(*sample.seeds, sep="\n", flush=True)
         try:
             await asyncio.Event().wait()
@@ -151,9 +171,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve the sample web and print the URLs to start from.")
     parser.add_argument("--seed", type=int, default=1, help="which web (default 1)")
     parser.add_argument("--dead-ends", action="store_true", help="with a seed that refuses and a flaky robots.txt")
+    parser.add_argument("--traps", action="store_true", help="with a site without end (try --max-site-pages)")
     options = parser.parse_args()
     try:
-        asyncio.run(_serve_by_hand(options.seed, options.dead_ends))
+        asyncio.run(_serve_by_hand(options.seed, options.dead_ends, options.traps))
     except KeyboardInterrupt:
         pass
 

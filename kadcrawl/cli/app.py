@@ -29,7 +29,7 @@ from kadcrawl.cli.options import (
 )
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
-from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up
+from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up, limits_met
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.leaf_messages import LEAF_STATE
@@ -154,6 +154,8 @@ def crawl(
         f" ({failed} failed{': ' + reasons if reasons else ''}), {at_least}{result.duplicates} fetched twice,"
         f" {result.seconds:.1f} s; below {data}/"
     )
+    for sentence in limits_met(result.links_left_out):
+        click.echo(sentence)
     if "address_refused" in result.urls_failed:  # `crawl.fetched.Failure`; see the top.
         click.echo(
             "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
@@ -318,6 +320,8 @@ def status(peer: tuple[str, int], as_json: bool) -> int:
         click.echo(json.dumps(totals, indent=2))
         return DONE
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
+    for sentence in limits_met(summary.links_left_out):
+        click.echo(sentence)
     print_rows(answer.answer.rows)
     if answer.answer.tally.missing:
         click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")

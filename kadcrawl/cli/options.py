@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from kadcrawl.balance.lessons import load
 from kadcrawl.balance.powers import MOST, checked, untold
 from kadcrawl.cli.pipe import Machine
-from kadcrawl.config import PORT_DEFAULT, Job, Limits
+from kadcrawl.config import PORT_DEFAULT, URL_PARTS_MAX, Job, Limits
 from kadcrawl.errors import ConfigError
 from kadcrawl.job_file import KEYS, read
 from kadcrawl.urls import host_of, seed
@@ -97,6 +97,39 @@ def job_options(command: Command) -> Command:
             click.option("--max-depth", type=click.IntRange(0), help="Links away from a seed at most."),
             click.option("--max-pages", type=click.IntRange(1), help="URLs the whole swarm fetches at most."),
             click.option(
+                "--max-site-pages",
+                type=click.IntRange(1),
+                metavar="N",
+                help="URLs of one site at most, the first that are found; the sure bound on a site that makes up pages "
+                "for ever, such as a calendar. Not with --partition url.",
+            ),
+            *(
+                click.option(
+                    f"--max-{name}",
+                    type=click.IntRange(1, URL_PARTS_MAX),
+                    default=default,
+                    show_default=True,
+                    metavar="N",
+                    help=f"{what}; {URL_PARTS_MAX} for no limit.",
+                )
+                for name, default, what in (
+                    ("path-segments", Job().path_segments_max, "No links with more segments in their path"),
+                    (
+                        "path-repeats",
+                        Job().path_repeats_max,
+                        "No links in whose path something stands more often in a row, such as /a/b/a/b/a/b/a/b",
+                    ),
+                    ("parameters", Job().query_parameters_max, "No links with more parameters in their query"),
+                )
+            ),
+            click.option(
+                "--session-ids",
+                type=click.Choice(["strip", "keep"]),
+                default="strip",
+                show_default=True,
+                help="Take session IDs such as ;jsessionid=... out of links, as each gives a page one more URL.",
+            ),
+            click.option(
                 "--delay",
                 type=click.FloatRange(0, 86_400),
                 default=1.0,
@@ -143,6 +176,12 @@ def job_options(command: Command) -> Command:
                 show_default=True,
                 metavar="S",
                 help="Seconds between two looks at who has too much.",
+            ),
+            click.option(
+                "--simhash",
+                is_flag=True,
+                help="Write the SimHash of each page's text to pages.jsonl: near-identical pages differ in 3 of its 64 "
+                "bits at most. Costs half as much CPU again for each page.",
             ),
             click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
             click.option(

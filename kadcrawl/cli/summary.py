@@ -1,7 +1,7 @@
 """The figures of a whole crawl, added up from its peers: what --summary writes and the last lines say."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,15 @@ LINES_COMPARED_MAX = 1_000_000
 
 
 PAGE_LOG = "pages.jsonl"
+
+_OPTIONS = {
+    "depth": " (--max-depth)",
+    "path_segments": " (--max-path-segments)",
+    "path_repeats": " (--max-path-repeats)",
+    "query_parameters": " (--max-parameters)",
+    "site_pages": " (--max-site-pages)",
+}
+"""What moves a limit; the others are those of config.Limits."""
 
 
 class _Logged(msgspec.Struct):
@@ -36,6 +45,8 @@ class Summary:
     left_behind: int
     """URLs known only to peers that died for good, and not crawled."""
     links_seen: int
+    links_left_out: dict[str, int]
+    """Links that a limit kept from being followed as they were found, by limit, repeats included."""
     peer_messages: int
     seconds: float
     """Of this run."""
@@ -49,8 +60,10 @@ def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
     """Return the summary of these peers."""
     rows = sorted(rows, key=lambda row: row.contact.id)
     failed: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
     for row in rows:
         failed.update(row.counters.failed)
+        left_out.update(row.counters.left_out)
     return Summary(
         pages=sum(row.counters.pages for row in rows),
         bytes=sum(row.counters.bytes for row in rows),
@@ -60,10 +73,22 @@ def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
         duplicates=sum(row.counters.duplicates for row in rows),
         left_behind=0,
         links_seen=sum(row.counters.links_seen for row in rows),
+        links_left_out=dict(sorted(left_out.items())),
         peer_messages=sum(row.counters.peer_messages for row in rows),
         seconds=round(seconds, 3),
         peers=[{"id": row.contact.id.hex(), "pages": row.counters.pages, "urls": row.counters.urls} for row in rows],
     )
+
+
+def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
+    """Say which limits kept a crawl from more links, and by what options they move; nothing if none did."""
+    counts = dict(links_left_out)
+    twins = counts.pop("session_id", 0)
+    if counts:
+        parts = ", ".join(f"{limit} {count}{_OPTIONS.get(limit, '')}" for limit, count in counts.items())
+        yield f"limits left out {sum(counts.values())} links, repeats included: {parts}"
+    if twins:
+        yield f"{twins} links were followed without their session IDs (--session-ids)"
 
 
 class PageLogs:

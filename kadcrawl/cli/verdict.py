@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kadcrawl.config import Job
 from kadcrawl.crawl.scope import Scope
+from kadcrawl.crawl.traps import without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import cell_of, site_hash, url_key
 from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
@@ -20,7 +21,8 @@ class Verdict:
     url: str
     """As given."""
     canonical: str | None = None
-    """As it would be stored, hashed and sent; None, as all that follows from it, for what is no http(s) URL."""
+    """As it would be stored, hashed and sent, without a session ID unless these are kept or it is a seed; None, as all
+    that follows from it, for what is no http(s) URL."""
     site: str | None = None
     """What the delay is about, and what lies together."""
     key: str | None = None
@@ -31,7 +33,7 @@ class Verdict:
     """Between two requests to the site; robots.txt may ask for more."""
     in_scope: bool
     reason: str | None
-    """The rule that keeps it out: scheme, url, length, depth, scope, exclude or include; None if it is in scope."""
+    """The rule that keeps it out: scheme, url, or a reason of `Scope.why_not`; None if it is in scope."""
     why: str
     """The same as a sentence, or what lets it in."""
 
@@ -47,6 +49,8 @@ def _verdict(job: Job, scope: Scope, given: str) -> Verdict:
     if url is None:
         word, why = _no_url(given)
         return Verdict(url=given, in_scope=False, reason=word, why=why)
+    if scope.strips_sessions and not scope.is_seed(url):
+        url = without_session(url)
     reason = scope.why_not(url, 0 if scope.is_seed(url) else 1)
     site = site_of(url, job.partition)
     key = url_key(site_hash(site), url)
@@ -102,4 +106,7 @@ def _why_out(job: Job, scope: Scope, url: str, reason: str) -> str:
         "depth": f"it is not a seed (max-depth {job.max_depth})",
         "exclude": f"it matches exclude {scope.excluded_by(url)!r}",
         "include": "it matches no include",
+        "path_segments": f"its path has more than {job.path_segments_max} segments (max-path-segments)",
+        "path_repeats": f"its path repeats itself more than {job.path_repeats_max} times in a row (max-path-repeats)",
+        "query_parameters": f"its query has more than {job.query_parameters_max} parameters (max-parameters)",
     }[reason]

@@ -362,6 +362,7 @@ class Crawler:
         if page is not None:
             held += len(page.content) + sum(map(len, page.links))
         self._totals.links_seen += len(found.links)
+        self._totals.leave_out(found.left_out)
         receipt = self._forwarder.forward(found.onward, self._store.cell_of(entry.key))
         return Answered(line, found.failed, receipt, page, len(fetched.body), held)
 

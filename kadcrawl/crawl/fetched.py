@@ -74,6 +74,8 @@ UNREACHED = frozenset(
 """Failures that, without a status, may be those of this machine or its network alone."""
 UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT})
 """Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
+HTML = frozenset({"text/html", "application/xhtml+xml", ""})
+"""Media types whose links are followed; a page without a type is looked at."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 

@@ -5,6 +5,10 @@ cell, which are merged (PENDING < DONE) whether the cell may be crawled here or 
 is checked as if nobody had: canonical, within the limits, in scope. A seed (depth 0) widens the scope, and is taken
 even if it is refused by ``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched.
 No await here; the caller acknowledges after `Store.durable`.
+
+A site that has all the URLs it may have (`Job.site_pages_max`) gets no more. What is counted are its records, which all
+holders of its cell have: so the next owner goes on where this one stopped. A record that another holder has is always
+merged; else two histories of one cell could never become equal.
 """
 
 from collections.abc import Callable
@@ -14,7 +18,7 @@ from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.store import Store
-from kadcrawl.keys import Key
+from kadcrawl.keys import SITE_BYTES, Key
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.urls import canonical
@@ -31,10 +35,12 @@ class Intake:
         totals: Totals,
         activity: Activity,
         by_depth: bool,
+        site_pages_max: int | None = None,
     ) -> None:
         """`by_depth`: the job limits depth, so the shortest known path to a URL counts."""
         self._store = store
         self._by_depth = by_depth
+        self._site_pages_max = site_pages_max
         self._frontier = frontier
         self._scope = scope
         self._totals = totals
@@ -46,7 +52,9 @@ class Intake:
 
     def take(self, link: Link, place: Place, now: float) -> None:
         """Take a link found here, which is canonical and in scope."""
-        if self._accept(link, place, now):
+        if self._is_beyond(link, place):
+            self._totals.leave_out({"site_pages": 1})
+        elif self._accept(link, place, now):
             self._totals.urls += 1
         elif self._by_depth:
             self._store.shorten(place.key, link.depth)
@@ -82,6 +90,13 @@ class Intake:
                 self._frontier.remove(entry, now)
             self._activity.move()
             self.wake()
+
+    def _is_beyond(self, link: Link, place: Place) -> bool:
+        """Say whether a link is not known, and its site has all the URLs it may have; a seed is always taken."""
+        most = self._site_pages_max
+        if most is None or link.depth == 0 or self._store.site_keys(place.key[:SITE_BYTES]) < most:
+            return False
+        return self._store.state(place.key) is None
 
     def _accept(self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0) -> bool:
         """Journal a URL never met before and let it be crawled if its cell is open; False if it was met."""

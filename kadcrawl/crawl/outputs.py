@@ -11,7 +11,8 @@ from random import Random
 import msgspec
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.fetched import HTML, Fetched
+from kadcrawl.crawl.simhash import simhash
 from kadcrawl.crawl.warc import WarcPlace, WarcWriter
 from kadcrawl.errors import DiskFullError, StorageError
 from kadcrawl.history.entry import Entry
@@ -42,6 +43,8 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     """File, below the peer's directory, of the response record."""
     offset: int | None = None
     """Where in that file the record's gzip member begins."""
+    simhash: str | None = None
+    """Of its text, if the job asks for it: 16 hex digits; twins differ in few bits (crawl/simhash.py)."""
     failed: str | None = None
     """Why it counts as failed: a Failure, http_404 and the like, robots, robots_unreachable, redirect_limit, ..."""
     detail: str | None = None
@@ -59,10 +62,12 @@ class Outputs:
         store: Store,
         limits: Limits,
         random: Random,
+        with_simhash: bool = False,
     ) -> None:
         """`name` begins the WARC files' names, `info` describes them, `peer` is its ID in hex. Raises OSError."""
         self._store = store
         self._peer = peer[:16]
+        self._with_simhash = with_simhash
         journaled = store.meta("warc")
         committed = msgspec.json.decode(journaled, type=tuple[str, int]) if journaled else None
         self._warc = WarcWriter.open(
@@ -107,10 +112,17 @@ class Outputs:
                 peer=self._peer,
                 warc=f"{WARC_DIRECTORY}/{place.file}" if place else None,
                 offset=place.offset if place else None,
+                simhash=self._simhash(fetched) if failed is None else None,
                 failed=failed,
                 detail=fetched.detail or None,
             )
         )
+
+    def _simhash(self, fetched: Fetched) -> str | None:
+        if not self._with_simhash or fetched.mime not in HTML or not fetched.content:
+            return None
+        fingerprint = simhash(fetched.content)
+        return None if fingerprint is None else f"{fingerprint:016x}"
 
     def unfetched_line(self, entry: Entry, at: str, failed: str) -> bytes:
         """Return the page line of a URL that was not asked for, and why."""

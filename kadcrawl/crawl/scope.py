@@ -1,8 +1,9 @@
 """Which URLs belong to the crawl. A decision: no I/O, no clock.
 
 A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there
-are any, and is not too deep or too long. A seed is always near itself and included; ``exclude`` binds even seeds.
-Nearness looks at the site, so http and https are near to each other. The reasons are words of the page log.
+are any, is not too deep or too long, and is not built like those of a trap (traps.py). A seed is always near itself and
+included, and no trap, as somebody asked for it; ``exclude`` binds even seeds. Nearness looks at the site, so http and
+https are near to each other. The reasons are words of the page log.
 """
 
 import re
@@ -10,9 +11,12 @@ from collections.abc import Iterable
 from typing import Literal
 
 from kadcrawl.config import Job, Limits
+from kadcrawl.crawl.traps import Trap, Traps
 from kadcrawl.urls import path_of, site_of
 
-Reason = Literal["length", "depth", "scope", "exclude", "include"]
+Reason = Literal["length", "depth", "scope", "exclude", "include"] | Trap
+LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
+"""The reasons that keep a crawl from going on for ever, so that one may have ended it; the others say what it is of."""
 
 
 class Scope:
@@ -22,6 +26,8 @@ class Scope:
         self.url_chars_max = (limits or Limits()).url_chars_max
         self.max_depth = job.max_depth
         self.kind = job.scope
+        self.strips_sessions = job.session_ids == "strip"
+        self._traps = Traps(job)
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
         self._seeds: set[str] = set()
@@ -53,9 +59,11 @@ class Scope:
             return "scope"
         if self._exclude and self.excluded_by(url) is not None:
             return "exclude"
-        if not self._include or url in self._seeds or self.included_by(url) is not None:
+        if url in self._seeds:
             return None
-        return "include"
+        if self._include and self.included_by(url) is None:
+            return "include"
+        return self._traps.why_not(url)
 
     def is_seed(self, url: str) -> bool:
         """Say whether this canonical URL is a seed."""

@@ -1,5 +1,6 @@
 """What this peer has done since its directory was made: the counters behind status and summary."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,8 +14,8 @@ COUNTED_ALONE = frozenset(
         *(500, 501, 502, 503, 504, 505, 508, 520, 521, 522, 523, 524, 525, 526, 530),
     )
 )
-"""Statuses that are counted each by itself; the others would fill the message, at most 64 reasons, at a server's will.
-The same on every peer, so that their counts add up."""
+"""Statuses that are counted each by itself; the others would fill the message, at most `REASONS_MAX` names, at a
+server's will. The same on every peer, so that their counts add up."""
 
 
 def counted_as(reason: str) -> str:
@@ -36,11 +37,17 @@ class Totals:
     duplicates: int = 0
     peer_messages: int = 0
     failed: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
 
     def fail(self, reason: str, urls: int = 1) -> None:
         """Count URLs recorded as failed."""
         name = counted_as(reason)
         self.failed[name] = self.failed.get(name, 0) + urls
+
+    def leave_out(self, links: Mapping[str, int]) -> None:
+        """Count links that limits kept from being followed, by limit."""
+        for limit, count in links.items():
+            self.left_out[limit] = self.left_out.get(limit, 0) + count
 
     def counters(self) -> Counters:
         return Counters(
@@ -52,6 +59,7 @@ class Totals:
             duplicates=self.duplicates,
             peer_messages=self.peer_messages,
             failed=dict(self.failed),
+            left_out=dict(self.left_out),
         )
 
     def to_bytes(self) -> bytes:

@@ -23,6 +23,9 @@ __all__ = ["DONE", "PENDING", "Store"]
 
 ENTRY_COLUMNS = "depth, seq, key, site, url, hops, tries, due"
 
+SITES_COUNTED_MAX = 50_000
+"""Sites whose keys are counted in memory: some 10 MB. At the next one the counts are begun anew."""
+
 _BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
 """What follows a site's hash in the least bytes greater than all its keys."""
 
@@ -52,6 +55,8 @@ class Store(Journal):
         """Called after each `set_site`."""
         self._cell_bits = 0
         self._seq: int = self._db.execute("SELECT coalesce(max(seq), 0) FROM frontier").fetchone()[0]
+        self._site_keys: dict[bytes, int] = {}
+        """How many records there are of a site, by its hash, once that was asked."""
         self._uncommitted: set[Cell] = set()
         """Cells whose row in the table is older than their tally."""
 
@@ -188,6 +193,22 @@ class Store(Journal):
             begin = site_hash + _BEYOND_SITE
         return found
 
+    def site_keys(self, site_hash: bytes) -> int:
+        """Return how many URLs of a site are known, given its 12-byte hash.
+
+        It is the records themselves that are counted, so whoever holds the site's cell knows the same. They are read
+        when first asked for, some 20 million in a second, and the count follows every change from then on.
+        """
+        known = self._site_keys.get(site_hash)
+        if known is None:
+            if len(self._site_keys) >= SITES_COUNTED_MAX:
+                self._site_keys.clear()
+            known = self._db.execute(
+                "SELECT count(*) FROM history WHERE key>=? AND key<?", (site_hash, site_hash + _BEYOND_SITE)
+            ).fetchone()[0]
+            self._site_keys[site_hash] = known
+        return known
+
     def window(self, site: str, count: int) -> list[Entry]:
         """Return the first `count` PENDING entries of a site, breadth first."""
         rows = self._db.execute(
@@ -202,6 +223,7 @@ class Store(Journal):
         if gone:
             for table in ("frontier", "history"):
                 self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (gone[0][0], gone[-1][0]))
+            self._site_keys.clear()
             self._keep(cell, self.cells[cell].minus(tally_of(gone)))
         return self.cells.get(cell, EMPTY).keys
 
@@ -212,6 +234,7 @@ class Store(Journal):
             cell = self.cell_of(key)
             for table in ("frontier", "history"):
                 self._write(f"DELETE FROM {table} WHERE key=?", (key,))
+            self._site_keys.clear()
             self._keep(cell, self.cells[cell].minus(tally_of([(key, state)])))
 
     # --- sites, robots, meta -------------------------------------------------------------------------------------
@@ -269,6 +292,8 @@ class Store(Journal):
         """A record's state changed: let the tally follow, and tell."""
         cell = self.cell_of(key)
         self._keep(cell, self.cells.get(cell, EMPTY).changed(key, before, after))
+        if before is None and (site_hash := key[:SITE_BYTES]) in self._site_keys:
+            self._site_keys[site_hash] += 1
         self.on_changed(cell, key)
 
     def _update(self, key: Key, statement: str, *values: float) -> bool:

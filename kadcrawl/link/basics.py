@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from kadcrawl.keys import ID_BYTES
 
-VERSION = 3
+VERSION = 4
 """Of the wire. A peer that hears another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1200
 """Fits an IPv6 path without fragments."""
@@ -21,6 +21,8 @@ CLAIMED_MAX = 65_536
 """Cells in one Claimed: all there are, by default."""
 ROBOTS_BYTES_MAX = 64 * 1024
 """Of one robots.txt that moves with its site; a longer one is fetched again."""
+REASONS_MAX = 80
+"""Names of failures or limits in one `Counters`: some more than there are (crawl/totals.py)."""
 
 IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
 Host = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -30,6 +32,7 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 Small = Annotated[int, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
+Reasons = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=REASONS_MAX)]
 Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
 
 
@@ -74,5 +77,7 @@ class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """Pages finished here that were finished before."""
     peer_messages: Count = 0
     """Messages sent to other peers, datagrams included."""
-    failed: Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=64)] = {}
+    failed: Reasons = {}
     """URLs recorded as failed, by reason."""
+    left_out: Reasons = {}
+    """Links that a limit kept from being followed as they were found, by limit; repeats included."""

@@ -30,7 +30,7 @@ OTHERS = 8
 LOOK_S = 0.2
 """How often it is seen whether there is something for a leaf that waits."""
 FAILED_SHOWN = 8
-"""Reasons of failures shown of one leaf, the most frequent: it names them itself, at length if it likes."""
+"""Reasons of failures, and limits, shown of one leaf, the most frequent: it names them itself, as long as it likes."""
 FORGOTTEN_S = 10.0
 """After so long without a question a leaf is not shown, and its place is another's."""
 
@@ -87,7 +87,11 @@ class Leaves:
                 pending=0,  # Its loans are pending here.
                 in_flight=draw.in_flight,
                 uptime_s=draw.uptime_s,
-                counters=replace(draw.counters, failed=_most_frequent(draw.counters.failed)),
+                counters=replace(
+                    draw.counters,
+                    failed=_most_frequent(draw.counters.failed),
+                    left_out=_most_frequent(draw.counters.left_out),
+                ),
                 allowance=0,
                 granted=0,
                 borrowed=lent[leaf],
@@ -162,5 +166,5 @@ def each_once(answer: Answer) -> Answer:
     return Answer(answer.tally, list(latest.values()))
 
 
-def _most_frequent(failed: Mapping[str, int]) -> dict[str, int]:
-    return dict(Counter(failed).most_common(FAILED_SHOWN))
+def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
+    return dict(Counter(counts).most_common(FAILED_SHOWN))

@@ -78,7 +78,7 @@ def build(
     scope = Scope(job, limits)
     placer = Placer(job.partition, job.cell_bits)
     frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
-    intake = Intake(store, frontier, scope, totals, activity, by_depth)
+    intake = Intake(store, frontier, scope, totals, activity, by_depth, job.site_pages_max)
     forwarder = Forwarder(
         owners,
         client,
@@ -109,6 +109,7 @@ def build(
         store,
         limits,
         random,
+        with_simhash=job.simhash,
     )
     extractor = LinkExtractor(limits)
 

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner
@@ -75,6 +75,24 @@ def test_a_verdict_is_the_one_of_the_crawler(job: Job) -> None:
         (JOBS[4], "https://www.example.org/b", "include", "it matches no include"),
         (JOBS[5], "https://www.example.org/b", "depth", "it is not a seed (max-depth 0)"),
         (JOBS[6], SEED, "exclude", "it matches exclude 'intro'"),
+        (
+            JOBS[0],
+            "https://www.example.org/a/b/a/b/a/b/a/b",
+            "path_repeats",
+            "its path repeats itself more than 3 times in a row (max-path-repeats)",
+        ),
+        (
+            JOBS[0],
+            f"https://www.example.org/{'/'.join(map(str, range(33)))}",
+            "path_segments",
+            "its path has more than 32 segments (max-path-segments)",
+        ),
+        (
+            JOBS[0],
+            f"https://www.example.org/?{'&'.join(map(str, range(51)))}",
+            "query_parameters",
+            "its query has more than 50 parameters (max-parameters)",
+        ),
         (JOBS[0], LONG, "length", f"it has {len(LONG)} characters, and a URL that is crawled at most 2083"),
         (JOBS[0], "ftp://a.b/", "scheme", "'ftp://a.b/' cannot be crawled: only http and https URLs can, not ftp"),
         (JOBS[0], "a.b/c", "scheme", "'a.b/c' has no scheme: did you mean https://a.b/c?"),
@@ -93,6 +111,13 @@ def test_the_rule_that_decides_is_named(job: Job, url: str, reason: str | None, 
     (verdict,) = explain(job, [url])
     assert (reason, why) == (verdict.reason, verdict.why)
     assert (verdict.canonical is None) is (verdict.site is None) is (verdict.key is None) is (verdict.cell is None)
+
+
+@pytest.mark.parametrize("kept", ["strip", "keep"])
+def test_a_link_is_shown_as_the_crawl_would_follow_it(kept: Literal["strip", "keep"]) -> None:
+    given = f"https://www.example.org/a?x=1&PHPSESSID={'0a' * 13}"
+    (verdict,) = explain(Job(seeds=(SEED,), session_ids=kept), [given])
+    assert (given if kept == "keep" else "https://www.example.org/a?x=1") == verdict.canonical
 
 
 def test_the_place_of_a_url_is_the_one_the_peers_give_it() -> None:
@@ -174,12 +199,18 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "exclude": ["/old"],
         "max-depth": None,
         "max-pages": None,
+        "max-site-pages": None,
+        "max-path-segments": 32,
+        "max-path-repeats": 3,
+        "max-parameters": 50,
+        "session-ids": "strip",
         "delay": 2.0,
         "retries": 3,
         "partition": "host",
         "balance": "auto",
         "block": 20,
         "update": 5.0,
+        "simhash": False,
         "name": "crawl",
         "contact": "",
     } == answer["settings"]

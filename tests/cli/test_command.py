@@ -36,6 +36,18 @@ async def test_a_crawl_ends_by_itself_and_adds_up(tmp_path: Path) -> None:
         assert "200 pages" in run.out
 
 
+async def test_the_last_lines_and_the_summary_say_which_limit_ended_the_crawl(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html(f"/{int(request.path[1:] or 0) + 1}", "/a/a/a")
+        summary = tmp_path / "summary.json"
+        options = ("--max-site-pages", "5", "--max-path-repeats", "2", "--summary", str(summary))
+        run = await kadcrawl(*crawl(tmp_path / "data", site.url()), *options)
+        assert run.code == 0, run
+        assert "path_repeats 5 (--max-path-repeats), site_pages 1 (--max-site-pages)" in run.out
+        figures = json.loads(summary.read_text())
+        assert (5, {"path_repeats": 5, "site_pages": 1}) == (figures["pages"], figures["links_left_out"])
+
+
 async def test_plain_lines_tell_the_progress_where_there_is_no_terminal(tmp_path: Path) -> None:
     async with slow_web(300) as site:
         run = await kadcrawl(*crawl(tmp_path, site.url("/0")))

@@ -15,7 +15,7 @@ from kadcrawl.cli.local import peers_of
 from kadcrawl.cli.options import Address, shown
 from kadcrawl.cli.pipe import Assignment, Final, Ready, Report, line
 from kadcrawl.cli.run import first_of
-from kadcrawl.cli.summary import PageLogs
+from kadcrawl.cli.summary import PageLogs, limits_met
 from kadcrawl.config import Job
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import GetStatus, Status
@@ -121,6 +121,23 @@ def test_only_peer_directories_count_as_peers(tmp_path: Path) -> None:
     (tmp_path / "peer-3").touch()
     assert peers_of(tmp_path) == [1, 12]
     assert peers_of(tmp_path / "missing") == []
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"),
+    [
+        ({}, []),
+        ({"session_id": 2}, ["2 links were followed without their session IDs (--session-ids)"]),
+        (
+            {"length": 1, "site_pages": 5},
+            ["limits left out 6 links, repeats included: length 1, site_pages 5 (--max-site-pages)"],
+        ),
+    ],
+)
+def test_what_limits_left_out_is_said_with_the_options_that_move_them(
+    left_out: dict[str, int], said: list[str]
+) -> None:
+    assert said == list(limits_met(left_out))
 
 
 def test_what_two_peers_finished_is_counted_as_repeated(tmp_path: Path) -> None:

@@ -102,6 +102,29 @@ def test_a_record_of_another_holder_need_not_be_in_scope_but_canonical(
     assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
 
 
+def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_count(world: World) -> None:
+    world.intake._site_pages_max = 2
+    for url in (INSIDE, INSIDE + "2"):
+        world.take(url)
+    assert {} == world.totals.left_out
+    world.take(INSIDE + "3")
+    world.take(INSIDE)
+    world.offer(INSIDE + "3")
+    world.take(OUTSIDE)
+    assert ({"site_pages": 2}, None, PENDING) == (
+        world.totals.left_out,
+        world.state(INSIDE + "3"),
+        world.state(OUTSIDE),
+    )
+    world.offer(INSIDE + "4", 0)
+    world.merge(INSIDE + "5")
+    world.merge_done(INSIDE + "6")
+    assert [PENDING, PENDING, DONE] == [world.state(INSIDE + number) for number in "456"]
+    world.merge_done(INSIDE + "3")
+    world.take(INSIDE + "3")
+    assert {"site_pages": 2} == world.totals.left_out, "what is known is not left out"
+
+
 def test_a_record_counts_as_accepted_only_where_it_was_offered(world: World) -> None:
     world.merge(INSIDE)
     assert (0, 1, 1) == (world.totals.urls, world.store.pending, world.activity.count)

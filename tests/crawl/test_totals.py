@@ -5,12 +5,12 @@ import pytest
 
 from kadcrawl.crawl.fetched import Failure
 from kadcrawl.crawl.totals import Totals, counted_as
-from kadcrawl.link.messages import Counters
+from kadcrawl.link.basics import REASONS_MAX, Counters
 
 WORDS = (
     *(str(failure) for failure in Failure),
     *("robots", "robots_unreachable", "bad_redirect", "redirect_limit", "internal_error"),
-    *("length", "depth", "scope", "exclude", "include"),
+    *("length", "depth", "scope", "exclude", "include", "path_segments", "path_repeats", "query_parameters"),
 )
 
 
@@ -38,7 +38,7 @@ def test_all_reasons_there_are_fit_into_one_message_and_add_up() -> None:
     for reason in reasons:
         totals.fail(reason)
     counters = totals.counters()
-    assert len(counters.failed) <= 64
+    assert len(counters.failed) <= REASONS_MAX
     assert sum(counters.failed.values()) == len(reasons)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(counters), type=Counters) == counters
 

@@ -18,7 +18,7 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.history.journal import sync_files
 from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.history.tally import tally_of
-from kadcrawl.keys import Cell, Key
+from kadcrawl.keys import Cell, Key, site_hash
 
 
 def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
@@ -50,6 +50,28 @@ def line(number: int) -> bytes:
 
 def written(directory: Path) -> list[int]:
     return [json.loads(text)["number"] for text in (directory / "pages.jsonl").read_text().splitlines()]
+
+
+def test_the_keys_of_a_site_are_counted_through_every_change(store: Store) -> None:
+    one, other = site_hash("a.example"), site_hash("b.example")
+
+    def key_of(site: bytes, number: int) -> Key:
+        return Key(site + number.to_bytes(8, "big"))
+
+    def counts(store: Store) -> tuple[int, int]:
+        return store.site_keys(one), store.site_keys(other)
+
+    store.accept(key_of(one, 0), "a.example", "http://a.example/0", 0, 0)
+    assert (1, 0) == counts(store)
+    for number in (0, 2**64 - 1):
+        store.accept(key_of(one, number), "a.example", f"http://a.example/{number}", 0, 0)
+        store.learn_done(key_of(one, number))
+    store.learn_done(key_of(other, 1))
+    assert (2, 1) == counts(store)
+    store.forget(key_of(one, 0))
+    assert (1, 1) == counts(store)
+    store.forget_cell(store.cell_of(key_of(other, 0)), 10)
+    assert (1, 0) == counts(store)
 
 
 def test_a_key_is_accepted_once(store: Store) -> None:
