@@ -130,11 +130,15 @@ class CatchUp:
             if contact.id not in at_backups and (answer.held.keys or contact.id in before):
                 # A former backup may have nothing yet of what is on its way to it.
                 self._copies.drop(contact, answer.held)
-        if newcomers != self.newcomers:
-            known = holders([self._overlay.nearest_known(key, HOLDERS) for key in keys])
-            if any(contact.id not in at_backups for contact in known[FIRST_BACKUP:]):
-                self._want(cell)  # Somebody nearer came while we were at it.
+        came = newcomers != self.newcomers
+        if came and any(contact.id not in at_backups for contact in self._known_backups(cell)):
+            self._want(cell)  # Somebody nearer came while we were at it.
         return True
+
+    def _known_backups(self, cell: Cell) -> list[Contact]:
+        """Return who the backups of a cell are to be, of those we know."""
+        places = placement_keys(cell, self._bits)
+        return holders([self._overlay.nearest_known(place, HOLDERS) for place in places])[FIRST_BACKUP:]
 
     async def _save(
         self,
@@ -203,6 +207,8 @@ class CatchUp:
                 return None
             if releasing:
                 await asyncio.sleep(RELEASE_POLL_S)
+                if [one.id for one in self._known_backups(cell)] != [one.id for one in backups]:
+                    return None  # It is to be copied to others by now.
             if not self._may_own(cell):
                 return None
         return [(contact, answers[peer]) for peer, contact in asked.items()]

@@ -580,22 +580,27 @@ def test_a_cell_moves_only_when_its_requests_are_over(play: Play) -> None:
     play(scenario)
 
 
-def test_a_cell_that_waits_for_its_last_requests_is_copied_meanwhile(play: Play) -> None:
-    """Who began the swarm took links when there was nobody to copy them to, and a request may take minutes."""
+@pytest.mark.parametrize("backups", ["before", "after"])
+def test_a_cell_that_waits_for_its_last_requests_is_copied_meanwhile(play: Play, backups: str) -> None:
+    """Who began the swarm took links when there was nobody to copy them to, and a request may take minutes.
+
+    Its backups come before its next owner, or after.
+    """
 
     async def scenario(swarm: Swarm) -> None:
         first = await swarm.join(1)
         cell = Cell(15)
         await swarm.offer(cell, range(3))
         assert first.fetch(cell) is not None
-        for _ in range(4):
-            await swarm.join()
-        newcomer = await swarm.join((1 << 160) - 1)
+        ids = [None, None, None, None]
+        newcomers = [*ids, (1 << 160) - 1] if backups == "before" else [(1 << 160) - 1, *ids]
+        joined = {number: await swarm.join(number) for number in newcomers}
+        newcomer = joined[(1 << 160) - 1]
         await asyncio.sleep(5.0)
         assert [] == swarm.open_at(cell)
-        others = [one for one in swarm.peers.values() if one is not first and one.store.state(key(cell, 0)) is not None]
-        assert newcomer in others
-        assert HOLDERS <= len(others)
+        knowing = [one for one in swarm.peers.values() if one.store.state(key(cell, 0)) is not None]
+        assert newcomer in knowing
+        assert HOLDERS <= len(knowing)
         await swarm.kill(first)
         await swarm.settle()
         assert [newcomer] == swarm.open_at(cell)
