@@ -126,6 +126,8 @@ def _changed(job: Job) -> list[tuple[str, Any, Any]]:
 def _shown(value: Any) -> str:
     if value is None:
         return "no limit"
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return ", ".join(map(repr, value)) or "none"
     return f"{value:g}" if isinstance(value, float) else str(value) or "none"
