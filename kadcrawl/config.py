@@ -7,17 +7,20 @@ bounds that keep a peer alive whatever it meets; they rarely need changing. All 
 
 import ipaddress
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.page_rules import RecordRule, RoleRule, check_rules
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
 Balance = Literal["auto", "level", "drain", "predictive", "off"]
 LendsBy = Literal["level", "drain", "predictive", "off"]
 SessionIds = Literal["strip", "keep"]
+Canonical = Literal["ignore", "honor"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -26,6 +29,12 @@ SEEDS_MAX = 10_000
 """Seeds of one job: it travels whole to every joiner."""
 SEEDS_CHARS_MAX = 1_000_000
 """Characters of all seeds together: they fit one message (`Limits.message_bytes_max`) with room to spare."""
+
+RECRAWL_LEAST_S = 1
+RECRAWL_MOST_S = 10 * 366 * 86_400
+LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
+"""Fields of a job with which no pages are lent."""
+_OR_LENDS_NOT = f"{', '.join(LENDS_NOT[:-1])} or {LENDS_NOT[-1]}"
 
 URL_PARTS_MAX = 10_000
 """The largest bound on segments and parameters, and none at all: no canonical URL (`urls`) has so many."""
@@ -60,6 +69,12 @@ class Job:
     session_ids: SessionIds = "strip"
     """What becomes of session IDs in links: a server that gives each visit its own has endless URLs for every page, so
     they are taken out, or kept as parts of the URL."""
+    sitemaps: bool = False
+    """Whether the sitemaps of each site are fetched and what they list is followed, as if all its pages linked to them.
+    Not by default, as with Heritrix and Scrapy: they list what no page links to any more."""
+    canonical: Canonical = "ignore"
+    """What a page's canonical link is: a link like any other, or, if it names a simpler URL of its domain, a redirect,
+    whose page is followed in place of this one (crawl/canonical_link.py)."""
     site_pages_max: int | None = None
     """URLs of one site at most, as its owner counts them; None for no limit. The one bound on a site that makes up
     pages, such as a calendar without end."""
@@ -80,8 +95,20 @@ class Job:
     """H: URLs of a heavy block, by which levels are measured and pages lent."""
     update_s: float = 5.0
     """T: seconds between two looks at the levels, at the same instants everywhere."""
+    recrawl_after_s: float | None = None
+    """Seconds after which a page is fetched again; None to fetch each page once."""
+    recrawl_adaptive: bool = False
+    """Whether that time becomes shorter for a page that had changed, and longer for one that had not."""
+    recrawl_least_s: float | None = None
+    """The shortest it may become; None for a tenth of `recrawl_after_s`."""
+    recrawl_most_s: float | None = None
+    """The longest it may become; None for ten times that."""
     contact: str = ""
     """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""
+    roles: tuple[RoleRule, ...] = ()
+    """Which URLs lead on and which hold content; the first whose pattern is found in a URL says it (page_rules.py)."""
+    records: tuple[RecordRule, ...] = ()
+    """What is taken out of pages into records.jsonl, by the first whose pattern is found in their URL."""
 
     def __post_init__(self) -> None:
         _require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
@@ -101,6 +128,7 @@ class Job:
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
             _require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
         _require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
+        _require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
         _require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
         _require(
             self.site_pages_max is None or self.partition != "url",
@@ -109,14 +137,16 @@ class Job:
         )
         _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         _require(
-            self.balance in ("auto", "off") or self._can_lend,
-            f"balance {self.balance} cannot go with max_pages or max_depth, where no pages are lent: only their owner "
-            "knows its share of the one, and of a shorter path to a page for the other",
+            self.balance in ("auto", "off") or self.can_lend,
+            f"balance {self.balance} cannot go with {_OR_LENDS_NOT}, where no pages are "
+            "lent: only their owner knows its share of the first, a shorter path to one, and what it was like before",
         )
+        self._check_recrawl()
         _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
         _require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
         _require(len(self.contact) <= 200, "contact must have at most 200 characters")
         _require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
+        check_rules(self.roles, self.records)
         for pattern in (*self.include, *self.exclude):
             try:
                 re.compile(pattern)
@@ -127,12 +157,50 @@ class Job:
     def lends_by(self) -> LendsBy:
         """By what it is decided which pages are lent."""
         if self.balance == "auto":
-            return "drain" if self._can_lend else "off"
+            return "drain" if self.can_lend else "off"
         return self.balance
 
     @property
-    def _can_lend(self) -> bool:
-        return self.max_pages is None and self.max_depth is None
+    def can_lend(self) -> bool:
+        """Whether a page may be fetched by another peer than its owner."""
+        return all(getattr(self, name) is None for name in LENDS_NOT)
+
+    def check_useful(self, said: Collection[str]) -> None:
+        """Raise ConfigError if one of these fields, which somebody gave a value, does nothing in this job."""
+        lends = self.lends_by != "off"
+        for names, useful, otherwise in (
+            (("block_urls", "update_s"), lends, f"this job lends no pages: not with balance off, {_OR_LENDS_NOT}"),
+            (("recrawl_adaptive",), self.recrawl_after_s is not None, "it is for recrawl_after_s"),
+            (("recrawl_least_s", "recrawl_most_s"), self.recrawl_adaptive, "they are for recrawl_adaptive"),
+        ):
+            if idle := [name for name in names if name in said and not useful]:
+                raise ConfigError(f"{' and '.join(idle)} would do nothing, as {otherwise}")
+
+    @property
+    def recrawl_bounds_s(self) -> tuple[float, float]:
+        """The shortest and the longest time, in seconds, after which a page is fetched again."""
+        after_s = self.recrawl_after_s or 0.0
+        return self.recrawl_least_s or max(after_s / 10, RECRAWL_LEAST_S), self.recrawl_most_s or after_s * 10
+
+    def _check_recrawl(self) -> None:
+        for name in ("recrawl_after_s", "recrawl_least_s", "recrawl_most_s"):
+            seconds = getattr(self, name)
+            _require(
+                seconds is None or RECRAWL_LEAST_S <= seconds <= RECRAWL_MOST_S,
+                f"{name} must be from {RECRAWL_LEAST_S} second to {RECRAWL_MOST_S // 86_400} days",
+            )
+        if self.recrawl_after_s is None:
+            return
+        _require(
+            self.max_pages is None,
+            "recrawl_after_s cannot go with max_pages, which would be used up by the pages fetched again; "
+            "site_pages_max and max_depth can",
+        )
+        least_s, most_s = self.recrawl_bounds_s
+        _require(
+            least_s <= self.recrawl_after_s <= most_s,
+            "recrawl_after_s must lie between recrawl_least_s and recrawl_most_s",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +211,8 @@ class Limits:
     """Longer URLs are traps far more often than pages; the classic browser limit."""
     links_per_page_max: int = 20_000
     """Distinct links taken from one page; the largest honest index pages stay below."""
+    sitemap_urls_max: int = 50_000
+    """Distinct URLs taken from one sitemap: as many as sitemaps.org allows."""
     header_bytes_max: int = 64 * 1024
     """All response headers of one response together."""
     body_bytes_max: int = 32 * 1024 * 1024
@@ -203,6 +273,16 @@ class Limits:
     """Least time between two commits: what is acknowledged waits at most this long for the disk to begin."""
     warc_bytes_max: int = 1_000_000_000
     """A WARC file is closed and the next begun at this size (WARC 1.1 annex C suggests 1 GB)."""
+    record_page_bytes_max: int = 4 * 1024 * 1024
+    """Of a page records are taken out of; as a tree 4 MB of plain HTML take 100 MB and 3 s."""
+    record_bytes_max: int = 1024 * 1024
+    """All records of one page, as JSON."""
+    records_per_page_max: int = 1_000
+    """Records of one page."""
+    record_time_s: float = 10
+    """One page in the worker; then that is killed and the page has no records."""
+    record_memory_bytes: int = 1024 * 1024 * 1024
+    """Address space of the worker, with Python and what a hook imports."""
     disk_reserve_bytes: int = 64 * 1024 * 1024
     """With less room on the disk nothing is fetched; what is under way, and the journal, live on the reserve."""
 
@@ -235,6 +315,10 @@ class Config:
     """What `kadcrawl train` wrote, for a job of balance predictive; None to do without until enough is measured."""
     powers: tuple[tuple[str, float], ...] = ()
     """(name, value) of what is declared instead of measured in such a job (balance/powers.py)."""
+    sinks: tuple[str, ...] = field(default=(), repr=False)
+    """Where results go besides `data`, as in sinks/names.py, e.g. sqlite:results.db; may hold passwords."""
+    hooks: tuple[str, ...] = ()
+    """``module:function`` a swarm's job may call on this machine; those of a job given to this peer may be anyway."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:

@@ -3,7 +3,7 @@
 The file is flat: a key is an option of `kadcrawl crawl` without the leading dashes, and means the same; `seeds` are
 its URLs. So each thing has one name, `kadcrawl crawl --help` explains the file as well, and nobody must know whether
 max-pages is about scope or about politeness; `[balance] balance = "drain"` would say it twice. Tables are left for what
-has several values of its own and is no single option.
+has several values of its own and is no single option: [[roles]] and [[records]] (rule_file.py).
 
 Every mistake is a ConfigError of one sentence that names the file, the line if it can be known, the key, and what
 would do. What a value may be stands in one place each: its type at the field of `Job`, its range in the check of
@@ -12,6 +12,7 @@ would do. What a value may be stands in one place each: its type at the field of
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from itertools import islice
@@ -20,7 +21,9 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 
-from kadcrawl.config import Balance, Job, Partition, ScopeKind, SessionIds
+from kadcrawl import rule_file
+from kadcrawl.config import Balance, Canonical, Job, Partition, ScopeKind, SessionIds
+from kadcrawl.durations import seconds_of
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import seed
 
@@ -41,6 +44,9 @@ class Key(NamedTuple):
     """What to write, for a person who wrote something else."""
 
 
+_DURATION = 'a length of time, such as "12h", "7d", or a number of seconds'
+DURATIONS = frozenset({"recrawl-after", "recrawl-least", "recrawl-most"})
+"""Keys whose value may be a text such as "7d"."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
 
 KEYS = {
@@ -55,17 +61,28 @@ KEYS = {
     "max-path-repeats": Key("path_repeats_max", "a whole number of times"),
     "max-parameters": Key("query_parameters_max", "a whole number of parameters"),
     "session-ids": Key("session_ids", f"one of {', '.join(get_args(SessionIds))}, in quotes"),
+    "sitemaps": Key("sitemaps", "true or false"),
+    "canonical": Key("canonical", f"one of {', '.join(get_args(Canonical))}, in quotes"),
     "delay": Key("delay_s", "a number of seconds"),
     "retries": Key("retries", "a whole number"),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
     "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
     "block": Key("block_urls", "a whole number of URLs"),
     "update": Key("update_s", "a number of seconds"),
+    "recrawl-after": Key("recrawl_after_s", _DURATION),
+    "recrawl-adaptive": Key("recrawl_adaptive", "true or false"),
+    "recrawl-least": Key("recrawl_least_s", _DURATION),
+    "recrawl-most": Key("recrawl_most_s", _DURATION),
     "simhash": Key("simhash", "true or false"),
     "name": Key("name", "a text in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),
 }
 """What a job file may say, in the order in which `--help` explains it."""
+
+SINKS = "sinks"
+"""What it may say besides, of this machine alone: a list of --sink."""
+TABLES: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
+"""Tables by the field of the job, and what reads them."""
 
 _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
 
@@ -89,6 +106,8 @@ class JobFile:
     job: Job
     said: tuple[str, ...]
     """Fields of the job; the others have their defaults."""
+    sinks: tuple[str, ...] = ()
+    """Where results go on the machine that reads the file: no part of the job, as it may hold passwords and paths."""
 
     @property
     def values(self) -> dict[str, Any]:
@@ -116,8 +135,16 @@ def read(path: Path) -> JobFile:
 def parse(text: str, path: Path) -> JobFile:
     """Return the job that this text says; `path` is where it is from. Raises ConfigError if it is no good job."""
     values: dict[str, Any] = {}
+    sinks: tuple[str, ...] = ()
     for key, value in _toml(text, path).items():
         try:
+            if key == SINKS:
+                sinks = _sinks(value)
+                continue
+            if key in TABLES:
+                values[key] = TABLES[key](value)
+                Job(**{key: values[key]})
+                continue
             if key not in KEYS:
                 raise ConfigError(_unknown(key, value))
             values[KEYS[key].field] = _checked(key, value)
@@ -126,14 +153,10 @@ def parse(text: str, path: Path) -> JobFile:
             raise ConfigError(f"{path}{'' if line is None else f', line {line}'}: {error}") from None
     try:
         job = Job(**values)
+        job.check_useful(values)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {_in_keys(str(error))}") from None
-    if job.lends_by == "off" and (idle := [key for key in ("block", "update") if KEYS[key].field in values]):
-        raise ConfigError(
-            f"{path}: {' and '.join(idle)} would do nothing, as this job lends no pages: "
-            "not with balance off, max-pages or max-depth"
-        )
-    return JobFile(path, job, tuple(values))
+        raise ConfigError(f"{path}: {in_keys(str(error))}") from None
+    return JobFile(path, job, tuple(values), sinks)
 
 
 def _toml(text: str, path: Path) -> dict[str, Any]:
@@ -160,8 +183,10 @@ def _unknown(key: str, value: object) -> str:
     if not tables:
         return f"there is no key {_named(key)} at the top of a job file{_meant(key)}"
     inside = list(dict.fromkeys(name for table in tables for name in table if name in KEYS))
+    near = get_close_matches(key.lower(), TABLES, 1)
+    meant = f"; did you mean [[{near[0]}]]?" if near else _meant(key)
     return f"there is no table [{_named(key)}]" + (
-        f"; write {', '.join(inside)} at the top, above the first table" if inside else _meant(key)
+        f"; write {', '.join(inside)} at the top, above the first table" if inside else meant
     )
 
 
@@ -177,6 +202,11 @@ def _meant(key: str) -> str:
 def _checked(key: str, value: object) -> object:
     """Return the value as the job has it. Raises ConfigError, naming the key and saying what would do."""
     field, takes = KEYS[key]
+    if key in DURATIONS and isinstance(value, str):
+        try:
+            value = seconds_of(value)
+        except ValueError:
+            raise ConfigError(f"{key} must be {takes}, not {_shown(value)}") from None
     try:
         typed = msgspec.convert(value, _TYPES[field])
     except msgspec.ValidationError:
@@ -192,6 +222,13 @@ def _checked(key: str, value: object) -> object:
     return said[field]
 
 
+def _sinks(value: object) -> tuple[str, ...]:
+    try:
+        return msgspec.convert(value, tuple[str, ...])
+    except msgspec.ValidationError:  # The value is not shown, as it may hold a password.
+        raise ConfigError(f'{SINKS} must be a list of sinks, such as ["sqlite:results.db"]') from None
+
+
 def _refined(key: str, value: Any) -> Any:
     """Return a value of the right type as the job has it: URLs canonical, patterns as they were meant."""
     if key == "seeds":
@@ -201,10 +238,11 @@ def _refined(key: str, value: Any) -> Any:
     return value
 
 
-def _in_keys(sentence: str) -> str:
-    """Return what `Job` says of its fields as said of the keys of the file."""
+def in_keys(sentence: str, dashes: str = "") -> str:
+    """Return what `Job` says of its fields as said of the keys of the file, or with `dashes` of the options."""
     for key, (field, _) in KEYS.items():
-        sentence = sentence.replace(field, key)
+        if key != field:  # What is called the same may be a word like any other.
+            sentence = re.sub(rf"\b{field}\b", dashes + key, sentence)
     return sentence
 
 

@@ -9,14 +9,17 @@ from kadcrawl.history.store import PENDING
 from kadcrawl.keys import Key
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.peer.borrowing import Borrowing
+from kadcrawl.peer.cells import STALL_S
 
 SLACK_S = 0.5
 """A loan is seen now and then, so it may have begun and ended by so much earlier and later than it was seen."""
 
 
-def owners_at(entry: Entry, peers: Iterable[tuple[int, Peer]]) -> Iterator[int]:
-    """Yield the machines whose own crawler may begin a page at this moment."""
+def owners_at(entry: Entry, peers: Iterable[tuple[int, Peer]], now: float) -> Iterator[int]:
+    """Yield the machines whose own crawler may begin a page at this second of the loop."""
     for number, peer in peers:
+        if peer.cells.away_s(now) >= STALL_S:
+            continue  # Just thawed: before it begins anything it will see that it was away.
         cell, frontier = peer.store.cell_of(entry.key), peer.parts.frontier
         if not frontier.is_open(cell) or peer.store.state(entry.key) != PENDING or entry.key in frontier.keys_out(cell):
             continue
@@ -74,11 +77,11 @@ class SeenLoans:
         return lost
 
     def shared(
-        self, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
-    ) -> Iterator[tuple[str, set[int], int]]:
-        """Yield each (URL, taker and giver, other) of a page that a taker may begin now, and another machine as well.
+        self, now: float, peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]] = ()
+    ) -> Iterator[tuple[str, set[int], set[int]]]:
+        """Yield each (URL, taker and giver, others) of a page that a taker may begin now, and another machine as well.
 
-        The other is its owner, or one that takes itself for it, or has it on loan too.
+        The other is its owner, or one that takes itself for it, or has it on loan too; then its giver is named with it.
         """
         peers = list(peers)
         lent: dict[Key, set[int]] = {}
@@ -87,9 +90,9 @@ class SeenLoans:
                 ends = {number, self._numbers.get(loan.giver.id, number)}
                 for key, entry in loan.entries.items():
                     if key in lent:
-                        yield entry.url, lent[key], number
+                        yield entry.url, lent[key], ends
                     lent[key] = ends
-                    yield from ((entry.url, ends, one) for one in owners_at(entry, peers))
+                    yield from ((entry.url, ends, {one}) for one in owners_at(entry, peers, now))
 
     def giver(self, site: str, taker: int, at_s: float) -> int | None:
         """Return for which machine one fetched from a site at that second, if it was for another."""

@@ -131,12 +131,12 @@ def journal_never_synced(init: Any) -> Any:
     return init_without_sync
 
 
-@mutant("kadcrawl.history.page_log:PageLog.__init__")
+@mutant("kadcrawl.history.page_log:LineLog.__init__")
 def page_lines_not_written_again(init: Any) -> Any:
     """Page lines that were journaled but not in the file when the power went are forgotten."""
 
-    def init_without_outbox(self: Any, path: Any, outbox: Any) -> None:
-        init(self, path, ())
+    def init_without_outbox(self: Any, path: Any, outbox: Any, **options: Any) -> None:
+        init(self, path, (), **options)
 
     return init_without_outbox
 
@@ -347,17 +347,19 @@ def borrowed_page_not_written(_: Any) -> Any:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.overlay.termination:Termination._over")
+@mutant("kadcrawl.overlay.termination:Termination._proof")
 def ends_after_a_sample(_: Any) -> Any:
     """A few peers that are idle are taken for the whole swarm."""
 
-    async def over(self: Any) -> bool:
+    async def proof(self: Any) -> Any:
         from kadcrawl.link.messages import Survey
+        from kadcrawl.overlay.quiescence import add_up
 
         sample = await self._waves.ask_some(Survey(), 3, self._random, 2.0)
-        return not any(tally.pending or tally.unacknowledged or tally.missing for tally in sample)
+        idle = not any(tally.pending or tally.unacknowledged or tally.missing for tally in sample)
+        return add_up(sample) if idle else None
 
-    return over
+    return proof
 
 
 @mutant("kadcrawl.crawl.crawler:Crawler.pending")

@@ -291,9 +291,11 @@ class Observer:
 
     def _see_shared(self, standing: Standing, now: float) -> None:
         peers = ((number, self._peer(number)) for number in standing)
-        for url, ends, other in self._loans.shared(peers, self._leaves):
-            if not any(self._parted(one, other, now) for one in ends):
-                seen = f"{url} was lent, between {sorted(ends)}, and could be fetched by {other} at {now:.3f} s"
+        for url, ends, others in self._loans.shared(now, peers, self._leaves):
+            # A partition that parts the givers parts their takers' work as well.
+            if not any(self._parted(one, other, now) for one in ends for other in others):
+                lent = f"{url} was lent, between {sorted(ends)}"
+                seen = f"{lent}, and could be fetched by {sorted(others)} at {now:.3f} s"
                 self._shared.setdefault(url, seen)
 
     def _parted(self, one: int, other: int, now: float) -> bool:

@@ -255,19 +255,27 @@ class Trial:
             await self._wait_until(moment.at_s)
             self.observer.before(moment.event, now(), begins=moment.begins)
             self._befall(moment.event, begins=moment.begins)
-        calm_from = rested_from = now()
+        calm_from = now()
         self.observer.calm(calm_from)
         self._tell("nothing more will happen")
-        while now() < rested_from + QUIET_S and now() < calm_from + PATIENCE_S:
-            await self._wait_until(now() + self._look_s)
-            if not self.observer.at_rest:
-                rested_from = now()
+        await self._rest(QUIET_S, calm_from + PATIENCE_S)
         named = await self._ask_for_owners()
         while not self.observer.agrees(named) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
             named = await self._ask_for_owners()
+        # Just now somebody may have met a peer it did not know, and be asking once more whether all is over.
+        await self._rest(0.0, calm_from + PATIENCE_S)
         self.observer.sides_crawled()
         return self.observer.facts(now(), named)
+
+    async def _rest(self, quiet_s: float, until: float) -> None:
+        """Wait until the swarm has been at rest for so long, or that time has come."""
+        now = self._loop.time
+        rested_from = now()
+        while (now() < rested_from + quiet_s or not self.observer.at_rest) and now() < until:
+            await self._wait_until(now() + self._look_s)
+            if not self.observer.at_rest:
+                rested_from = now()
 
     async def _wait_until(self, at_s: float) -> None:
         while self._loop.time() < at_s:

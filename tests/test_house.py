@@ -10,11 +10,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kadcrawl"
 
-FLOORS = ("cli", "peer", "crawl", "history", "balance", "overlay", "link", "")
+FLOORS = ("cli", "peer", "sinks", "crawl", "history", "balance", "overlay", "link", "")
 """From the roof down; the last are the words: keys, urls, config, errors, clock, version."""
 
 DECISIONS = (
     "keys",
+    "page_rules",
+    "rule_file",
     "urls",
     "config",
     "errors",
@@ -36,6 +38,7 @@ DECISIONS = (
     "crawl.borrowed",
     "crawl.budget",
     "crawl.body",
+    "crawl.canonical_link",
     "crawl.charset",
     "crawl.extract",
     "crawl.fetched",
@@ -46,11 +49,13 @@ DECISIONS = (
     "crawl.page",
     "crawl.patience",
     "crawl.place",
+    "crawl.records",
     "crawl.robots",
     "crawl.robots_cache",
     "crawl.scope",
     "crawl.simhash",
     "crawl.site",
+    "crawl.sitemap",
     "crawl.totals",
     "crawl.traps",
     "history.cell_map",
@@ -82,6 +87,10 @@ DECISIONS = (
     "overlay.settings",
     "overlay.siblings",
     "peer.full_peers",
+    "sinks.batch",
+    "sinks.names",
+    "sinks.parquet",
+    "sinks.tables",
 )
 NOT_FOR_DECISIONS = {"asyncio", "socket", "time", "aiohttp", "threading", "subprocess", "sqlite3"}
 CLOCKS = {

@@ -9,7 +9,7 @@ import pytest
 
 from kadcrawl.config import Job
 from kadcrawl.errors import ConfigError
-from kadcrawl.job_file import FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, parse, read
+from kadcrawl.job_file import FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, TABLES, parse, read
 
 FILE = Path("kadcrawl.toml")
 ALL = """
@@ -18,12 +18,17 @@ scope = "domain"
 include = ['/docs/', 'x']
 exclude = ['\\.pdf$']
 max-depth = 4
-max-pages = 9
 max-site-pages = 8
 max-path-segments = 7
 max-path-repeats = 6
 max-parameters = 5
 session-ids = "keep"
+recrawl-after = "1d"
+recrawl-adaptive = true
+recrawl-least = 3600
+recrawl-most = "7d"
+sitemaps = true
+canonical = "honor"
 simhash = true
 delay = 2
 retries = 0
@@ -38,12 +43,17 @@ ALL_AS_JOB = Job(
     include=("/docs/", "x"),
     exclude=(r"\.pdf$",),
     max_depth=4,
-    max_pages=9,
     site_pages_max=8,
     path_segments_max=7,
     path_repeats_max=6,
     query_parameters_max=5,
     session_ids="keep",
+    recrawl_after_s=86_400.0,
+    recrawl_adaptive=True,
+    recrawl_least_s=3600.0,
+    recrawl_most_s=604_800.0,
+    sitemaps=True,
+    canonical="honor",
     simhash=True,
     delay_s=2.0,
     retries=0,
@@ -66,11 +76,15 @@ def test_every_key_reaches_the_job() -> None:
     assert ALL_AS_JOB == parse(ALL, FILE).job
     lending = parse('balance = "level"\nblock = 7\nupdate = 0.5', FILE)
     assert Job(balance="level", block_urls=7, update_s=0.5) == lending.job
-    assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | {"block", "update"}
+    assert Job(max_pages=9) == parse("max-pages = 9", FILE).job
+    apart = {"block", "update", "max-pages"}
+    assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | apart
 
 
 def test_every_field_of_a_job_but_the_cells_can_be_said() -> None:
-    assert {entry.name for entry in fields(Job)} - {"cell_bits"} == {field for field, _ in KEYS.values()}
+    assert {entry.name for entry in fields(Job)} - {"cell_bits"} == {
+        field for field, _ in KEYS.values()
+    } | TABLES.keys()
 
 
 def test_an_empty_file_is_the_default_job_and_says_nothing() -> None:
@@ -200,7 +214,7 @@ def test_a_file_has_as_many_seeds_as_a_job_and_no_more() -> None:
     [
         (
             "balance = 'level'\nmax-pages = 1",
-            "balance level cannot go with max-pages or max-depth, where no pages are lent",
+            "balance level cannot go with max-pages, max-depth or recrawl-after, where no pages are lent",
         ),
         ("block = 1\nbalance = 'off'", "block would do nothing, as this job lends no pages: not with balance off"),
         ("max-depth = 1\nupdate = 1\nblock = 1", "block and update would do nothing, as this job lends no pages"),

@@ -1,12 +1,13 @@
 """The commands. Each is a few lines: options in, one sentence or a table out, an exit code.
 
 Exit codes: 0 done, 1 the crawl ended with nothing fetched, 2 a mistake in how it was asked for, 3 the crawl ended
-without what only dead peers knew, 11 interrupted.
+without what only dead peers knew, 4 a sink lacks something, 11 interrupted.
 What only some commands need is imported inside them, as a peer's rooms take longer to load than a command may last.
 """
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +15,25 @@ import click
 from click.core import ParameterSource
 
 from kadcrawl.cli.check import check
-from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, told
+from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, told
+from kadcrawl.cli.export import deliver, export
+from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.local import Plan, Swarm, peers_of
 from kadcrawl.cli.options import (
     Address,
     allow_network_option,
-    job_options,
     machine_options,
     make_job,
     make_machine,
+    make_sinks,
     needs_contact,
     say_missing,
-    shown,
 )
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
-from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, add_up, limits_met
+from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, limits_met
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.leaf_messages import LEAF_STATE
 from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
@@ -108,14 +109,16 @@ def crawl(
     fetches: int,
     network: Path | None,
     powers: tuple[tuple[str, float], ...],
+    sinks: tuple[str, ...],
     respawn: bool,
     summary: Path | None,
     **options: Any,
 ) -> int:
     """Crawl URL..., and the seeds of --job, with a swarm on this machine, to the end.
 
-    Each peer writes WARC files and pages.jsonl below DATA/peer-N. Ctrl-C finishes what is under way and exits;
-    the same command on the same --data goes on where it stopped, after a crash as well.
+    Each peer writes WARC files and pages.jsonl below DATA/peer-N, and records.jsonl if the job file has [[records]]; a
+    hook it names is imported from the current directory or the installed packages. Ctrl-C finishes what is under way
+    and exits; the same command on the same --data goes on where it stopped, after a crash as well.
 
     If peers die, the others go on with what they had, as long as two of three holders of each URL do not die at one
     moment; with --respawn the dead are started again. If all die, all are started again, three times within an hour.
@@ -126,6 +129,7 @@ def crawl(
                 1  it ended with nothing fetched
                 2  it could not be done as asked
                 3  it ended, but URLs known only to peers that died are left; the same command goes on with them
+                4  it is whole, but a --sink lacks something; the same command, or kadcrawl export, goes on
                11  interrupted
     """
     seeds, job = make_job(urls, options, data / f"peer-{min(peers_of(data), default=1)}")
@@ -138,7 +142,7 @@ def crawl(
         data=data,
         allow_networks=allow_network,
         respawn=respawn,
-        machine=make_machine(fetches, network, powers, job),
+        machine=make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job),
     )
     _check_writable(summary)
     say_missing(plan.machine, job)
@@ -162,6 +166,8 @@ def crawl(
             "anew, in another directory, with --allow-network",
             err=True,
         )
+    # What a peer could not deliver before it ended, or died with.
+    whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
     if swarm.interrupted:
         return INTERRUPTED
     if result.left_behind:
@@ -170,6 +176,8 @@ def crawl(
             err=True,
         )
         return LEFT_BEHIND
+    if not whole:
+        return UNDELIVERED
     return DONE if result.pages else NOTHING_FETCHED
 
 
@@ -196,6 +204,7 @@ def start(
     fetches: int,
     network: Path | None,
     powers: tuple[tuple[str, float], ...],
+    sinks: tuple[str, ...],
     **options: Any,
 ) -> int:
     """Start the first peer of a swarm; its options, or --job, are the job that everyone who joins will share.
@@ -209,7 +218,7 @@ def start(
     from kadcrawl.peer.known_peers import come_back
 
     seeds, job = make_job(urls, options, data)
-    machine = make_machine(fetches, network, powers, job)
+    machine = make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job)
     config = machine.config(_config(data, listen, allow_network, exit_when_done))
     say_missing(machine, job)
 
@@ -218,11 +227,11 @@ def start(
         if seeds:
             await peer.crawl(seeds)
 
-    interrupted = run(live(lambda: Peer(config, job), enter, "start"))
-    return INTERRUPTED if interrupted else DONE
+    return run(live(lambda: Peer(config, job), enter, "start"))
 
 
 main.add_command(check)
+main.add_command(export)
 
 
 @main.command()
@@ -236,6 +245,14 @@ main.add_command(check)
 @DATA
 @allow_network_option
 @machine_options
+@click.option(
+    "--hook",
+    "hooks",
+    multiple=True,
+    metavar="MODULE:FUNCTION",
+    help="Let the swarm's job call this function of this machine, if it has it as a hook for records; without it a job "
+    "with a hook is refused. Repeatable.",
+)
 @click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
 @told
 def join(
@@ -248,6 +265,8 @@ def join(
     fetches: int,
     network: Path | None,
     powers: tuple[tuple[str, float], ...],
+    sinks: tuple[str, ...],
+    hooks: tuple[str, ...],
 ) -> int:
     """Join a swarm and crawl with it; the job comes from the swarm.
 
@@ -261,22 +280,20 @@ def join(
     from kadcrawl.cli.live import live, live_leaf
     from kadcrawl.peer import Leaf, Peer
 
-    machine = make_machine(fetches, network, powers)
-    config = machine.config(_config(data, listen, allow_network, exit_when_done))
+    machine = make_machine(fetches, network, powers, make_sinks(sinks, None))
+    config = replace(machine.config(_config(data, listen, allow_network, exit_when_done)), hooks=hooks)
     if leaf:
         if click.get_current_context().get_parameter_source("listen") is not ParameterSource.DEFAULT:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if network is not None or powers:
             raise ConfigError("nobody predicts how long a leaf takes: leave out --network and --power")
-        interrupted = run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap)))
-    else:
+        return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap)))
 
-        async def enter(peer: Peer) -> None:
-            await peer.join(bootstrap)
-            say_missing(machine, peer.job)
+    async def enter(peer: Peer) -> None:
+        await peer.join(bootstrap)
+        say_missing(machine, peer.job)
 
-        interrupted = run(live(lambda: Peer(config), enter, "join"))
-    return INTERRUPTED if interrupted else DONE
+    return run(live(lambda: Peer(config), enter, "join"))
 
 
 @main.command()
@@ -286,45 +303,9 @@ def join(
 def status(peer: tuple[str, int], as_json: bool) -> int:
     """Show what the swarm is doing, peer by peer."""
     from kadcrawl.cli.control import ask
-    from kadcrawl.cli.table import print_rows
+    from kadcrawl.cli.status import show
 
-    answer = ask(peer, GetStatus(), Status)
-    summary = add_up(answer.answer.rows, 0.0)
-    states = {row.state for row in answer.answer.rows if not row.state.startswith(LEAF_STATE)}
-    waiting = {state for state in states if state.startswith("paused: ")}
-    state = "paused" if answer.paused else "done" if answer.ended else "crawling"
-    if state == "crawling" and len(waiting) == 1 and waiting == states:
-        (state,) = waiting  # Nobody crawls, and all for the same reason.
-    pending = sum(row.pending for row in answer.answer.rows)
-    if as_json:
-        rows = [
-            {
-                "id": row.contact.id.hex(),
-                "address": shown(row.contact.address),
-                "state": row.state,
-                "pending": row.pending,
-                "in_flight": row.in_flight,
-                "lent": row.lent,
-                "borrowed": row.borrowed,
-                "pages": row.counters.pages,
-                "urls": row.counters.urls,
-                "failed": row.counters.failed,
-                "uptime_s": row.uptime_s,
-            }
-            for row in answer.answer.rows
-        ]
-        totals = {**summary.as_json(), "peers": rows, "state": state, "pending": pending}
-        totals["unanswered"] = answer.answer.tally.missing
-        totals["seeds"] = list(answer.job.seeds)
-        del totals["seconds"]
-        click.echo(json.dumps(totals, indent=2))
-        return DONE
-    click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
-    for sentence in limits_met(summary.links_left_out):
-        click.echo(sentence)
-    print_rows(answer.answer.rows)
-    if answer.answer.tally.missing:
-        click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")
+    show(ask(peer, GetStatus(), Status), as_json)
     return DONE
 
 

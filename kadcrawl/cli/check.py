@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kadcrawl.cli.exits import DONE, told
-from kadcrawl.cli.options import needs_contact
+from kadcrawl.cli.options import make_sinks, needs_contact
 from kadcrawl.config import Job
-from kadcrawl.job_file import KEYS, JobFile, read
+from kadcrawl.durations import shown
+from kadcrawl.job_file import DURATIONS, KEYS, SINKS, JobFile, read
+from kadcrawl.sinks.names import parse
 
 if TYPE_CHECKING:
     from kadcrawl.cli.verdict import Verdict
@@ -23,9 +25,16 @@ SEEDS_SHOWN_MAX = 20
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @click.argument("urls", nargs=-1, metavar="[URL...]")
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="HTML",
+    help="Take this saved file for the page at URL, of which there is to be one, and print the records the crawl would "
+    "take out of it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
-def check(file: Path, urls: tuple[str, ...], as_json: bool) -> int:
+def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -> int:
     """Explain the job in FILE, and what its crawl would do with each URL, without a swarm or a request.
 
     FILE is what crawl and start take as --job: TOML, each key an option of theirs without the leading dashes, or seeds.
@@ -37,18 +46,35 @@ def check(file: Path, urls: tuple[str, ...], as_json: bool) -> int:
         max-pages = 500
         delay = 2                    # seconds
         contact = "you@example.org"
+        sinks = ["sqlite:results.db"]   # of this machine: what joins has its own
 
     Of each URL it says the canonical form; the site, which has one delay, and its place among the peers; and whether
     it is in scope, and by which rule not. A URL that is no seed is taken for one link away from a seed. What robots.txt
     forbids, and which addresses are not public, only a crawl finds out.
 
     \b
+    Which pages hold content, and what becomes a line of records.jsonl, stands in tables at the end of FILE:
+        [[roles]]
+        pattern = '/item/'           # the first rule whose pattern is found in a URL holds
+        role = "detail_request"      # holds content: its links are not followed; or "next_link": leads on
+        [[records]]
+        pattern = '/item/'
+        fields = { title = "css:h1::text", tags = ["xpath://a[@rel='tag']/text()"] }   # [...]: a list of all
+        # each = "css:div.item"      # one record for each of these elements
+        # hook = "module:function"   # instead of fields: function(page) -> dict, list of dicts or None
+
+    \b
     Exit codes: 0  the job is good, whatever becomes of the URLs
                 2  it is not
     """
-    from kadcrawl.cli.verdict import explain  # Not at the top: no other command needs a room of the crawl.
+    from kadcrawl.cli.saved_page import records_of  # Not at the top: no other command needs a room of the crawl.
+    from kadcrawl.cli.verdict import explain
 
     found = read(file)
+    make_sinks((), file)  # So that names that are none are said here.
+    if page is not None:
+        click.echo("\n".join(records_of(found.job, urls, page)))
+        return DONE
     seeds, others = explain(found.job, found.job.seeds), explain(found.job, urls)
     if as_json:
         click.echo(json.dumps(_as_json(found, seeds, others), indent=2))
@@ -62,11 +88,14 @@ def _as_json(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"
     return {
         "file": str(file.path),
         "settings": settings,
+        SINKS: _sinks(file),
         "changed": [key for key, _, _ in _changed(file.job)],
         "seeds": [
             {"url": verdict.canonical, "in_scope": verdict.in_scope, "reason": verdict.reason} for verdict in seeds
         ],
         "contact_missing": _lacks_contact(file.job),
+        "roles": [asdict(rule) for rule in file.job.roles],
+        "records": [asdict(rule) for rule in file.job.records],
         "urls": [asdict(verdict) for verdict in urls],
     }
 
@@ -76,7 +105,7 @@ def _lines(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"])
     yield f"{file.path} is a good job."
     rows = [
         ("setting", "value", "default"),
-        *((key, _shown(value), _shown(other)) for key, value, other in _changed(job)),
+        *((key, _shown(value, key), _shown(other, key)) for key, value, other in _changed(job)),
     ]
     yield ""
     if len(rows) > 1:
@@ -85,6 +114,12 @@ def _lines(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"])
             yield f"{key:{widths[0]}}  {value:{widths[1]}}  {other}"
     else:
         yield "All settings are the defaults."
+    yield from _rule_lines(job)
+    yield from _notes(job)
+    if file.sinks:
+        yield ""
+        yield "sinks, of the machine that reads the file"
+        yield from (f"  {name}" for name in _sinks(file))
     yield from _seed_lines(job, seeds)
     for verdict in urls:
         yield ""
@@ -95,6 +130,37 @@ def _lines(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"])
             yield f"  site       {verdict.site}"
             yield f"  key        {verdict.key}, cell {verdict.cell}"
             yield f"  delay      {_seconds(job.delay_s)}, or what robots.txt asks for if that is more"
+            if job.roles:
+                links = "links followed" if verdict.follows else "links not followed"
+                yield f"  role       {verdict.role or 'none'}, {links}"
+            if job.records:
+                yield f"  records    {'none' if verdict.record_rule is None else f'by rule {verdict.record_rule}'}"
+
+
+def _rule_lines(job: Job) -> Iterator[str]:
+    if job.roles:
+        yield ""
+        yield "roles"
+        yield from (f"  {role.role}  {role.pattern}" for role in job.roles)
+    if job.records:
+        yield ""
+        yield "records"
+        for rule in job.records:
+            what = f"hook {rule.hook}" if rule.hook else ", ".join(field.name for field in rule.fields)
+            yield f"  {rule.label}: {what}{', for each ' + rule.each if rule.each else ''}"
+
+
+def _notes(job: Job) -> Iterator[str]:
+    """Say what settings do of which that cannot be seen."""
+    if job.sitemaps:
+        yield ""
+        yield "sitemaps: those a site's robots.txt names, or else its /sitemap.xml, count as linked from each of its"
+        yield "pages. They must be in scope, and so must what they list; a URL named like a sitemap need neither match"
+        yield "an include nor lie below the path of a seed."
+    if job.canonical == "honor":
+        yield ""
+        yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"
+        yield "shorter, counts as a redirect to that, and its other links are not followed; unless it is a seed."
 
 
 def _seed_lines(job: Job, seeds: Sequence["Verdict"]) -> Iterator[str]:
@@ -112,6 +178,11 @@ def _seed_lines(job: Job, seeds: Sequence["Verdict"]) -> Iterator[str]:
         yield "No contact: a crawl with this job needs --contact or KADCRAWL_CONTACT, which say who crawls."
 
 
+def _sinks(file: JobFile) -> list[str]:
+    """Return the sinks as they may be shown."""
+    return [parse(name).shown for name in file.sinks]
+
+
 def _lacks_contact(job: Job) -> bool:
     return not job.contact and needs_contact(job.seeds)
 
@@ -123,7 +194,9 @@ def _changed(job: Job) -> list[tuple[str, Any, Any]]:
     return [row for row in rows if row[1] != row[2]]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, key: str) -> str:
+    if key in DURATIONS:
+        return "none" if value is None else shown(value)
     if value is None:
         return "no limit"
     if isinstance(value, bool):

@@ -11,6 +11,8 @@ from typing import Any, Generic, TypeVar
 
 import click
 
+from kadcrawl.cli.exits import DONE, INTERRUPTED, UNDELIVERED
+from kadcrawl.cli.export import say_shortfalls
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
@@ -44,15 +46,15 @@ class Life(Generic[Kind]):
     """Whom it shows."""
 
 
-async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> bool:
-    """Let a peer `enter` its swarm and run until it is stopped; return whether that was by a signal.
+async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> int:
+    """Let a peer `enter` its swarm and run until it is stopped; return the exit code of its command.
 
     Raises StartError, and StorageError for what no room on the disk will cure.
     """
     return await _live(_of_peer(make_peer, enter, title))
 
 
-async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> bool:
+async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
     """As `live`, for a leaf."""
     return await _live(_of_leaf(make_leaf, enter))
 
@@ -104,7 +106,7 @@ def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> Life[Leaf]:
     )
 
 
-async def _live(life: Life[Kind]) -> bool:
+async def _live(life: Life[Kind]) -> int:
     interrupts = Interrupts()
     with Progress(life.title) as progress:
         peer = life.make()
@@ -128,13 +130,15 @@ async def _live(life: Life[Kind]) -> bool:
                     raise
             await first_of(pauses.wait(), interrupts.first.wait())
             if interrupts.first.is_set():
-                return True  # All that was promised is on the disk, and others know it.
+                return INTERRUPTED  # All that was promised is on the disk, and others know it.
             progress.say("going on, as there is room again")
             peer = life.make()
     if peer.begun:
         row = peer.row()
         click.echo(f"{row.counters.pages} pages fetched by this peer, {row.pending} URLs left on it; {config.data}/")
-    return interrupts.first.is_set()
+    lacking = peer.deliveries.shortfalls
+    say_shortfalls(lacking, config.data)
+    return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE
 
 
 async def _one_life(
@@ -151,6 +155,8 @@ async def _one_life(
         peer.leave_soon()
     if peer.begun:  # Otherwise nobody has heard of it yet.
         await peer.finish()
+        if peer.deliveries.behind:
+            progress.say("giving the sinks what they lack ...")
 
 
 async def _show(life: Life[Kind], peer: Kind, progress: Progress) -> None:

@@ -14,9 +14,10 @@ from click.core import ParameterSource
 from kadcrawl.balance.lessons import load
 from kadcrawl.balance.powers import MOST, checked, untold
 from kadcrawl.cli.pipe import Machine
-from kadcrawl.config import PORT_DEFAULT, URL_PARTS_MAX, Job, Limits
+from kadcrawl.config import PORT_DEFAULT, Job, Limits
 from kadcrawl.errors import ConfigError
-from kadcrawl.job_file import KEYS, read
+from kadcrawl.job_file import KEYS, in_keys, read
+from kadcrawl.sinks.names import FORMS, check, parse
 from kadcrawl.urls import host_of, seed
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -72,130 +73,6 @@ def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     return values
 
 
-def job_options(command: Command) -> Command:
-    """Add the options that define a job."""
-    for option in reversed(
-        [
-            click.option(
-                "--job",
-                "job_file",
-                type=click.Path(path_type=Path),
-                metavar="FILE",
-                help="A TOML file for what follows, each by the option's name, as in max-pages = 500, and for seeds, "
-                'as in seeds = ["https://example.org/"]. What is said here as well, or by KADCRAWL_CONTACT, wins; URLs '
-                "are joined. kadcrawl check FILE explains one.",
-            ),
-            click.option(
-                "--scope",
-                type=click.Choice(["host", "domain", "prefix", "any"]),
-                default="host",
-                show_default=True,
-                help="Follow links on the seeds' hosts, on their registered domains, below their paths, or any.",
-            ),
-            click.option("--include", multiple=True, metavar="REGEX", help="Only URLs that match one of these."),
-            click.option("--exclude", multiple=True, metavar="REGEX", help="No URLs that match one of these."),
-            click.option("--max-depth", type=click.IntRange(0), help="Links away from a seed at most."),
-            click.option("--max-pages", type=click.IntRange(1), help="URLs the whole swarm fetches at most."),
-            click.option(
-                "--max-site-pages",
-                type=click.IntRange(1),
-                metavar="N",
-                help="URLs of one site at most, the first that are found; the sure bound on a site that makes up pages "
-                "for ever, such as a calendar. Not with --partition url.",
-            ),
-            *(
-                click.option(
-                    f"--max-{name}",
-                    type=click.IntRange(1, URL_PARTS_MAX),
-                    default=default,
-                    show_default=True,
-                    metavar="N",
-                    help=f"{what}; {URL_PARTS_MAX} for no limit.",
-                )
-                for name, default, what in (
-                    ("path-segments", Job().path_segments_max, "No links with more segments in their path"),
-                    (
-                        "path-repeats",
-                        Job().path_repeats_max,
-                        "No links in whose path something stands more often in a row, such as /a/b/a/b/a/b/a/b",
-                    ),
-                    ("parameters", Job().query_parameters_max, "No links with more parameters in their query"),
-                )
-            ),
-            click.option(
-                "--session-ids",
-                type=click.Choice(["strip", "keep"]),
-                default="strip",
-                show_default=True,
-                help="Take session IDs such as ;jsessionid=... out of links, as each gives a page one more URL.",
-            ),
-            click.option(
-                "--delay",
-                type=click.FloatRange(0, 86_400),
-                default=1.0,
-                show_default=True,
-                metavar="S",
-                help="Seconds between two requests to one site; robots.txt may ask for more.",
-            ),
-            click.option(
-                "--retries",
-                type=click.IntRange(0, 20),
-                default=3,
-                show_default=True,
-                help="Further tries after a time-out, a reset, 429 or 5xx, each after a longer wait.",
-            ),
-            click.option(
-                "--partition",
-                type=click.Choice(["host", "domain", "url"]),
-                default="host",
-                show_default=True,
-                help="What a site is: the unit of politeness and of ownership.",
-            ),
-            click.option(
-                "--balance",
-                type=click.Choice(["auto", "level", "drain", "predictive", "off"]),
-                default="auto",
-                show_default=True,
-                help="Peers with more than they can crawl lend pages to others. level: by how many URLs they have. "
-                "drain: by how long these will take them, at the pace they measure. predictive: as drain, but at "
-                "the pace a network (--network) predicts until enough is measured; and what is measured is kept for "
-                "kadcrawl train. None of them with --max-pages or --max-depth; auto is drain where that can be.",
-            ),
-            click.option(
-                "--block",
-                type=click.IntRange(1, 500),
-                default=20,
-                show_default=True,
-                metavar="N",
-                help="URLs that are lent at a time, or a multiple of that.",
-            ),
-            click.option(
-                "--update",
-                type=click.FloatRange(0.1, 3600),
-                default=5.0,
-                show_default=True,
-                metavar="S",
-                help="Seconds between two looks at who has too much.",
-            ),
-            click.option(
-                "--simhash",
-                is_flag=True,
-                help="Write the SimHash of each page's text to pages.jsonl: near-identical pages differ in 3 of its 64 "
-                "bits at most. Costs half as much CPU again for each page.",
-            ),
-            click.option("--name", default="crawl", show_default=True, help="Names the crawl in its WARC files."),
-            click.option(
-                "--contact",
-                envvar="KADCRAWL_CONTACT",
-                metavar="URL|EMAIL",
-                help="Where a site's owner can reach you; goes into the User-Agent. [env: KADCRAWL_CONTACT]",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
 def allow_network_option(command: Command) -> Command:
     """Add --allow-network."""
     return click.option(
@@ -221,6 +98,47 @@ class Power(click.ParamType[tuple[str, float]]):
         except ValueError as error:  # ConfigError is one.
             self.fail(f"{value!r}: {error}; e.g. net_mbps=100", param, ctx)
         return name, power
+
+
+def _sinks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        for value in values:
+            check(parse(value))
+    except ConfigError as error:
+        raise click.BadParameter(str(error)) from None
+    return values
+
+
+def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Command], Command]:
+    """Return what adds the option that says where results go."""
+    return click.option(
+        flag,
+        "sinks",
+        multiple=True,
+        required=required,
+        envvar="KADCRAWL_SINK",
+        metavar="SINK",
+        callback=_sinks,
+        help=f"{what}: {FORMS}. Repeatable. [env: KADCRAWL_SINK, with spaces between; the place for one with a "
+        "password]",
+    )
+
+
+def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
+    """Return the sinks of this machine, absolute: those given, or else those the job file names.
+
+    Raises ConfigError for those of the file that are none, or need what is not installed.
+    """
+    if given or job_file is None:
+        return tuple(parse(name).whole for name in given)
+    said = read(job_file).sinks
+    try:
+        names = [parse(name) for name in said]
+        for name in names:
+            check(name)
+    except ConfigError as error:
+        raise ConfigError(f"{job_file}: {error}") from None
+    return tuple(name.whole for name in names)
 
 
 def machine_options(command: Command) -> Command:
@@ -253,6 +171,11 @@ def machine_options(command: Command) -> Command:
                 help=f"A power of this machine, for --balance predictive, instead of what is measured at the start: "
                 f"{', '.join(MOST)}. Repeatable.",
             ),
+            sink_option(
+                "--sink",
+                "Where results go as well, by key, while the crawl runs; it waits for none, so name them again when it "
+                "goes on",
+            ),
         ]
     ):
         command = option(command)
@@ -260,14 +183,18 @@ def machine_options(command: Command) -> Command:
 
 
 def make_machine(
-    fetches: int, network: Path | None, powers: Sequence[tuple[str, float]], job: Job | None = None
+    fetches: int,
+    network: Path | None,
+    powers: Sequence[tuple[str, float]],
+    sinks: tuple[str, ...],
+    job: Job | None = None,
 ) -> Machine:
     """Return what these options say of the machine; `job` is None if the swarm has it.
 
     Raises ConfigError for a network that is none, or that could not predict, as it needs powers nobody tells, and for
     what this job has no use for.
     """
-    machine = Machine(fetches, None if network is None else str(network.absolute()), dict(powers))
+    machine = Machine(fetches, None if network is None else str(network.absolute()), dict(powers), sinks)
     if job is not None and job.lends_by != "predictive" and (network or powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
@@ -304,11 +231,12 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
         for name, value in options.items()
         if name != "job_file" and _is_given(name)
     }
-    job = replace(_journaled_job(directory), **(said | given | {"seeds": ()}))
-    if job.lends_by == "off" and any(_is_given(name) for name in ("block", "update")):
-        raise ConfigError(
-            "--block and --update are for a crawl that lends pages: not with --balance off, --max-pages or --max-depth"
-        )
+    journaled = _journaled_job(directory)
+    try:
+        job = replace(journaled, **(said | given | {"seeds": ()}))
+        job.check_useful(given)
+    except ConfigError as error:
+        raise ConfigError(in_keys(str(error), "--")) from None
     if not job.contact and needs_contact(seeds):
         if sys.stdin is None or not sys.stdin.isatty():
             raise ConfigError(

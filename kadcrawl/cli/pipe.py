@@ -26,6 +26,8 @@ class Machine(msgspec.Struct, frozen=True):
     """File that predicts (see `Config`)."""
     powers: dict[str, float] = {}
     """Declared by its owner."""
+    sinks: tuple[str, ...] = ()
+    """Where its results go besides its directory."""
 
     def config(self, config: Config) -> Config:
         """Return the configuration of a peer on this machine."""
@@ -34,6 +36,7 @@ class Machine(msgspec.Struct, frozen=True):
             limits=replace(config.limits, fetches_max=self.fetches),
             network=None if self.network is None else Path(self.network),
             powers=tuple(self.powers.items()),
+            sinks=self.sinks,
         )
 
 

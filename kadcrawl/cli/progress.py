@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kadcrawl.cli.summary import next_due_s
+from kadcrawl.durations import roughly
 from kadcrawl.link.messages import PeerRow
 
 if TYPE_CHECKING:
@@ -60,6 +62,9 @@ class Progress:
         failed = sum(sum(row.counters.failed.values()) for row in rows)
         living = sum(row.state != DIED for row in rows)
         line = self._line((pages, pending, failed, living), self._rate(), int(now - self._began))
+        due_s = next_due_s(rows)
+        if due_s is not None and not pending:
+            line += f", next page due {'now' if due_s < 1 else f'in {roughly(due_s)}'}"
         if self._table is not None:
             self._table.update(line, rows)
             return

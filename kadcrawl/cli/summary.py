@@ -30,6 +30,7 @@ class _Logged(msgspec.Struct):
     """A line of pages.jsonl, as far as it matters here."""
 
     url: str
+    visit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,10 @@ class Summary:
     links_left_out: dict[str, int]
     """Links that a limit kept from being followed as they were found, by limit, repeats included."""
     peer_messages: int
+    revisits: int
+    """Of the pages: those fetched again, as they were due."""
+    unchanged: int
+    """Of these: as they had been."""
     seconds: float
     """Of this run."""
     peers: list[dict[str, Any]]
@@ -75,20 +80,30 @@ def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
         links_seen=sum(row.counters.links_seen for row in rows),
         links_left_out=dict(sorted(left_out.items())),
         peer_messages=sum(row.counters.peer_messages for row in rows),
+        revisits=sum(row.counters.revisits for row in rows),
+        unchanged=sum(row.counters.unchanged for row in rows),
         seconds=round(seconds, 3),
         peers=[{"id": row.contact.id.hex(), "pages": row.counters.pages, "urls": row.counters.urls} for row in rows],
     )
+
+
+def next_due_s(rows: Iterable[PeerRow]) -> float | None:
+    """Return in how many seconds the first page of these peers is to be fetched again; None if none is."""
+    return min((row.due_s for row in rows if row.due_s is not None), default=None)
 
 
 def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
     """Say which limits kept a crawl from more links, and by what options they move; nothing if none did."""
     counts = dict(links_left_out)
     twins = counts.pop("session_id", 0)
+    left_to_others = counts.pop("canonical", 0)
     if counts:
         parts = ", ".join(f"{limit} {count}{_OPTIONS.get(limit, '')}" for limit, count in counts.items())
         yield f"limits left out {sum(counts.values())} links, repeats included: {parts}"
     if twins:
         yield f"{twins} links were followed without their session IDs (--session-ids)"
+    if left_to_others:
+        yield f"{left_to_others} links, repeats included, were left to the pages named as canonical (--canonical)"
 
 
 class PageLogs:
@@ -105,13 +120,14 @@ class PageLogs:
                     for line in log:
                         if line.endswith(b"\n"):  # Else its writer was killed in the middle of it.
                             self._lines += 1
-                            self._seen.add(hash(msgspec.json.decode(line, type=_Logged).url))
+                            logged = msgspec.json.decode(line, type=_Logged)
+                            self._seen.add(hash((logged.url, logged.visit)))
 
     @property
     def repeats(self) -> int:
-        """How many lines are about a URL that had a line before."""
+        """How many lines are about a visit to a URL that had a line before."""
         return self._lines - len(self._seen)
 
     def lacking(self, urls: Iterable[str]) -> int:
         """Return how many different URLs among these have no line."""
-        return len({hash(url) for url in urls} - self._seen)
+        return len({hash((url, 0)) for url in urls} - self._seen)

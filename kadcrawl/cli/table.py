@@ -52,6 +52,8 @@ def _table(rows: Sequence[PeerRow]) -> Table:
     lends = any(row.lent or row.borrowed for row in rows)
     for name in ("pages", "MB", "pending", *(["on loan"] if lends else []), "in flight", "failed", "messages"):
         table.add_column(name, justify="right")
+    if lags := any(row.behind for row in rows):
+        table.add_column("for sinks", justify="right")
     for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
         counters = row.counters
         table.add_row(
@@ -64,6 +66,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
             str(row.in_flight),
             str(sum(counters.failed.values())),
             str(counters.peer_messages),
+            *([_size(row.behind)] if lags else []),
         )
     if len(rows) > ROWS_SHOWN_MAX:
         table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * (len(table.columns) - 1))
@@ -73,3 +76,8 @@ def _table(rows: Sequence[PeerRow]) -> Table:
 def _loans(row: PeerRow) -> str:
     """Return how many URLs the peer has out with others, and how many of others it has in."""
     return ", ".join(f"{count} {where}" for count, where in ((row.lent, "out"), (row.borrowed, "in")) if count)
+
+
+def _size(count: int) -> str:
+    """Return so many bytes in a unit that a person reads."""
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"

@@ -11,6 +11,7 @@ from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.traps import without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import cell_of, site_hash, url_key
+from kadcrawl.page_rules import PageRules
 from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
 
 
@@ -36,15 +37,21 @@ class Verdict:
     """The rule that keeps it out: scheme, url, or a reason of `Scope.why_not`; None if it is in scope."""
     why: str
     """The same as a sentence, or what lets it in."""
+    role: str | None = None
+    """As the job's roles say."""
+    follows: bool = True
+    """Whether its links would be."""
+    record_rule: str | None = None
+    """By which records would be taken out of its page."""
 
 
 def explain(job: Job, urls: Sequence[str]) -> list[Verdict]:
     """Return what the crawl of this job would do with each of these URLs."""
-    scope = Scope(job)
-    return [_verdict(job, scope, url) for url in urls]
+    scope, rules = Scope(job), PageRules(job.roles, job.records)
+    return [_verdict(job, scope, rules, url) for url in urls]
 
 
-def _verdict(job: Job, scope: Scope, given: str) -> Verdict:
+def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> Verdict:
     url = canonical(given.strip())
     if url is None:
         word, why = _no_url(given)
@@ -54,6 +61,7 @@ def _verdict(job: Job, scope: Scope, given: str) -> Verdict:
     reason = scope.why_not(url, 0 if scope.is_seed(url) else 1)
     site = site_of(url, job.partition)
     key = url_key(site_hash(site), url)
+    role, record = rules.role(url), rules.record(url)
     return Verdict(
         url=given,
         canonical=url,
@@ -64,6 +72,9 @@ def _verdict(job: Job, scope: Scope, given: str) -> Verdict:
         in_scope=reason is None,
         reason=reason,
         why=_why_in(job, scope, url) if reason is None else _why_out(job, scope, url, reason),
+        role=None if role is None else role.role,
+        follows=rules.follows(url),
+        record_rule=None if record is None else job.records[record].label,
     )
 
 
@@ -83,7 +94,9 @@ def _no_url(given: str) -> tuple[str, str]:
 def _why_in(job: Job, scope: Scope, url: str) -> str:
     if scope.is_seed(url):
         return "it is a seed"
-    if job.scope == "any":
+    if scope.is_sitemap(url) and (job.scope == "prefix" or job.include):
+        why = "it is near a seed and named like a sitemap (sitemaps)"
+    elif job.scope == "any":
         why = "every link is followed (scope any)"
     elif job.scope == "prefix":
         why = "it is below the path of a seed"

@@ -5,9 +5,10 @@ journaled here as DONE, with its page line: until its owner has heard so, this p
 know, and should the owner be gone whoever takes its place is told of it like of any stray (history/tell.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Protocol
 
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.tally import CellTally
@@ -40,14 +41,17 @@ class Borrowed:
     """... since this second of the loop."""
 
 
+class Journal(Protocol):
+    """Writes the page line of an entry, the lines of its records, and that it is DONE; False if it was known to be."""
+
+    def __call__(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
+        """`reported` says whether the giver will be told by a report; else its owner must be found."""
+
+
 class BorrowedStore:
     """All loans to this peer; a `crawl.active_sites.ActiveStore` and a `crawl.crawler.CrawlStore`."""
 
-    def __init__(self, journal: Callable[[Entry, bytes, bool], bool]) -> None:
-        """`journal` writes the page line of an entry and that it is DONE; False if it was known to be.
-
-        Its last argument says whether the giver will be told by a report; else its owner must be found.
-        """
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.loans: dict[bytes, Borrowed] = {}
         """By ID."""
@@ -102,11 +106,11 @@ class BorrowedStore:
 
     # --- what a crawler asks --------------------------------------------------------------------------------------
 
-    def finish(self, entry: Entry, line: bytes) -> bool:
-        """Journal a page line; return False if the page was finished before."""
+    def finish(self, entry: Entry, line: bytes, records: bytes = b"") -> bool:
+        """Journal a page line and its records'; return False if the page was finished before."""
         loan = self._by_cell.get(self.cell_of(entry.key))
         reported = loan is not None and entry.key in loan.entries
-        fresh = self._journal(entry, line, reported)
+        fresh = self._journal(entry, line, records, reported=reported)
         if loan is not None and reported:
             del loan.entries[entry.key]
             loan.done[entry.key] = None

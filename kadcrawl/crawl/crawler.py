@@ -10,19 +10,20 @@ fault of any URL: it waits until there are some.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
 from typing import Protocol
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
+from kadcrawl.crawl.answers import Answered, Answers
 from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.extract import LinkExtractor
+from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.fetch import Fetcher
 from kadcrawl.crawl.fetched import UNASKED, UNREACHED, Failure, Fetched
-from kadcrawl.crawl.forward import Forwarder, Receipt
+from kadcrawl.crawl.forward import Forwarder
 from kadcrawl.crawl.found import Finder
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.outputs import Outputs
@@ -30,31 +31,25 @@ from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.robots import Rules
 from kadcrawl.crawl.robots_cache import RobotsCache
 from kadcrawl.crawl.robots_search import RobotsSearch
+from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StorageError
 from kadcrawl.history.entry import Entry
+from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
+from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.page_rules import PageRules
 from kadcrawl.urls import origin_of
 
 FILES_WAIT_S = 5.0
 """How long nothing is started after this machine had no socket to give: other requests end meanwhile."""
 ALONE_WAIT_S = 0.25
 """How long a site is left alone before it is asked again whether anybody else would know what was fetched of it."""
+LINKS_AT_ONCE = 1_000
+"""Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """What is kept of a final answer until its links are acknowledged: not its body, unless somebody reads pages."""
-
-    line: bytes
-    failed: str | None
-    receipt: Receipt
-    page: Page | None
-    body_bytes: int
-    held_bytes: int
 
 
 class CrawlStore(Protocol):
@@ -64,7 +59,7 @@ class CrawlStore(Protocol):
     def pending(self) -> int: ...
     def cell_of(self, key: Key) -> Cell: ...
     def latest(self, entry: Entry) -> Entry: ...
-    def finish(self, entry: Entry, line: bytes) -> bool: ...
+    def finish(self, entry: Entry, line: bytes, records: bytes = b"") -> bool: ...
 
 
 class Crawler:
@@ -91,8 +86,15 @@ class Crawler:
         outputs: Outputs,
         totals: Totals,
         activity: Activity,
+        rounds: Rounds | None = None,
+        rules: PageRules | None = None,
+        extraction: Extraction | None = None,
     ) -> None:
-        """`may_start` is asked right before each request; who lets it change to True calls `wake`."""
+        """`may_start` is asked right before each request; who lets it change to True calls `wake`.
+
+        `rounds` if pages are to be fetched again; `extraction` takes the records out of pages, if `rules` has any.
+        """
+        self._rounds = rounds
         self._by_depth = by_depth
         self._may_start = may_start
         self._limits = limits
@@ -119,7 +121,9 @@ class Crawler:
             outputs=outputs,
             activity=activity,
         )
-        self._finder = Finder(extractor, scope, forwarder.fresh, limits.redirects_max)
+        page_rules = rules or PageRules()
+        finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules)
+        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction)
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()
         """A request or an entry is over."""
@@ -274,6 +278,7 @@ class Crawler:
         self._frontier.set_delay(entry.site, self._search.delay_s(rules), self._clock.now())
         if not rules.allowed(entry.url):
             self._leave_slot(entry)
+            await self._send(self._answers.of_forbidden(entry, rules), entry)
             self._finish_unfetched(entry, "robots")
             return
         # The delay may be news, e.g. if the rules came from another peer: then the site waits from its last request on.
@@ -282,14 +287,25 @@ class Crawler:
             return
         final = True
         try:
-            fetched = await self._request(entry, entry.url)
+            last = self._rounds.last(entry) if self._rounds else None
+            number = self._rounds.number(entry) if self._rounds else 0
+            fetched = await self._request(entry, entry.url, self._rounds.validators(last) if self._rounds else ())
             if fetched is None:
                 final = False
                 self._give_back(entry)
                 return
             final = not fetched.passing or entry.tries >= self._retries
             if final:
-                answered = self._answered(entry, fetched)
+                if self._by_depth:
+                    entry = self._store.latest(entry)
+                reading_bytes = len(fetched.content)
+                self._unfinished_bytes += reading_bytes
+                try:
+                    answered = await self._answers.read(
+                        entry, fetched, rules, last, number, page_wanted=self.on_page is not None
+                    )
+                finally:
+                    self._unfinished_bytes -= reading_bytes
                 del fetched
                 await self._complete(entry, answered)
             else:
@@ -300,7 +316,7 @@ class Crawler:
         finally:
             self._budget.end(fetched=final)
 
-    async def _request(self, entry: Entry, url: str) -> Fetched | None:
+    async def _request(self, entry: Entry, url: str, fields: Sequence[tuple[str, str]] = ()) -> Fetched | None:
         """Make one request in the entry's slot, and let its site's clock know.
 
         None if none went out after all, or another is to fetch it.
@@ -308,7 +324,7 @@ class Crawler:
         cell = self._store.cell_of(entry.key)
         opening = self._frontier.opening(cell)
         fetched = await self._fetcher.fetch(
-            url, may_send=lambda: self._may_start() and self._frontier.opening(cell) == opening
+            url, fields, may_send=lambda: self._may_start() and self._frontier.opening(cell) == opening
         )
         if fetched.failure in UNASKED:
             if fetched.failure is Failure.NO_SOCKET:
@@ -350,39 +366,47 @@ class Crawler:
         self._taken.discard(entry.seq)
         self._frontier.put_back(entry, self._clock.now())
 
-    def _answered(self, entry: Entry, fetched: Fetched) -> Answered:
-        """Record a final answer and send its links on their way."""
-        if self._by_depth:
-            entry = self._store.latest(entry)
-        found = self._finder.found(entry, fetched)
-        place = self._outputs.keep(fetched)
-        line = self._outputs.line(entry, fetched, len(found.links), place, found.failed)
-        page = None if self.on_page is None else Page.of(entry, fetched, found.links, found.failed)
-        held = len(line) + sum(len(link.url) for link in found.onward)
-        if page is not None:
-            held += len(page.content) + sum(map(len, page.links))
-        self._totals.links_seen += len(found.links)
-        self._totals.leave_out(found.left_out)
-        receipt = self._forwarder.forward(found.onward, self._store.cell_of(entry.key))
-        return Answered(line, found.failed, receipt, page, len(fetched.body), held)
+    async def _send(self, links: list[Link], entry: Entry) -> None:
+        """Send the links found at an entry on their way, and return when they have arrived.
+
+        A sitemap has so many that others get their turn in between; the first of them go at once.
+        """
+        receipts = []
+        for start in range(0, len(links), LINKS_AT_ONCE):
+            if start:
+                await asyncio.sleep(0)
+            receipts.append(
+                self._forwarder.forward(links[start : start + LINKS_AT_ONCE], self._store.cell_of(entry.key))
+            )
+        for receipt in receipts:
+            await receipt.acknowledged
 
     async def _complete(self, entry: Entry, answered: Answered) -> None:
-        """Finish an entry when its links have arrived and its page is with the reader."""
+        """Finish an entry when its links have arrived, its records are there and its page is with the reader."""
         self._unfinished_bytes += answered.held_bytes
         self._wake.set()
         try:
-            await answered.receipt.acknowledged
+            await self._send(answered.onward, entry)
+            line, records = await self._answers.lines(entry, answered)
             if self.on_page is not None and answered.page is not None:
                 await self.on_page(answered.page)
         finally:
             self._unfinished_bytes -= answered.held_bytes
         self._totals.pages += 1
         self._totals.body_bytes += answered.body_bytes
-        self._finish(entry, answered.line, answered.failed)
+        self._totals.revisits += answered.number > 0
+        self._totals.unchanged += answered.is_unchanged
+        self._finish(entry, line, answered.failed, answered.visit, answered.number, records)
 
-    def _finish(self, entry: Entry, line: bytes, failed: str | None) -> None:
+    def _finish(
+        self, entry: Entry, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes = b""
+    ) -> None:
         self._taken.discard(entry.seq)
-        if not self._store.finish(entry, line):
+        if self._rounds is not None:
+            fresh = self._rounds.finish(entry, line, records, visit, number)
+        else:
+            fresh = self._store.finish(entry, line, records)
+        if not fresh:
             self._totals.duplicates += 1
         self._totals.done += 1
         if failed is not None:
@@ -393,7 +417,10 @@ class Crawler:
 
     def _finish_unfetched(self, entry: Entry, why: str) -> None:
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")
-        self._finish(entry, self._outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why), why)
+        number = self._rounds.number(entry) if self._rounds else 0
+        visit = self._rounds.unasked(entry, why) if self._rounds else None
+        line = self._outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number)
+        self._finish(entry, line, why, visit, number)
 
     def _retry_wait_s(self, entry: Entry, fetched: Fetched) -> float:
         backoff_s = self._limits.retry_base_s * 2.0**entry.tries * self._random.uniform(0.75, 1.25)

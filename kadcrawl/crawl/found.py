@@ -1,23 +1,33 @@
 """Step 5 of a URL's life ends where step 1 begins: the links in what was fetched.
 
-Decides what a final answer leads to: the target of a redirect, the links of a page, or nothing, and whether the URL
-counts as failed. Session IDs are taken out of links here, where URLs enter the crawl, so that nobody after it sees the
-twins; and what a limit keeps out is counted here, as it is met nowhere else. A fault of ours in reading a page costs
-that page's links, never the crawl. No await, no clock.
+Decides what a final answer leads to: the target of a redirect, or what a page names in its place (canonical_link.py),
+the links of a page unless its role says that they are not followed, what a sitemap lists, or nothing; and whether the
+URL counts as failed. If the job has sitemaps on, each answer leads to those of its site as well: so they are offered
+before the site's first page is finished, whoever has fetched its robots.txt and when, and are as safe from a crash as
+any link.
+
+Session IDs are taken out of links here, where URLs enter the crawl, so that nobody after it sees the twins; and what a
+limit keeps out is counted here, as it is met nowhere else. A fault of ours in reading a page costs that page's links,
+never the crawl. No await, no clock.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from kadcrawl.crawl.extract import LinkExtractor
-from kadcrawl.crawl.fetched import HTML, Fetched
+from kadcrawl.config import Limits
+from kadcrawl.crawl.canonical_link import may_replace, named_by_header
+from kadcrawl.crawl.extract import Extracted, LinkExtractor
+from kadcrawl.crawl.fetched import HTML, Failure, Fetched
+from kadcrawl.crawl.robots import Rules
 from kadcrawl.crawl.scope import LIMITS, Scope
+from kadcrawl.crawl.sitemap import Sitemap, named_like_one, of_origin, read
 from kadcrawl.crawl.traps import without_session
 from kadcrawl.history.entry import Entry
 from kadcrawl.link.messages import Link
-from kadcrawl.urls import canonical
+from kadcrawl.page_rules import PageRules
+from kadcrawl.urls import canonical, origin_of
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +43,10 @@ class Found:
     failed: str | None
     """Why the URL counts as failed, if it does."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many links a limit kept out, by limit; with ``session_id`` those that go on without theirs."""
+    """How many links a limit kept out, by limit; with ``session_id`` those that go on without theirs, and with
+    ``canonical`` those left to the page named."""
+    canonical: str | None = None
+    """What the page names in its place, if it is taken at its word."""
 
 
 class Finder:
@@ -44,39 +57,115 @@ class Finder:
         extractor: LinkExtractor,
         scope: Scope,
         fresh: Callable[[Iterable[str], int], list[str]],
-        redirects_max: int,
+        limits: Limits,
+        page_rules: PageRules | None = None,
     ) -> None:
         """`fresh` returns those of the URLs, met at this depth, whose owners may not know them yet."""
         self._extractor = extractor
         self._scope = scope
         self._fresh = fresh
-        self._redirects_max = redirects_max
+        self._limits = limits
+        self._page_rules = page_rules or PageRules()
 
-    def found(self, entry: Entry, fetched: Fetched) -> Found:
-        """Return what a final answer leads to; `entry` is what was asked for."""
-        failed = fetched.why_failed
-        if fetched.location is not None:
-            target = canonical(fetched.location, entry.url)
-            if target is None:
-                return Found((), [], "bad_redirect")
-            if entry.hops >= self._redirects_max:
-                return Found((target,), [], "redirect_limit")
-            onward, left_out = self._onward((target,), entry.depth, entry.hops + 1, entry.url)
-            return Found((target,), onward, failed, left_out)
-        if failed is not None or fetched.mime not in HTML or not fetched.content:
-            return Found((), [], failed)
-        try:
-            extracted = self._extractor.extract(
-                fetched.content, fetched.content_type, entry.url, fetched.header(b"x-robots-tag") or ""
+    def found(self, entry: Entry, fetched: Fetched, rules: Rules, listed: Sitemap | None = None) -> Found:
+        """Return what a final answer leads to; `entry` is what was asked for, `rules` are those of its origin.
+
+        `listed` is what `read_sitemap` made of the answer.
+        """
+        found = self._found(entry, fetched, rules) if listed is None else self._listed(entry, fetched, listed)
+        if not self._scope.follows_sitemaps:
+            return found
+        onward, left_out = self.sitemaps(entry, rules)
+        return replace(found, onward=found.onward + onward, left_out=Counter(found.left_out) + left_out)
+
+    def sitemaps(self, entry: Entry, rules: Rules) -> tuple[list[Link], Counter[str]]:
+        """Return the sitemaps of an entry's origin as links of its page, and how many of them limits kept out."""
+        if not self._scope.follows_sitemaps:
+            return [], Counter()
+        return self._onward(of_origin(entry.url, rules.sitemaps), entry.depth + 1, 0, None)
+
+    def read_sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Generator[None, None, Sitemap | None]:
+        """Return what an answer lists, even if it was cut off by us; None if it is no sitemap, or nobody follows them.
+
+        Yields when others should have their turn.
+        """
+        is_cut_off = fetched.failure is Failure.BODY_TOO_LARGE and fetched.status == 200
+        if not self._scope.follows_sitemaps or fetched.location is not None or not fetched.content:
+            return None
+        if fetched.why_failed is not None and not is_cut_off:
+            return None
+        return (
+            yield from read(
+                fetched.content,
+                fetched.mime,
+                entry.url,
+                expected=named_like_one(entry.url) or entry.url in rules.sitemaps,
+                now=fetched.started_at.timestamp(),
+                urls_max=self._limits.sitemap_urls_max,
+                bytes_max=self._limits.inflated_bytes_max,
             )
+        )
+
+    def _found(self, entry: Entry, fetched: Fetched, rules: Rules) -> Found:
+        if fetched.location is not None:
+            return self._redirected(entry, fetched, fetched.location)
+        try:
+            if fetched.why_failed is not None or fetched.mime not in HTML or not fetched.content:
+                return Found((), [], fetched.why_failed)
+            return self._page(entry, fetched, rules)
         except Exception:
             # A fault of ours must not cost more than this page's links in a crawl of months.
             log.exception("crawl.bug url=%s", entry.url)
             return Found((), [], "internal_error")
-        onward, left_out = self._onward(extracted.links, entry.depth + 1, 0, None)
+
+    def _redirected(self, entry: Entry, fetched: Fetched, location: str) -> Found:
+        target = canonical(location, entry.url)
+        if target is None:
+            return Found((), [], "bad_redirect")
+        if entry.hops >= self._limits.redirects_max:
+            return Found((target,), [], "redirect_limit")
+        onward, left_out = self._onward((target,), entry.depth, entry.hops + 1, entry.url)
+        return Found((target,), onward, fetched.why_failed, left_out)
+
+    def _page(self, entry: Entry, fetched: Fetched, rules: Rules) -> Found:
+        extracted = self._extractor.extract(
+            fetched.content, fetched.content_type, entry.url, fetched.header(b"x-robots-tag") or ""
+        )
+        links = extracted.links
+        if (named := self._named_instead(entry, fetched, extracted, rules)) is not None:
+            onward, left_out = self._onward((named,), entry.depth, entry.hops + 1, None)
+            left_out["canonical"] += sum(link not in (named, extracted.canonical) for link in links) + extracted.cut
+            return Found(tuple(links), onward, None, left_out, named)
+        if not self._page_rules.follows(entry.url):
+            return Found(tuple(links), [], None)
+        onward, left_out = self._onward(links, entry.depth + 1, 0, None)
         if extracted.cut:
             left_out["links_per_page"] += extracted.cut
-        return Found(tuple(extracted.links), onward, None, left_out)
+        return Found(tuple(links), onward, None, left_out)
+
+    def _listed(self, entry: Entry, fetched: Fetched, listed: Sitemap) -> Found:
+        # Only which URLs it lists is passed on: when they changed matters to nobody who fetches each of them once.
+        onward, left_out = self._onward(listed.locations, entry.depth + 1, 0, None)
+        if listed.cut:
+            left_out["links_per_page"] += listed.cut
+        failed = fetched.why_failed or ("bad_sitemap" if listed.faulty else None)
+        return Found(tuple(listed.locations), onward, failed, left_out)
+
+    def _named_instead(self, entry: Entry, fetched: Fetched, extracted: Extracted, rules: Rules) -> str | None:
+        """Return the one other URL the page names as canonical, if the job honors that and it can be fetched."""
+        scope = self._scope
+        if not scope.honors_canonical or extracted.nofollow_page or entry.hops or scope.is_seed(entry.url):
+            return None
+        names = named_by_header(fetched.header(b"link") or "", entry.url)
+        named = [name for name in {*names, extracted.canonical} if name is not None]
+        if len(named) != 1:
+            return None
+        url = named[0]
+        url = without_session(url) if scope.strips_sessions else url
+        forbidden = origin_of(url) == origin_of(entry.url) and not rules.allowed(url)
+        if forbidden or not may_replace(url, entry.url) or scope.why_not(url, entry.depth) is not None:
+            return None
+        return url
 
     def _onward(
         self, urls: Iterable[str], depth: int, hops: int, redirected: str | None

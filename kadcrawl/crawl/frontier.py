@@ -97,7 +97,8 @@ class Frontier(ActiveSites):
             site = self._activate(entry.site, cell, now)
         elif site.closed:
             return
-        if site.more or len(site.loaded) >= self._limits.site_window:
+        # What is out is fetched just now, in an earlier round; that will do for this one as well.
+        if site.more or entry.key in site.out or len(site.loaded) >= self._limits.site_window:
             site.more = True
         else:
             site.load(entry, now, self._limits.retry_after_max_s)

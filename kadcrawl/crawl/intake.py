@@ -17,7 +17,9 @@ from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
+from kadcrawl.history.schema import is_pending
 from kadcrawl.history.store import Store
+from kadcrawl.history.visit import Visit
 from kadcrawl.keys import SITE_BYTES, Key
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
@@ -47,6 +49,8 @@ class Intake:
         self._activity = activity
         self.wake: Callable[[], None] = lambda: None
         """Called when there is something new to crawl, or less than before."""
+        self.on_visit: Callable[[Key], None] = lambda key: None
+        """Called when another holder told of a visit."""
         self.rejected = 0
         """Links other peers should not have sent."""
 
@@ -90,6 +94,23 @@ class Intake:
                 self._frontier.remove(entry, now)
             self._activity.move()
             self.wake()
+
+    def merge_visit(self, visit: Visit, state: int, now: float, tries: int, due: float) -> None:
+        """Another holder of the cell knows this page in this state, its last visit and the next."""
+        known = self._store.entry(visit.key)
+        before = self._store.state(visit.key) or 0
+        entry = self._store.learn_visit(visit, state, tries, due)
+        if before >= state:
+            if before == state and is_pending(state) and tries:
+                self._store.merge_tries(visit.key, tries, due)
+            return
+        if known is not None:
+            self._frontier.remove(known, now)
+        if entry is not None:
+            self._frontier.add(entry, now)
+        self.on_visit(visit.key)
+        self._activity.move()
+        self.wake()
 
     def _is_beyond(self, link: Link, place: Place) -> bool:
         """Say whether a link is not known, and its site has all the URLs it may have; a seed is always taken."""

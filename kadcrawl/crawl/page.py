@@ -1,16 +1,21 @@
-"""A fetched page as an embedding application sees it."""
+"""A fetched page as an embedding application sees it, and a hook that takes records out of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from kadcrawl.crawl.charset import decode
+from kadcrawl.crawl.charset import decode, encoding_of
 from kadcrawl.crawl.fetched import Fetched
 from kadcrawl.history.entry import Entry
 
+if TYPE_CHECKING:
+    from parsel import Selector
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Page:
-    """One finished URL with its content, from `Peer.pages`."""
+    """One fetched URL with its content, from `Peer.pages` or for a hook."""
 
     url: str
     status: int | None
@@ -27,6 +32,25 @@ class Page:
     """Canonical URLs found on it, in document order, in scope or not."""
     fetched_at: str
     """RFC 3339, UTC."""
+    role: str | None = None
+    """`next_link` or `detail_request`, if the job says so of its URL."""
+
+    @property
+    def mime(self) -> str:
+        """The media type in lower case, e.g. ``text/html``, or empty."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+    @property
+    def charset(self) -> str:
+        """The WHATWG name of its encoding."""
+        return encoding_of(self.content, self.content_type)
+
+    @cached_property
+    def selector(self) -> "Selector":
+        """The page as a tree for ``.css()`` and ``.xpath()``, as in Scrapy; it takes some 25 times the page's bytes."""
+        from parsel import Selector  # Not at the top: nothing else in a peer needs lxml.
+
+        return Selector(text=self.text, type="html", base_url=self.url)
 
     @property
     def text(self) -> str:
@@ -34,7 +58,7 @@ class Page:
         return decode(self.content, self.content_type)[0]
 
     @classmethod
-    def of(cls, entry: Entry, fetched: Fetched, links: tuple[str, ...], failed: str | None) -> "Page":
+    def of(cls, entry: Entry, fetched: Fetched, links: tuple[str, ...], failed: str | None, role: str | None) -> "Page":
         """Return the page of a final answer."""
         return cls(
             url=entry.url,
@@ -46,4 +70,5 @@ class Page:
             depth=entry.depth,
             links=links,
             fetched_at=fetched.started_at.isoformat(),
+            role=role,
         )

@@ -3,7 +3,8 @@
 A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there
 are any, is not too deep or too long, and is not built like those of a trap (traps.py). A seed is always near itself and
 included, and no trap, as somebody asked for it; ``exclude`` binds even seeds. Nearness looks at the site, so http and
-https are near to each other. The reasons are words of the page log.
+https are near to each other. With `Job.sitemaps` what is named like a sitemap need be neither below the path of a seed
+nor included, as it is no page but lists some. The reasons are words of the page log.
 """
 
 import re
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from kadcrawl.config import Job, Limits
+from kadcrawl.crawl.sitemap import named_like_one
 from kadcrawl.crawl.traps import Trap, Traps
 from kadcrawl.urls import path_of, site_of
 
@@ -27,6 +29,8 @@ class Scope:
         self.max_depth = job.max_depth
         self.kind = job.scope
         self.strips_sessions = job.session_ids == "strip"
+        self.follows_sitemaps = job.sitemaps
+        self.honors_canonical = job.canonical == "honor"
         self._traps = Traps(job)
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
@@ -61,13 +65,17 @@ class Scope:
             return "exclude"
         if url in self._seeds:
             return None
-        if self._include and self.included_by(url) is None:
+        if self._include and self.included_by(url) is None and not self.is_sitemap(url):
             return "include"
         return self._traps.why_not(url)
 
     def is_seed(self, url: str) -> bool:
         """Say whether this canonical URL is a seed."""
         return url in self._seeds
+
+    def is_sitemap(self, url: str) -> bool:
+        """Say whether sitemaps are followed and this canonical URL is named like one."""
+        return self.follows_sitemaps and named_like_one(url)
 
     def excluded_by(self, url: str) -> str | None:
         """Return the first ``exclude`` that matches a canonical URL, or None."""
@@ -81,7 +89,8 @@ class Scope:
         if self.kind == "any":
             return True
         if self.kind == "prefix":
-            return path_of(url).startswith(self._directories.get(site_of(url, "host"), ()))
+            directories = self._directories.get(site_of(url, "host"))
+            return directories is not None and (path_of(url).startswith(directories) or self.is_sitemap(url))
         return site_of(url, self.kind) in self._sites
 
 

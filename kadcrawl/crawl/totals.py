@@ -36,6 +36,8 @@ class Totals:
     links_seen: int = 0
     duplicates: int = 0
     peer_messages: int = 0
+    revisits: int = 0
+    unchanged: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
 
@@ -58,6 +60,8 @@ class Totals:
             links_seen=self.links_seen,
             duplicates=self.duplicates,
             peer_messages=self.peer_messages,
+            revisits=self.revisits,
+            unchanged=self.unchanged,
             failed=dict(self.failed),
             left_out=dict(self.left_out),
         )

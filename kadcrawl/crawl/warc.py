@@ -5,6 +5,8 @@ fetch and tells its journal, at each group commit, the `position` reached. Invar
 whole gzip members, one per record, the first a warcinfo; whatever a crash or a full disk leaves behind that
 is cut off again, by `open` back to the journaled position and by `flush` back to the last complete batch.
 
+A page that is as it was in an earlier record gets a revisit record, which has no body and names that one (6.7).
+
 Bodies are kept as received, Content-Encoding and all. Chunked framing is the one thing the client has taken
 away, so Transfer-Encoding is renamed ``X-Crawl-Transfer-Encoding``, as Common Crawl does: the block then
 reads as what it is, and replay does not look for chunks. Header lines are formatted here and members made by
@@ -36,6 +38,7 @@ GZIP_LEVEL: Final = 1
 """isal's, 0 to 3: 1 leaves 18 % of a page in an eighth of zlib's time; 3 leaves 17 % in twice that."""
 
 _WARC_1_1 = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
+_REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _WARC_TRUNCATED = {
@@ -57,6 +60,16 @@ class WarcPlace:
     length: int
     payload_digest: str
     """Of the body as received: ``sha1:`` and base32, as in the record."""
+    date: str
+    """WARC-Date of the record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The response record that a revisit record refers to: one of the same URL, in whatever file of whatever peer."""
+
+    payload_digest: str
+    date: str
 
 
 def warc_name(job: str, peer: str) -> str:
@@ -124,21 +137,23 @@ class WarcWriter:
         """The file being written and the bytes it will have after `flush`: what the journal keeps."""
         return self._file_name, self._flushed + self._pending_bytes
 
-    def write(self, fetched: Fetched) -> WarcPlace:
+    def write(self, fetched: Fetched, original: Original | None = None) -> WarcPlace:
         """Add the response and request records of an answered request; return the place of the response.
 
+        With `original`, a record of this URL whose body the page still has, it is a revisit record.
         The records are in the file after `flush`. Raises OSError if the disk is full or broken; nothing of
         this request was then added, and the call may be repeated.
         """
         if fetched.status is None:
             raise ValueError("there is no answer to archive")
-        response, request, payload_digest = self._records(fetched)
+        response, request, payload_digest = self._records(fetched, original)
         length = len(response) + len(request)
         if self._pending_bytes >= PENDING_BYTES_MAX:
             self._write_out()
         if self.position[1] + length > self._bytes_max and self._pages:
             self._roll()
-        place = WarcPlace(self._file_name, self.position[1], len(response), payload_digest)
+        date = _warc_date(fetched.started_at)
+        place = WarcPlace(self._file_name, self.position[1], len(response), payload_digest, date)
         self._append(response)
         self._append(request)
         self._pages = True
@@ -230,15 +245,16 @@ class WarcWriter:
         return _member(
             f"WARC-Type: warcinfo\r\nWARC-Record-ID: {self._record_id()}\r\n"
             f"WARC-Date: {_warc_date(datetime.now(UTC))}\r\nWARC-Filename: {self._file_name}\r\n"
-            f"WARC-Block-Digest: {_digest(block)}\r\n"
+            f"WARC-Block-Digest: {digest_of(block)}\r\n"
             "Content-Type: application/warc-fields\r\n",
             block,
         )
 
-    def _records(self, fetched: Fetched) -> tuple[bytes, bytes, str]:
+    def _records(self, fetched: Fetched, original: Original | None) -> tuple[bytes, bytes, str]:
         """Return the response record, the request record, each a gzip member, and the payload digest."""
         head = _response_head(fetched)
-        payload_digest = _digest(fetched.body)
+        body = b"" if original else fetched.body
+        payload_digest = original.payload_digest if original else digest_of(body)
         response_id = self._record_id()
         common = f"WARC-Date: {_warc_date(fetched.started_at)}\r\nWARC-Target-URI: {fetched.url}\r\n"
         if fetched.address:
@@ -246,15 +262,16 @@ class WarcWriter:
         cut = _WARC_TRUNCATED.get(fetched.failure) if fetched.failure is not None else None
         truncated = f"WARC-Truncated: {cut}\r\n" if cut is not None else ""
         response = _member(
-            f"WARC-Type: response\r\nWARC-Record-ID: {response_id}\r\n{common}{truncated}"
-            f"WARC-Payload-Digest: {payload_digest}\r\nWARC-Block-Digest: {_digest(head, fetched.body)}\r\n"
+            f"WARC-Type: {'revisit' if original else 'response'}\r\nWARC-Record-ID: {response_id}\r\n"
+            f"{common}{truncated}{_referring(fetched, original) if original else ''}"
+            f"WARC-Payload-Digest: {payload_digest}\r\nWARC-Block-Digest: {digest_of(head, body)}\r\n"
             "Content-Type: application/http; msgtype=response\r\n",
             head,
-            fetched.body,
+            body,
         )
         request = _member(
             f"WARC-Type: request\r\nWARC-Record-ID: {self._record_id()}\r\n{common}"
-            f"WARC-Concurrent-To: {response_id}\r\nWARC-Block-Digest: {_digest(fetched.request_head)}\r\n"
+            f"WARC-Concurrent-To: {response_id}\r\nWARC-Block-Digest: {digest_of(fetched.request_head)}\r\n"
             "Content-Type: application/http; msgtype=request\r\n",
             fetched.request_head,
         )
@@ -292,7 +309,17 @@ def _response_head(fetched: Fetched) -> bytes:
     return b"%b%b\r\n" % (line.encode(errors="surrogateescape"), b"".join(fields))
 
 
-def _digest(*block: bytes) -> str:
+def _referring(fetched: Fetched, original: Original) -> str:
+    """Return the fields of a revisit record that say which record it refers to, and how it is known (6.7, annex E)."""
+    how = "server-not-modified" if fetched.status == 304 else "identical-payload-digest"
+    return (
+        f"WARC-Profile: {_REVISIT}{how}\r\nWARC-Refers-To-Target-URI: {fetched.url}\r\n"
+        f"WARC-Refers-To-Date: {original.date}\r\n"
+    )
+
+
+def digest_of(*block: bytes) -> str:
+    """Return the digest of some bytes as WARC writes it."""
     sha1 = hashlib.sha1(usedforsecurity=False)
     for part in block:
         sha1.update(part)

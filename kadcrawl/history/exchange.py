@@ -9,7 +9,7 @@ interrupts, the next comparison begins from there. Range-based set reconciliatio
 import asyncio
 from collections.abc import Callable, Sequence
 
-from kadcrawl.history.schema import DONE
+from kadcrawl.history.schema import DONE, PENDING
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, tally_of
 from kadcrawl.keys import Cell, Key
@@ -23,6 +23,7 @@ from kadcrawl.link.messages import (
     Contact,
     Exchange,
     Exchanged,
+    Later,
     Recorded,
     Records,
     Window,
@@ -107,11 +108,13 @@ class Exchanger:
             upto = rows[-1][0] if len(rows) == BATCH_MAX and rows[-1][0] != last else last
             self.examined += len(rows)
             done: list[bytes] = [key for key, state in rows if state == DONE]
-            pending: list[bytes] = [key for key, state in rows if state != DONE]
+            pending: list[bytes] = [key for key, state in rows if state == PENDING]
+            later = [Later(key, state) for key, state in rows if state > DONE]
             exchanged = await self._client.ask(
-                other.address, Exchange(cell, after, upto, done, pending), Exchanged, DEADLINE_S
+                other.address, Exchange(cell, after, upto, done, pending, later), Exchanged, DEADLINE_S
             )
-            self.moved += len(exchanged.batch.done) + len(exchanged.batch.pending)
+            batch = exchanged.batch
+            self.moved += len(batch.done) + len(batch.pending) + len(batch.visits)
             self._merge(exchanged.batch, cell)
             if push:
                 ours = {key for key, _ in rows}
@@ -159,20 +162,17 @@ class Exchanger:
         """Say what the asker lacks in a window, as far as one batch goes, and what we lack."""
         self._store.check(question.cell)
         cell, last = Cell(question.cell), question.last
-        theirs = dict.fromkeys(question.pending, False) | dict.fromkeys(question.done, True)
+        theirs = dict.fromkeys(question.pending, PENDING) | dict.fromkeys(question.done, DONE)
+        theirs |= {one.key: one.state for one in question.later}
         rows = self._store.records(cell, _beyond(question.after), BATCH_MAX)
         upto = rows[-1][0] if len(rows) == BATCH_MAX else None
         rows = [row for row in rows if last is None or row[0] <= last]
         if upto is not None and last is not None and upto >= last:
             upto = None
         self.examined += len(rows)
-        lacking = [key for key, state in rows if key not in theirs or (state == DONE and not theirs[key])]
-        ours = dict(rows)
-        wanted = [
-            key
-            for key, done in theirs.items()
-            if (upto is None or key <= upto) and (key not in ours or (done and ours[Key(key)] != DONE))
-        ]
+        lacking = [key for key, state in rows if theirs.get(key, 0) < state]
+        ours: dict[bytes, int] = dict(rows)
+        wanted = [key for key, state in theirs.items() if (upto is None or key <= upto) and ours.get(key, 0) < state]
         batch = self._make_batch(lacking)
         if lacking:
             await self._store.durable()

@@ -1,4 +1,4 @@
-"""The journal: one SQLite file and one page log per peer, and the group commit that makes promises true.
+"""The journal: one SQLite file and two files of lines per peer, and the group commit that makes promises true.
 
 Writes join the open transaction at once and become durable together, at most `commit_spacing_s` later (`durable`).
 A crash forgets what was written since the last commit, which nobody was promised, and nothing else; so does a disk
@@ -6,7 +6,7 @@ that fails, after which every write is refused. A failed journal is closed and o
 `Store` builds on it and knows what the tables mean; nothing here does. Used on the loop's thread only.
 
 Files and database agree after a crash because the database leads: WARC bytes beyond the journaled length are cut off
-(crawl/outputs.py), page lines whose commit is on disk are written again (page_log.py).
+(crawl/outputs.py), lines whose commit is on disk are written again (page_log.py).
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
-from kadcrawl.history.page_log import PageLog
-from kadcrawl.history.schema import SCHEMA, SCHEMA_VERSION
+from kadcrawl.history.page_log import LineLog
+from kadcrawl.history.schema import RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
 from kadcrawl.spacing import Spacing
 
 CHECKPOINT_BYTES = 16 * 1024 * 1024
@@ -53,13 +53,13 @@ class Journal:
         self._spacing = Spacing(commit_spacing_s)
         try:
             self._db = self._open()
-            self._page_log = PageLog(
-                directory / "pages.jsonl", self._db.execute("SELECT place, line FROM outbox ORDER BY place")
-            )
+            self._page_log = LineLog(directory / "pages.jsonl", self._journaled("outbox"), made=True)
+            self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
             self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
         except (sqlite3.Error, OSError) as error:
             raise StartError(f"cannot open the journal {self.path}: {error}") from None
-        self._synced_place = self._page_log.length
+        self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
+        """By the table their lines are journaled in."""
         self._writes = 0
         """Changes so far."""
         self._on_disk = 0
@@ -119,7 +119,8 @@ class Journal:
     def close(self) -> None:
         """Close the files; whatever was not committed before is forgotten, as in a crash."""
         self._db.close()
-        self._page_log.close()
+        for log in self._logs.values():
+            log.close()
         os.close(self._wal_fd)
 
     def _before_commit(self) -> None:
@@ -127,11 +128,14 @@ class Journal:
 
     async def _commit(self) -> int:
         """Commit and sync; return how many writes that made durable."""
-        fds = [*self.flush(), self._page_log.fd, self._wal_fd]
+        logs = [log.fd for log in self._logs.values() if log.fd is not None]
+        fds = [*self.flush(), *logs, self._wal_fd]
         self._before_commit()
         self._dirty.clear()
-        self._db.execute("DELETE FROM outbox WHERE place<?", (self._synced_place,))
-        lines, appended, writes = self._page_log.staged(), self._page_log.length, self._writes
+        for outbox, log in self._logs.items():
+            self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (log.synced,))
+        lines = [(log, log.staged(), log.length) for log in self._logs.values()]
+        writes = self._writes
         self._db.execute("COMMIT")
         if self._checkpointed:
             # Only the few frames since the bulk was moved are left, so this is short, and the WAL starts anew.
@@ -140,8 +144,9 @@ class Journal:
         self._db.execute("BEGIN")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._sync, fds)
-        self._synced_place = appended
-        self._page_log.append(lines)
+        for log, staged, synced in lines:
+            log.synced = synced
+            log.append(staged)
         if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
             await loop.run_in_executor(None, _checkpoint, self.path)
             self._checkpointed = True
@@ -158,6 +163,10 @@ class Journal:
             self._writes += 1
             self._dirty.set()
         return changed
+
+    def _journaled(self, outbox: str) -> sqlite3.Cursor:
+        """Return the (place, line) pairs in an outbox."""
+        return self._db.execute(f"SELECT place, line FROM {outbox} ORDER BY place")
 
     def _fail(self, error: Exception) -> StorageError:
         """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""
@@ -192,6 +201,7 @@ class Journal:
         db.execute("PRAGMA cache_size=-32768")
         if version == 0:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+        db.execute(RECORD_OUTBOX)
         db.execute("BEGIN")
 
 

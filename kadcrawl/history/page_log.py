@@ -1,8 +1,8 @@
-"""pages.jsonl: one line per finished URL, whole or not there at all.
+"""Files of lines, pages.jsonl and records.jsonl: each line whole or not there at all.
 
-A line is first journaled in the store's outbox, with the place in the file where it belongs, and appended to the file
-only after that commit; so every line a person sees is DONE, and after a crash `PageLog` writes journaled lines again
-at their places. Outbox rows may go once the file itself has been synced beyond them.
+A line is first journaled in an outbox of the store, with the place in the file where it belongs, and appended to the
+file only after that commit; so every line a person sees is of a URL that is DONE, and after a crash `LineLog` writes
+journaled lines again at their places. Outbox rows may go once the file itself has been synced beyond them.
 """
 
 import os
@@ -10,17 +10,23 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-class PageLog:
-    """The append-only file of page lines."""
+class LineLog:
+    """One append-only file of lines. It is made when there is something to write, or at once if asked for."""
 
-    def __init__(self, path: Path, outbox: Iterable[tuple[int, bytes]]) -> None:
-        """Open the file and write the journaled (place, line) pairs where they belong. Raises OSError."""
-        self.fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        self.length = os.fstat(self.fd).st_size
-        for place, line in outbox:
-            os.pwrite(self.fd, line, place)
-            self.length = max(self.length, place + len(line))
+    def __init__(self, path: Path, outbox: Iterable[tuple[int, bytes]], *, made: bool = False) -> None:
+        """Write the journaled (place, line) pairs where they belong; `made` makes the file anyway. Raises OSError."""
+        self._path = path
+        self.fd: int | None = None
+        self.length = 0
+        """Bytes in the file."""
         self._staged = bytearray()
+        if made or path.exists():
+            self._open()
+        for place, line in outbox:
+            os.pwrite(self._open(), line, place)
+            self.length = max(self.length, place + len(line))
+        self.synced = self.length
+        """Bytes of the file known to be on disk."""
 
     def stage(self, line: bytes) -> int:
         """Keep a line (with its newline) for a later `append`; return the place it will have in the file."""
@@ -36,9 +42,16 @@ class PageLog:
         """Write the first of the staged lines, now journaled, at the end. Raises OSError; the journal has them then."""
         written = 0
         while written < len(lines):
-            written += os.pwrite(self.fd, lines[written:], self.length + written)
+            written += os.pwrite(self._open(), lines[written:], self.length + written)
         self.length += len(lines)
         del self._staged[: len(lines)]
 
     def close(self) -> None:
-        os.close(self.fd)
+        if self.fd is not None:
+            os.close(self.fd)
+
+    def _open(self) -> int:
+        if self.fd is None:
+            self.fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            self.length = os.fstat(self.fd).st_size
+        return self.fd

@@ -6,17 +6,20 @@ It keeps a tally of every cell in memory, always equal to what a scan of the tab
 compared, and a peer starts, without reading what is in them. Called by the crawl and peer rooms on the loop's thread;
 reads only single rows and bounded windows, whatever is stored. How writes become durable: journal.py.
 
-A record only moves up: unknown, PENDING, DONE (schema.py), whoever brings the news; only `forget_cell` takes it away.
+A record only moves up: unknown, pending, done, and perhaps pending again in the next round (schema.py), whoever brings
+the news; only `forget_cell` takes it away.
 """
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.journal import Journal, sync_files
+from kadcrawl.history.journal import sync_files
 from kadcrawl.history.placement import check_cell
-from kadcrawl.history.schema import DONE, PENDING
+from kadcrawl.history.schema import DONE, PENDING, finished, is_pending
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally, tally_of
+from kadcrawl.history.visit import Visit
+from kadcrawl.history.visits import Visits
 from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, id_bytes
 
 __all__ = ["DONE", "PENDING", "Store"]
@@ -30,7 +33,7 @@ _BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
 """What follows a site's hash in the least bytes greater than all its keys."""
 
 
-class Store(Journal):
+class Store(Visits):
     """One peer's records. Every method that writes raises StorageError; after that the store can only be closed."""
 
     def __init__(
@@ -67,6 +70,7 @@ class Store(Journal):
         for cell, keys, pending, digest in self._db.execute("SELECT cell, keys, pending, digest FROM cell"):
             self.cells[Cell(cell)] = CellTally(keys, pending, int.from_bytes(digest, "big"))
             self.pending += pending
+        self.take_up_visits()
 
     def check(self, cell: int) -> None:
         """Raise NoSuchCellError unless the job has such a cell."""
@@ -80,7 +84,7 @@ class Store(Journal):
     # --- one record ----------------------------------------------------------------------------------------------
 
     def state(self, key: Key) -> int | None:
-        """Return PENDING, DONE, or None for a key never met."""
+        """Return the state of a key (see schema.py), or None for a key never met."""
         row = self._db.execute("SELECT state FROM history WHERE key=?", (key,)).fetchone()
         return row[0] if row else None
 
@@ -100,22 +104,34 @@ class Store(Journal):
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)):
             return None
-        self._seq += 1
-        entry = Entry(depth, self._seq, key, site, url, hops, tries, due)
-        self._write(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        entry = self._put_into_frontier(key, site, url, depth, hops, tries, due)
         self._changed(key, None, PENDING)
         return entry
 
-    def finish(self, entry: Entry, line: bytes) -> bool:
-        """Journal the URL as DONE together with its page line; False if it was DONE before.
+    def finish(
+        self, entry: Entry, line: bytes, records: bytes = b"", visit: Visit | None = None, rounds: int = 0
+    ) -> bool:
+        """Journal the URL as done in this round, with its page line and the lines of its records; False if it was.
 
-        A key forgotten meanwhile is DONE as well: the page was fetched, and somebody may still have to learn it.
+        A key forgotten meanwhile is done as well, after so many `rounds` before: the page was fetched, and somebody
+        may still have to learn it. `visit` says when it will be fetched again, and what it was like.
         """
         self._write("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
-        return self.learn_done(entry.key)
+        if records:
+            self._write("INSERT INTO record_outbox VALUES (?, ?)", (self._record_log.stage(records), records))
+        state = self.state(entry.key)
+        if state is not None and not is_pending(state):
+            return False
+        if visit is not None:
+            self._keep_visit(self.cell_of(entry.key), visit)
+        done = DONE + 2 * rounds if state is None else finished(state)
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (entry.key, done))
+        self._write("DELETE FROM frontier WHERE key=?", (entry.key,))
+        self._changed(entry.key, state, done)
+        return True
 
     def learn_done(self, key: Key) -> bool:
-        """Journal that this key is DONE, by whomever; False if that was known."""
+        """Journal that this key is done in its first round, by whomever; False if that was known."""
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, key, PENDING)):
             self._write("DELETE FROM frontier WHERE key=?", (key,))
@@ -126,8 +142,52 @@ class Store(Journal):
             return True
         return False
 
+    # --- the next rounds -----------------------------------------------------------------------------------------
+
+    def begin_round(self, key: Key) -> Entry | None:
+        """Journal a page that is due as pending in its next round, and return its entry; None if it is not to come."""
+        state, visit = self.state(key), self.visit(key)
+        if state is None or is_pending(state) or visit is None or visit.due is None:
+            return None
+        self._write("UPDATE history SET state=? WHERE key=?", (state + 1, key))
+        self._write("UPDATE visit SET due=NULL WHERE key=?", (key,))
+        entry = self._put_into_frontier(key, visit.site, visit.url, visit.depth, 0, 0, 0.0)
+        self._changed(key, state, state + 1)
+        return entry
+
+    def learn_visit(self, visit: Visit, state: int, tries: int, due: float) -> Entry | None:
+        """Another holder knows of this visit, and the key in this state: of two states the later one wins.
+
+        Of a pending one `tries` and `due` are its retry state. Return the new entry if it has become pending here.
+        """
+        key = visit.key
+        before = self.state(key)
+        if before is not None and before >= state:
+            return None
+        self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (key, state))
+        self._keep_visit(self.cell_of(key), visit._replace(due=None) if is_pending(state) else visit)
+        entry = None
+        if is_pending(state):
+            if before is not None and is_pending(before):
+                self._write("DELETE FROM frontier WHERE key=?", (key,))
+            entry = self._put_into_frontier(key, visit.site, visit.url, visit.depth, 0, tries, due)
+        else:
+            self._write("DELETE FROM frontier WHERE key=?", (key,))
+        self._changed(key, before, state)
+        return entry
+
+    # --- retries, depths -----------------------------------------------------------------------------------------
+
     def shorten(self, key: Key, depth: int) -> bool:
-        """A PENDING URL was met again: keep the smaller depth. Return whether that changed anything."""
+        """A URL was met again: keep the smaller depth. Return whether that changed anything of a pending one.
+
+        At the next visit to a page its links are followed again, as more of them may be within the depth.
+        """
+        if self.has_visits:
+            self._write(
+                "UPDATE visit SET depth=?2, etag='', last_modified='', digest='' WHERE key=?1 AND depth>?2",
+                (key, depth),
+            )
         return self._update(key, "UPDATE frontier SET depth=?2 WHERE key=?1 AND depth>?2", depth)
 
     def postpone(self, entry: Entry) -> None:
@@ -221,7 +281,7 @@ class Store(Journal):
         self._refuse_if_failed()
         gone = self.records(cell, b"", count)
         if gone:
-            for table in ("frontier", "history"):
+            for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (gone[0][0], gone[-1][0]))
             self._site_keys.clear()
             self._keep(cell, self.cells[cell].minus(tally_of(gone)))
@@ -232,7 +292,7 @@ class Store(Journal):
         state = self.state(key)
         if state is not None:
             cell = self.cell_of(key)
-            for table in ("frontier", "history"):
+            for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key=?", (key,))
             self._site_keys.clear()
             self._keep(cell, self.cells[cell].minus(tally_of([(key, state)])))
@@ -273,6 +333,7 @@ class Store(Journal):
         ahead_s = float(kept or b"0") - now
         if ahead_s > 0:
             self._write("UPDATE frontier SET due=max(0, due-?) WHERE due>0", (ahead_s,))
+            self._write("UPDATE visit SET due=max(0, due-?) WHERE due>=0", (ahead_s,))
             self._write("UPDATE site SET not_before=not_before-?", (ahead_s,))
             self._write("UPDATE robots SET fetched_at=fetched_at-?", (ahead_s,))
 
@@ -287,6 +348,17 @@ class Store(Journal):
             self._metas[name] = value
 
     # --- changes -------------------------------------------------------------------------------------------------
+
+    @property
+    def _tables(self) -> tuple[str, ...]:
+        """Those with records by key."""
+        return ("frontier", "history", "visit") if self.has_visits else ("frontier", "history")
+
+    def _put_into_frontier(self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float) -> Entry:
+        self._seq += 1
+        entry = Entry(depth, self._seq, key, site, url, hops, tries, due)
+        self._write(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
+        return entry
 
     def _changed(self, key: Key, before: int | None, after: int) -> None:
         """A record's state changed: let the tally follow, and tell."""

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from kadcrawl.keys import ID_BYTES
 
-VERSION = 4
+VERSION = 5
 """Of the wire. A peer that hears another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1200
 """Fits an IPv6 path without fragments."""
@@ -31,6 +31,8 @@ Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Small = Annotated[int, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
+LongSeconds = Annotated[float, Meta(ge=0, le=2**33)]
+"""Up to two centuries."""
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
 Reasons = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=REASONS_MAX)]
 Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
@@ -81,3 +83,7 @@ class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """URLs recorded as failed, by reason."""
     left_out: Reasons = {}
     """Links that a limit kept from being followed as they were found, by limit; repeats included."""
+    revisits: Count = 0
+    """Of the pages: those fetched again, as they were due."""
+    unchanged: Count = 0
+    """Of these: as they had been."""

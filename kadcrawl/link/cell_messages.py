@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from kadcrawl.link.basics import (
     BATCH_MAX,
@@ -14,11 +14,16 @@ from kadcrawl.link.basics import (
     Count,
     IdBytes,
     Keys,
+    LongSeconds,
     Message,
     Seconds,
     Small,
     Url,
 )
+
+VALIDATOR_CHARS_MAX = 256
+"""Of an entity tag or a date by which a server knows what it sent."""
+DIGEST_CHARS_MAX = 64
 
 
 class CellDigest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -41,6 +46,28 @@ class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Until it may be tried again."""
 
 
+class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A page that is fetched again and again: its state, its last visit, and the next (history/visit.py)."""
+
+    url: Url
+    depth: Small
+    state: Annotated[int, Meta(ge=1, le=2**53)]
+    tries: Small
+    wait_s: Seconds
+    """Of a pending one: until it may be tried."""
+    due_s: LongSeconds | None
+    """Until it is to be fetched again; None for never, or if it is pending."""
+    period_s: LongSeconds
+    etag: Annotated[str, Meta(max_length=VALIDATOR_CHARS_MAX)]
+    last_modified: Annotated[str, Meta(max_length=VALIDATOR_CHARS_MAX)]
+    digest: Annotated[str, Meta(max_length=DIGEST_CHARS_MAX)]
+    captured: Annotated[str, Meta(max_length=DIGEST_CHARS_MAX)]
+    gone: Small
+
+
+Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]
+
+
 class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A site's politeness: how long its next request must still wait, and the delay between requests."""
 
@@ -58,12 +85,16 @@ class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class Batch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Some records of the history. Merging is a join in a lattice: PENDING < DONE; more tries, later instants win."""
+    """Some records of the history. Merging is a join in a lattice: later states, more tries, later instants win.
+
+    `done` and `pending` are of the first round, and of pages that are fetched once.
+    """
 
     done: Keys
     pending: Annotated[list[PendingRecord], Meta(max_length=BATCH_MAX)]
     sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
     robots: Annotated[list[RobotsRecord], Meta(max_length=BATCH_MAX)]
+    visits: Visits = []
 
 
 class Records(Message, frozen=True):
@@ -156,14 +187,25 @@ class Compared(Message, frozen=True):
     differing: Annotated[list[Annotated[int, Meta(ge=0, lt=BATCH_MAX)]], Meta(max_length=BATCH_MAX)]
 
 
+class Later(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A key beyond its first round, and its state."""
+
+    key: IdBytes
+    state: Annotated[int, Meta(ge=3, le=2**53)]
+
+
 class Exchange(Message, frozen=True):
-    """Beyond `after` and up to `last` I have these of a cell: what more do you know, and what do you lack?"""
+    """Beyond `after` and up to `last` I have these of a cell: what more do you know, and what do you lack?
+
+    `done` and `pending` are in their first round.
+    """
 
     cell: CellNumber
     after: IdBytes | None
     last: IdBytes | None
     done: Keys
     pending: Keys
+    later: Annotated[list[Later], Meta(max_length=BATCH_MAX)] = field(default_factory=list)
 
 
 class Exchanged(Message, frozen=True):

@@ -30,6 +30,7 @@ from kadcrawl.link.basics import (
     Host as Host,
     IdBytes as IdBytes,
     Keys as Keys,
+    LongSeconds as LongSeconds,
     Message as Message,
     Port as Port,
     Seconds as Seconds,
@@ -37,6 +38,8 @@ from kadcrawl.link.basics import (
     Url as Url,
 )
 from kadcrawl.link.cell_messages import (
+    DIGEST_CHARS_MAX as DIGEST_CHARS_MAX,
+    VALIDATOR_CHARS_MAX as VALIDATOR_CHARS_MAX,
     Batch as Batch,
     CellAnswer as CellAnswer,
     CellDigest as CellDigest,
@@ -47,6 +50,7 @@ from kadcrawl.link.cell_messages import (
     Exchange as Exchange,
     Exchanged as Exchanged,
     Have as Have,
+    Later as Later,
     PendingRecord as PendingRecord,
     Recorded as Recorded,
     Records as Records,
@@ -57,6 +61,7 @@ from kadcrawl.link.cell_messages import (
     Sync as Sync,
     Synced as Synced,
     Taken as Taken,
+    VisitRecord as VisitRecord,
     Window as Window,
 )
 from kadcrawl.link.joining_messages import (
@@ -202,6 +207,12 @@ class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Links and records on their way to other peers."""
     missing: Count
     """Subtrees that did not answer."""
+    due_s: LongSeconds | None = None
+    """Until the first page is to be fetched again; None if none is."""
+
+
+RESTING = "resting"
+"""State of a peer: in all of the swarm nothing is to be fetched until a page is due again."""
 
 
 class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -221,6 +232,10 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Of its pending URLs, those that others fetch for it just now."""
     borrowed: Count = 0
     """URLs of others that it fetches for them just now."""
+    due_s: LongSeconds | None = None
+    """Until the first of its pages is to be fetched again; None if none is."""
+    behind: Count = 0
+    """Bytes of its page log, records and WARC files that its sinks have not got yet."""
 
 
 class Survey(Message, frozen=True):
@@ -232,9 +247,12 @@ class Census(Message, frozen=True):
 
 
 class Order(Message, frozen=True):
-    """Do this: pause, resume, stop (finish what is in flight and exit), or ended (the swarm is quiescent)."""
+    """Do this: pause, resume, stop (finish what is in flight and exit); or hear that the swarm is quiescent.
 
-    verb: Literal["pause", "resume", "stop", "ended"]
+    Then it is either ended, or it rests until pages are due again.
+    """
+
+    verb: Literal["pause", "resume", "stop", "ended", "rest"]
 
 
 class NewSeeds(Message, frozen=True):

@@ -29,6 +29,8 @@ ROUND_AWAY = 8
 """Contacts that were away tried in one sibling round: after a short cut all are back within a few rounds."""
 ROUND_ASKS = 3
 """Siblings asked in one sibling round."""
+LEAVING_ROUND_S = 1.0
+"""Between two sibling rounds of a peer that leaves."""
 
 
 class Overlay:
@@ -87,7 +89,8 @@ class Overlay:
     async def join(self, bootstrap: Sequence[Address]) -> None:
         """Enter the swarm some of the `bootstrap` addresses (name or IP literal, port) belong to.
 
-        Afterwards the siblings are exact and every bucket has been refreshed. Raises StartError when nobody answers.
+        Afterwards the siblings are exact and every bucket has been refreshed. Raises StartError when nobody answers,
+        or when who did is gone before it has named anybody.
         """
         for _ in range(self._settings.join_tries):
             async with asyncio.TaskGroup() as group:
@@ -102,6 +105,10 @@ class Overlay:
         await self.lookup(self._node_id, self._settings.siblings + 1)
         await self._refresh()
         await self._sibling_round()
+        if not self.contacts():
+            # It answered and left: alone we would take ourselves for the swarm, and its work for done.
+            names = ", ".join(f"{host}:{port}" for host, port in bootstrap)
+            raise StartError(f"whoever answered at {names} was leaving; join by another peer, or try again")
 
     async def leave(self) -> None:
         """Tell every contact goodbye, nearest first and within `leave_s`; from here on no request is answered."""
@@ -297,9 +304,15 @@ class Overlay:
 
     async def _keep_in_touch(self) -> None:
         refresh_at = self._now() + self._jittered(self._settings.refresh_s)
-        while not self._socket.silent:
+        while True:
             await asyncio.sleep(TICK_S)
             now = self._now()
+            if self._socket.silent:
+                # Nobody asks us any more, and we watch over nobody; but who comes now may be the one to take what
+                # we hold, and nobody else tells us.
+                await self._sibling_round()
+                await asyncio.sleep(self._jittered(LEAVING_ROUND_S))
+                continue
             for peer in self._membership.liveness.due(now, self._membership.siblings.ids):
                 self._verify(self._membership.table.members[peer].contact)
             if self._membership.pace.due(now):

@@ -22,13 +22,16 @@ def own_view(peer_id: bytes, incarnation: bytes, activity: int) -> bytes:
 def add_up(tallies: Iterable[Tally]) -> Tally:
     """Return the tally of disjoint parts of the swarm taken together."""
     members = pending = unacknowledged = missing = view = 0
+    due_s: float | None = None
     for tally in tallies:
         members += tally.members
         pending += tally.pending
         unacknowledged += tally.unacknowledged
         missing += tally.missing
         view ^= int.from_bytes(tally.view, "big")
-    return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing)
+        if tally.due_s is not None:
+            due_s = tally.due_s if due_s is None else min(due_s, tally.due_s)
+    return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing, due_s)
 
 
 MISSING = Tally(members=0, view=NO_VIEW, pending=0, unacknowledged=0, missing=1)

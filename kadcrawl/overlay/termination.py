@@ -2,14 +2,15 @@
 
 An idle peer waits a moment, chosen at random, so that usually one asks and the others hear it. It asks a few peers
 first, as in the middle of a crawl one of them is busy; only if none is it sends a wave. If everybody was idle it sends
-the second at once, and if that proves quiescence it tells the swarm. A peer that has just become idle asks soon; one
-that asked in vain waits longer each time, since whoever is still busy will ask when it stops being so.
+the second at once, and if that proves quiescence it tells the swarm, which is at its end then; or it rests, if pages
+are due again some time. A peer that has just become idle asks soon; one that asked in vain waits longer each time,
+since whoever is still busy will ask when it stops being so.
 """
 
 import asyncio
 from random import Random
 
-from kadcrawl.link.messages import Order, Survey
+from kadcrawl.link.messages import Order, Survey, Tally
 from kadcrawl.overlay.quiescence import Quiescence
 from kadcrawl.overlay.wave import Waves
 
@@ -34,7 +35,9 @@ class Activity:
         self.armed = False
         """The job has seeds: before that nothing to do is no end."""
         self.over = asyncio.Event()
-        """The swarm was quiescent, and nothing has moved here since."""
+        """The swarm was quiescent, no page is due again, and nothing has moved here since."""
+        self.resting = False
+        """The swarm was quiescent until pages are due again, and nothing has moved here since."""
         self.idle = asyncio.Event()
         """Nothing to do here, and it is not known yet whether that is so everywhere."""
         self.busy = asyncio.Event()
@@ -43,12 +46,13 @@ class Activity:
         """Something was accepted, begun or finished here."""
         self.count += 1
         self.over.clear()
+        self.resting = False
 
     def settle(self, idle: bool) -> None:
         """Say whether there is nothing left to do just now."""
         if idle and self.armed:
             self.busy.clear()
-            if not self.over.is_set():
+            if not self.over.is_set() and not self.resting:
                 self.idle.set()
         else:
             self.busy.set()
@@ -56,14 +60,22 @@ class Activity:
 
     def doubt(self) -> None:
         """Somebody has come who was not asked whether all is over: it is to be asked again."""
-        if self.over.is_set():
+        if self.over.is_set() or self.resting:
             self.over.clear()
+            self.resting = False
             if not self.busy.is_set():
                 self.idle.set()
 
     def end(self) -> None:
-        """The swarm is quiescent."""
+        """The swarm is quiescent, for good as far as anybody knows."""
         self.over.set()
+        self.resting = False
+        self.idle.clear()
+
+    def rest(self) -> None:
+        """The swarm is quiescent until pages are due again."""
+        self.resting = True
+        self.over.clear()
         self.idle.clear()
 
 
@@ -90,8 +102,9 @@ class Termination:
                 continue
             # Others may ask again and again and not see what we would; but not all are to ask at once.
             passed_over = passed_over + 1 if self._waves.surveys != heard else 0
-            if passed_over % (PASSED_OVER_MAX + 1) == 0 and await self._over():
-                await self._waves.ask_all(Order("ended"))
+            proof = await self._proof() if passed_over % (PASSED_OVER_MAX + 1) == 0 else None
+            if proof is not None:
+                await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
                 wait_s = SOON_S  # If somebody comes now, all soon know whether that changes anything.
             else:
                 wait_s = LATE_S if self._others_busy else min(2 * wait_s, LATE_S)
@@ -104,19 +117,20 @@ class Termination:
             return False
         return True
 
-    async def _over(self) -> bool:
+    async def _proof(self) -> Tally | None:
+        """Return the tally that proves that the swarm is quiescent, with the next visit due; None if it is not."""
         heard = self._waves.surveys
         sample = await self._waves.ask_some(Survey(), SAMPLE, self._random, SAMPLE_S)
         self._others_busy = any(tally.pending or tally.unacknowledged for tally in sample)
         if self._others_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
-            return False
+            return None
         quiescence = Quiescence()
         for _ in range(WAVES_IN_A_ROW_MAX):
             tally = (await self._waves.ask_all(Survey())).tally
             self._members = max(1, tally.members)
             self._others_busy = bool(tally.pending or tally.unacknowledged)
             if quiescence.observe(tally):
-                return True
+                return tally
             if not quiescence.hopeful or not self._activity.idle.is_set():
-                return False
-        return False
+                return None
+        return None

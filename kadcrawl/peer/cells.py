@@ -54,19 +54,23 @@ class CellCrawl:
         self._crawler = parts.crawler
         self._clock = clock
         self._closed_at: dict[Cell, float] = {}
-        self.on_closed: Callable[[Cell], None] = lambda cell: None
+        self.on_opened: Callable[[Cell], None] = lambda cell: None
+        """Called after a cell was opened."""
+        self.on_closed: list[Callable[[Cell], None]] = []
         """Called after a cell was closed."""
 
     def open(self, cell: Cell, *, hold: bool) -> None:
         self._closed_at.pop(cell, None)
         self._frontier.open(cell, self._clock.now(), hold=hold)
+        self.on_opened(cell)
         self._crawler.wake()
 
     def close(self, cell: Cell) -> None:
         if self._frontier.is_open(cell):
             self._closed_at[cell] = self._clock.now()
             self._frontier.close(cell)
-            self.on_closed(cell)
+            for listener in self.on_closed:
+                listener(cell)
 
     def is_busy(self, cell: Cell) -> bool:
         if self._frontier.in_flight(cell) or self._frontier.lent(cell):
@@ -140,6 +144,11 @@ class Cells:
     def unacknowledged(self) -> int:
         return self.copies.unacknowledged
 
+    @property
+    def unsettled(self) -> int:
+        """Cells that are between two owners, as far as is known here: nobody may crawl them just now."""
+        return self.telling.untold + sum(not owned.open for owned in self.holdings.owned.values())
+
     async def run(self) -> None:
         """Sync, tell, copy and watch for stalls; until cancelled."""
         try:
@@ -176,12 +185,17 @@ class Cells:
         await self._store.durable()
         self._parts.crawler.wake()
 
+    def away_s(self, now: float) -> float:
+        """Return for how many seconds, until this second of the loop, the peer has done nothing."""
+        return 0.0 if self._beat_at is None else now - self._beat_at
+
     def is_stalled(self) -> bool:
         """Return whether this peer has been away so long that others may own its cells; if so, close them all."""
         now = asyncio.get_running_loop().time()
-        if self._beat_at is None or now < self._beat_at + STALL_S:
+        away_s = self.away_s(now)
+        if away_s < STALL_S:
             return False
-        log.warning("peer.stalled seconds=%.1f", now - self._beat_at)
+        log.warning("peer.stalled seconds=%.1f", away_s)
         self._beat_at = now
         self.sync.close_all()
         return True

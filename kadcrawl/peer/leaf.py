@@ -64,7 +64,9 @@ class Leaf(Member):
             raise StartError(why)
         self.full_peers = FullPeers([*bootstrap, *known], self.random)
         self.full_peers.learn(self.known.contacts)
-        self._build(self._jobs.joined(welcome.job))
+        job = self._jobs.joined(welcome.job)
+        await self._prepare(job)
+        self._build(job)
         log.info("leaf.begun id=%s", self._me.id.hex())
         self._run(self.work.run(), "crawl")
         self._drawer = self._run(self._drawing.run(), "draw")
@@ -132,6 +134,7 @@ class Leaf(Member):
             allowance=0,
             granted=0,
             borrowed=self.borrowing.urls,
+            behind=self.deliveries.behind,
         )
 
     # --- putting it together ---------------------------------------------------------------------------------------
@@ -161,6 +164,7 @@ class Leaf(Member):
             activity=self.activity,
             clock=self.clock,
             random=self.random,
+            extraction=self._extraction,
             home=lambda: self._drawing.hung_on,
         )
         self._drawing = Drawing(

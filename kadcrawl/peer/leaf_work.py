@@ -16,6 +16,7 @@ from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.borrowed import BorrowedStore
 from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.totals import Totals
@@ -56,6 +57,7 @@ class LeafWork:
         activity: Activity,
         clock: Clock,
         random: Random,
+        extraction: Extraction | None,
         home: Callable[[], Contact],
     ) -> None:
         """`home` gives the full peer that last answered. Raises StartError if the directory does not do."""
@@ -79,6 +81,7 @@ class LeafWork:
                 resolver=world.resolver,
                 may_start=lambda: False,
                 accept_here=_accept_nothing,
+                extraction=extraction,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {config.data}: {error}") from None
@@ -174,9 +177,9 @@ class LeafWork:
         self.borrowing.expire()
         return True
 
-    def _journal(self, entry: Entry, line: bytes, reported: bool) -> bool:
+    def _journal(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
         """Write a page; if its loan is over, no report of that will tell it."""
-        fresh = self._store.finish(entry, line)
+        fresh = self._store.finish(entry, line, records)
         if reported:
             self.borrowing.report_soon()
         else:

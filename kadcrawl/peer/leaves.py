@@ -41,11 +41,11 @@ class NoLeafError(KadcrawlError):
 
 def why_no_leaf(job: "Job") -> str | None:
     """Return why nobody can be a leaf in this job, as a sentence for a person; None if one can."""
-    if job.max_pages is None and job.max_depth is None:
+    if job.can_lend:
         return None
     return (
-        "a crawl with --max-pages or --max-depth has no leaves: only the owner of a page knows its share of the one, "
-        "and of a shorter path to the page for the other; join without --leaf"
+        "a crawl with --max-pages, --max-depth or --recrawl-after has no leaves: only the owner of a page knows its "
+        "share of the first, a shorter path to it, and what it was like before; join without --leaf"
     )
 
 

@@ -83,7 +83,7 @@ class Loans:
             wake=parts.crawler.wake,
             spawn=spawn,
         )
-        cells.crawl.on_closed = self.lending.recall
+        cells.crawl.on_closed.append(self.lending.recall)
         borrowed = BorrowedStore(self._journal)
         frontier = Frontier(borrowed, limits, parts.job.delay_s)
         frontier.connections = borrowed.connections
@@ -138,13 +138,13 @@ class Loans:
         self.borrowing.expire()
         return True
 
-    def _journal(self, entry: Entry, line: bytes, reported: bool) -> bool:
+    def _journal(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
         """Write a page fetched for another peer; if a report will tell it, nobody else need be told."""
         merging, self._cells.records.merging = self._cells.records.merging, reported
         # The giver may be gone and this peer its heir, who has the page before it as well.
         own = self._store.entry(entry.key)
         try:
-            fresh = self._store.finish(entry, line)
+            fresh = self._store.finish(entry, line, records)
         finally:
             self._cells.records.merging = merging
         if own is not None:

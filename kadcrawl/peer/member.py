@@ -9,17 +9,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from kadcrawl.clock import Clock
-from kadcrawl.config import Config
+from kadcrawl.config import Config, Job
+from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.totals import Totals
+from kadcrawl.errors import StartError
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.page_rules import PageRules
+from kadcrawl.peer.daemons import Daemons
 from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.ending import disk_failure
 from kadcrawl.peer.job_record import JobRecord
 from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.parts import Parts
 from kadcrawl.peer.world import World
+from kadcrawl.sinks.deliveries import Deliveries
 
 
 class Member:
@@ -36,11 +41,16 @@ class Member:
         self._stopping = asyncio.Event()
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
+        self._deliverer: asyncio.Task[None] | None = None
+        self._broken_off = False
         self._parts: Parts | None = None
+        self._extraction: Extraction | None = None
 
     async def __aenter__(self) -> Self:
-        """Lock the directory, open the journal and the connections. Raises StartError."""
+        """Lock the directory, open the journal and the connections. Raises StartError, and ConfigError for a sink."""
         async with AsyncExitStack() as stack:
+            now = asyncio.get_running_loop().time
+            self.deliveries = Deliveries(self.config.data, self.config.sinks, Daemons(), now)
             stack.callback(Directory(self.config.data).close)
             self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
             stack.callback(self.store.close)
@@ -58,13 +68,19 @@ class Member:
             stack.push_async_callback(self._shut)
             self.store.flush = self._flush
             self._committer = self._group.create_task(self.store.run(), name="commit")
+            if self.config.sinks:
+                self._deliverer = self._group.create_task(self.deliveries.run(), name="sinks")
             self._stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        """Commit and close, without handing anything over; say so first (`leave`, `finish`). Raises StorageError."""
+        """Commit and close, without handing anything over; say so first (`leave`, `finish`). Raises StorageError.
+
+        Unless it ends by an exception, the sinks are given time for what they lack.
+        """
+        self._broken_off = kind is not None
         if not isinstance(error, asyncio.CancelledError):
             # The caller's own exception goes on as it is, not inside a group.
             kind = error = traceback = None
@@ -76,7 +92,7 @@ class Member:
             raise
 
     async def wait_done(self) -> None:
-        """Return when the swarm is quiescent: nothing is left to do anywhere."""
+        """Return when the swarm is quiescent: nothing is left to do anywhere, and no page will be due again."""
         await self.activity.over.wait()
 
     async def wait_stopped(self) -> None:
@@ -107,6 +123,23 @@ class Member:
         """Messages sent in this run."""
         return self.client.asked
 
+    async def _prepare(self, job: Job, given: Job | None = None) -> None:
+        """Get ready to take the records of this job out of pages; `given` is the job this peer was made with.
+
+        Raises StartError if the job asks for a hook that nobody here allowed, or that is not here. Whoever can speak to
+        a swarm may name any function of any module; only who runs this machine says which of them is called.
+        """
+        allowed = {*self.config.hooks, *(PageRules(records=given.records).hooks if given is not None else ())}
+        if strange := sorted(PageRules(records=job.records).hooks - allowed):
+            options = " ".join(f"--hook {hook}" for hook in strange)
+            raise StartError(
+                f"the job of this swarm calls {', '.join(strange)} on every peer, and here nobody allowed that; "
+                f"if you know what it does, join with {options}"
+            )
+        if job.records:
+            self._extraction = self.world.extraction(job.records, self.config.limits)
+            await self._extraction.start()
+
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = self._group.create_task(work, name=name)
         self._tasks.append(task)
@@ -119,10 +152,16 @@ class Member:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._parts is not None:
             await self._parts.fetcher.close()
+        if self._extraction is not None:
+            await self._extraction.close()
         try:
             await self.store.commit()
+            if self._deliverer is not None and not self._broken_off:
+                await self.deliveries.finish()
         finally:
             self._committer.cancel()
+            if self._deliverer is not None:
+                self._deliverer.cancel()
             if self._parts is not None:
                 self._parts.outputs.close()
 

@@ -13,6 +13,7 @@ from kadcrawl.config import Config, Job, Limits
 from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.crawler import Crawler, CrawlStore
 from kadcrawl.crawl.extract import LinkExtractor
+from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.fetch import Fetcher, user_agent
 from kadcrawl.crawl.forward import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.frontier import Frontier
@@ -20,13 +21,16 @@ from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.intake import Intake
 from kadcrawl.crawl.outputs import Outputs
 from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.recrawl import Recrawl
 from kadcrawl.crawl.robots_cache import RobotsCache
+from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.crawl.warc import warc_name
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.page_rules import PageRules
 from kadcrawl.version import VERSION
 
 
@@ -46,6 +50,8 @@ class Parts:
     crawler: Crawler
     crawler_over: "CrawlerOver"
     """Makes another crawler with the same parts."""
+    rounds: Rounds | None
+    """If pages are fetched again."""
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limits], Crawler]
@@ -67,6 +73,7 @@ def build(
     resolver: Callable[[], AbstractResolver],
     may_start: Callable[[], bool],
     accept_here: AcceptHere,
+    extraction: Extraction | None,
 ) -> Parts:
     """Put the crawl rooms together. Raises OSError if the outputs cannot be opened.
 
@@ -76,6 +83,7 @@ def build(
     limits = config.limits
     by_depth = job.max_depth is not None
     scope = Scope(job, limits)
+    rules = PageRules(job.roles, job.records)
     placer = Placer(job.partition, job.cell_bits)
     frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
     intake = Intake(store, frontier, scope, totals, activity, by_depth, job.site_pages_max)
@@ -110,8 +118,11 @@ def build(
         limits,
         random,
         with_simhash=job.simhash,
+        rules=rules,
     )
     extractor = LinkExtractor(limits)
+
+    rounds = Rounds(Recrawl(job), store, clock.now) if job.recrawl_after_s is not None else None
 
     def crawler_over(
         source: CrawlStore, front: Frontier, activity: Activity, may_start: Callable[[], bool], limits: Limits
@@ -135,8 +146,13 @@ def build(
             outputs=outputs,
             totals=totals,
             activity=activity,
+            rounds=rounds,  # With them nothing is lent, so all crawlers are over the store.
+            rules=rules,
+            extraction=extraction,
         )
 
     crawler = crawler_over(store, frontier, activity, may_start, limits)
     intake.wake = crawler.wake
-    return Parts(job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler, crawler_over)
+    return Parts(
+        job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler, crawler_over, rounds
+    )

@@ -36,6 +36,7 @@ from kadcrawl.peer.member import Member
 from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.portrait import row_of, state_of
 from kadcrawl.peer.reading import read
+from kadcrawl.peer.recrawling import Recrawling
 from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
@@ -63,6 +64,7 @@ class Peer(Member):
         self._service = Service(self)
         self._cells: Cells | None = None
         self._balancing: Balancing | None = None
+        self._recrawling: Recrawling | None = None
         self._seeding = Seeding(self)
         self._left = False
         self.joining = False
@@ -82,7 +84,9 @@ class Peer(Member):
         if not self.begun:
             self._identity.settle(self.overlay)
             self.paused = self.paused or paused
-            self._build(self._jobs.joined(self._given_job or self._jobs.journaled() or Job()), first_update_s=None)
+            job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
+            await self._prepare(job, self._given_job)
+            self._build(job, first_update_s=None)
             await self._start()
 
     async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
@@ -104,10 +108,12 @@ class Peer(Member):
                 f"the swarm has cells of {welcome.job.cell_bits} bits, this peer of {self._cell_bits}: "
                 f"give it Job(cell_bits={welcome.job.cell_bits})"
             )
+        job = self._jobs.joined(welcome.job)
+        await self._prepare(job, self._given_job)
         await self._identity.choose(self.overlay, self.client, bootstrap)
         self.paused = welcome.paused
         first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
-        self._build(self._jobs.joined(welcome.job), first_update_s=first_update_s)
+        self._build(job, first_update_s=first_update_s)
         self.joining = True
         self.parts.crawler.holds.add("joining")
         await self._find_host(bootstrap[0])
@@ -202,7 +208,14 @@ class Peer(Member):
     def unacknowledged(self) -> int:
         """What is on its way to other peers: links, seeds, copies."""
         under_way = self.parts.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
+        if self._recrawling is not None:
+            under_way += self.cells.unsettled  # Only who crawls a cell says when its pages are due.
         return under_way + self.balancing.loans.borrowing.unreported
+
+    @property
+    def due_s(self) -> float | None:
+        """In how many seconds the first of its pages is to be fetched again; None if none is."""
+        return self._recrawling.due_s if self._recrawling is not None else None
 
     def row(self) -> PeerRow:
         """Describe this peer."""
@@ -221,6 +234,10 @@ class Peer(Member):
                 self.set_paused(order.verb == "pause")
             case "stop":
                 self.stop()
+            case "rest":
+                if not self.pending and not self.unacknowledged and not self.activity.resting:
+                    self.activity.rest()
+                    log.info("swarm.resting pages=%d", self.totals.pages)
             case "ended":
                 if not self.pending and not self.unacknowledged:
                     self.activity.end()
@@ -308,6 +325,7 @@ class Peer(Member):
                 resolver=self.world.resolver,
                 may_start=lambda: not self.cells.is_stalled(),
                 accept_here=self._accept_here,
+                extraction=self._extraction,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None
@@ -321,6 +339,19 @@ class Peer(Member):
             self.config.limits.batch_spacing_s,
         )
         self._balancing = balanced(self, first_update_s, learns)
+        if self._parts.rounds is not None:
+            copies = self._cells.copies
+            self._recrawling = recrawling = Recrawling(
+                self.store,
+                self._parts.frontier,
+                self._parts.crawler,
+                self.activity,
+                self.clock,
+                lambda: copies.unacknowledged,
+            )
+            self._parts.rounds.on_finished = self._parts.intake.on_visit = recrawling.visited
+            self._cells.crawl.on_opened = recrawling.opened
+            self._cells.crawl.on_closed.append(recrawling.closed)
         self.activity.armed = bool(job.seeds)
         if self.paused:
             self._parts.crawler.holds.add("paused")
@@ -336,6 +367,8 @@ class Peer(Member):
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
         self._run(self.cells.run(), "cells")
         self._run(self.balancing.run(), "balance")
+        if self._recrawling is not None:
+            self._run(self._recrawling.run(), "recrawl")
         if parts.job.max_pages is not None:
             self._run(share_budget(self, parts.job.max_pages), "budget")
         parts.crawler.wake()

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from kadcrawl.link.messages import PeerRow
+from kadcrawl.link.messages import RESTING, PeerRow
 from kadcrawl.peer.disk_guard import HOLD as DISK
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def state_of(peer: "Peer") -> str:
         return "paused"
     if peer.ended:
         return "done"
+    if peer.activity.resting:
+        return RESTING
     for hold, state in WAITING.items():
         if hold in holds:
             return state
@@ -47,4 +49,6 @@ def row_of(peer: "Peer") -> PeerRow:
         granted=budget.granted,
         lent=peer.balancing.loans.lending.urls,
         borrowed=peer.balancing.loans.borrowing.urls,
+        due_s=peer.due_s,
+        behind=peer.deliveries.behind,
     )

@@ -1,17 +1,20 @@
 """Records of the history as they travel, and as they are taken in: between the store's rows and the wire's batches.
 
 A batch says what the records are at the moment it is made. What arrives is checked as if nobody had: a URL must be
-canonical, its place is worked out here. Taking it in is a join in a lattice (PENDING < DONE, more tries, the later
+canonical, its place is worked out here. Taking it in is a join in a lattice (later states, more tries, the later
 instant), so batches may repeat, overtake each other, and meet URLs that have come another way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.intake import Intake
 from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.recrawl import believed
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.store import DONE, Store
+from kadcrawl.history.schema import is_pending
+from kadcrawl.history.store import Store
+from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.messages import (
     ROBOTS_BYTES_MAX,
@@ -21,6 +24,7 @@ from kadcrawl.link.messages import (
     PendingRecord,
     RobotsRecord,
     SiteRecord,
+    VisitRecord,
 )
 from kadcrawl.urls import canonical, origin_of
 
@@ -62,19 +66,23 @@ class Records:
 
     def copies(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         """Return these records and the clocks of these sites as they are now."""
-        done, entries = self._read(keys)
-        return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [])
+        done, entries, visits = self._read(keys, moving=False)
+        return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [], visits)
 
     def moving(self, keys: Sequence[Key]) -> Batch:
         """Return these records with all their new owner needs: clocks, delays and robots.txt of their sites."""
-        done, entries = self._read(keys)
+        done, entries, visits = self._read(keys, moving=True)
         sites = dict.fromkeys(entry.site for entry in entries)
+        again = [visit.url for visit in visits if is_pending(visit.state)]
+        sites |= dict.fromkeys(self._placer.place(url).site for url in again)
+        origins = dict.fromkeys(map(origin_of, [*(entry.url for entry in entries), *again]))
         records = self._pending(entries, moving=True)
-        return Batch(done, records, [self._site(site) for site in sites], self._robots(entries))
+        return Batch(done, records, [self._site(site) for site in sites], self._robots(origins), visits)
 
     def lending(self, entries: Sequence[Entry]) -> Batch:
         """Return these entries, of one site, with all that another peer needs to fetch them."""
-        return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(entries))
+        origins = dict.fromkeys(origin_of(entry.url) for entry in entries)
+        return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
 
     def merge(self, batch: Batch, only: Cell | None = None) -> set[Cell]:
         """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of."""
@@ -100,38 +108,84 @@ class Records:
                 due = now + one.wait_s if one.wait_s else 0.0
                 self._intake.merge_pending(Link(one.url, one.depth, one.hops), place, now, one.tries, due)
                 cells.add(place.cell)
+            for visit in batch.visits:
+                if (visited := self._merge_visit(visit, only, now)) is not None:
+                    cells.add(visited)
         finally:
             self.merging = False
         return cells
 
-    def _read(self, keys: Sequence[Key]) -> tuple[list[bytes], list[Entry]]:
+    def _merge_visit(self, record: VisitRecord, only: Cell | None, now: float) -> Cell | None:
+        """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
+        if canonical(record.url) != record.url:
+            return None
+        place = self._placer.place(record.url)
+        if only is not None and place.cell != only:
+            return None
+        due = None if record.due_s is None else now + record.due_s
+        visit = Visit(
+            place.key,
+            place.site,
+            record.url,
+            record.depth,
+            due,
+            record.period_s,
+            *(record.etag, record.last_modified, record.digest, record.captured, record.gone),
+        )
+        again_at = now + record.wait_s if record.wait_s else 0.0
+        self._intake.merge_visit(believed(visit), record.state, now, record.tries, again_at)
+        return place.cell
+
+    def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[Entry], list[VisitRecord]]:
+        """Return what there is of these keys: those done, those pending, and those with visits."""
         done: list[bytes] = []
-        entries = []
+        entries, visits = [], []
         for key in keys:
             state = self._store.state(key)
-            if state == DONE:
+            if state is None:
+                continue
+            if (visit := self._store.visit(key)) is not None:
+                visits.append(self._visit(visit, state, moving=moving))
+            elif not is_pending(state):
                 done.append(key)
-            elif state is not None and (entry := self._store.entry(key)) is not None:
+            elif (entry := self._store.entry(key)) is not None:
                 entries.append(entry)
-        return done, entries
+        return done, entries, visits
+
+    def _visit(self, visit: Visit, state: int, *, moving: bool) -> VisitRecord:
+        tries, wait_s = 0, 0.0
+        if is_pending(state) and (entry := self._store.entry(visit.key)) is not None:
+            tries, wait_s = entry.tries, self._wait_s(entry, moving=moving)
+        now = self._now()
+        return VisitRecord(
+            visit.url,
+            visit.depth,
+            state,
+            tries,
+            wait_s,
+            None if visit.due is None else max(0.0, visit.due - now),
+            visit.period_s,
+            *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
+        )
+
+    def _wait_s(self, entry: Entry, *, moving: bool) -> float:
+        unfinished = moving and self._is_taken(entry)
+        return min(max(0.0, entry.due - self._now(), UNFINISHED_WAIT_S if unfinished else 0.0), WAIT_MAX_S)
 
     def _pending(self, entries: Sequence[Entry], *, moving: bool) -> list[PendingRecord]:
-        now = self._now()
-        records = []
-        for entry in entries:
-            unfinished = moving and self._is_taken(entry)
-            wait_s = max(0.0, entry.due - now, UNFINISHED_WAIT_S if unfinished else 0.0)
-            records.append(PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, min(wait_s, WAIT_MAX_S)))
-        return records
+        return [
+            PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving))
+            for entry in entries
+        ]
 
     def _site(self, site: str) -> SiteRecord:
         return site_record(site, *self._frontier.clock(site, self._now()))
 
-    def _robots(self, entries: Sequence[Entry]) -> list[RobotsRecord]:
+    def _robots(self, origins: Iterable[str]) -> list[RobotsRecord]:
         now = self._now()
         records = []
         left = ROBOTS_BATCH_BYTES_MAX
-        for origin in dict.fromkeys(origin_of(entry.url) for entry in entries):
+        for origin in origins:
             known = self._store.robots(origin)
             if known is not None and len(known[0]) <= min(left, ROBOTS_BYTES_MAX) and len(origin) <= URL_CHARS_MAX:
                 left -= len(known[0])

@@ -211,6 +211,7 @@ class Service:
             pending=peer.pending,
             unacknowledged=peer.unacknowledged,
             missing=0,
+            due_s=peer.due_s,
         )
         return tally, [peer.row(), *self._leaves.rows()] if isinstance(question, Census) else []
 

@@ -7,9 +7,12 @@ from random import Random
 
 from aiohttp.abc import AbstractResolver
 
+from kadcrawl.config import Limits
+from kadcrawl.crawl.extraction import Extraction, WorkerExtraction
 from kadcrawl.crawl.fetch import system_resolver
 from kadcrawl.history.journal import sync_files
 from kadcrawl.overlay import OverlaySettings
+from kadcrawl.page_rules import RecordRule
 from kadcrawl.peer.disk_guard import free_bytes
 
 
@@ -29,3 +32,5 @@ class World:
     """How much may still be written to the file system of a directory. Raises OSError."""
     resolver: Callable[[], AbstractResolver] = system_resolver
     """Makes what finds the addresses of the sites' names."""
+    extraction: Callable[[tuple[RecordRule, ...], Limits], Extraction] = WorkerExtraction
+    """Makes what takes records out of pages; asked only if the job has any. By default a process."""

@@ -102,8 +102,8 @@ def counted(count: Count) -> Iterator[None]:
         count.note(message)
         return await ask(client, address, message, *rest)
 
-    def discovered(finder: Finder, entry: Entry, fetched: Fetched) -> Found:
-        result = found(finder, entry, fetched)
+    def discovered(finder: Finder, entry: Entry, fetched: Fetched, *rest: Any) -> Found:
+        result = found(finder, entry, fetched, *rest)
         count.discovered.append((HOST.get().ip, result.links))
         return result
 

@@ -29,6 +29,8 @@ URLS = (
     "https://example.net/docs/a.html",
     "  https://www.example.org/docs/a ",
     LONG,
+    "https://www.example.org/sitemap.xml",
+    "https://www.example.org/docs/old/sitemap.xml",
 )
 JOBS = [
     Job(seeds=(SEED,)),
@@ -40,6 +42,7 @@ JOBS = [
     Job(seeds=(SEED,), exclude=("intro",)),
     Job(),
     Job(scope="prefix"),
+    Job(seeds=(SEED,), scope="prefix", include=("/a$",), exclude=("/old/",), sitemaps=True),
 ]
 
 
@@ -61,6 +64,7 @@ def test_a_verdict_is_the_one_of_the_crawler(job: Job) -> None:
         (JOBS[0], "https://www.example.org/x", None, "www.example.org is the host of a seed"),
         (JOBS[1], "https://a.example.org/x", None, "example.org is the domain of a seed"),
         (JOBS[2], "https://www.example.org/docs/x", None, "it is below the path of a seed"),
+        (JOBS[9], "https://www.example.org/sitemap.xml", None, "it is near a seed and named like a sitemap (sitemaps)"),
         (JOBS[3], "https://example.net/", None, "every link is followed (scope any)"),
         (
             JOBS[4],
@@ -155,6 +159,12 @@ def test_what_is_not_default_is_shown_and_which_seeds_are_not_crawled(tmp_path: 
     ]
 
 
+def test_what_sitemaps_and_canonical_links_do_is_explained(tmp_path: Path) -> None:
+    notes = ("sitemaps: ", "canonical: ")
+    for text, said in (("", []), ("sitemaps = true", [notes[0]]), ("sitemaps = true\ncanonical = 'honor'", [*notes])):
+        assert said == [line.split()[0] + " " for line in check(tmp_path, text).splitlines() if line.startswith(notes)]
+
+
 def test_what_the_job_lacks_is_said(tmp_path: Path) -> None:
     assert check(tmp_path, "").splitlines()[1:] == [
         "",
@@ -192,7 +202,8 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "x",
     )
     answer: dict[str, Any] = json.loads(text)
-    assert ["file", "settings", "changed", "seeds", "contact_missing", "urls"] == list(answer)
+    keys = ["file", "settings", "sinks", "changed", "seeds", "contact_missing", "roles", "records", "urls"]
+    assert keys == list(answer)
     assert {
         "scope": "host",
         "include": [],
@@ -204,12 +215,18 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "max-path-repeats": 3,
         "max-parameters": 50,
         "session-ids": "strip",
+        "sitemaps": False,
+        "canonical": "ignore",
         "delay": 2.0,
         "retries": 3,
         "partition": "host",
         "balance": "auto",
         "block": 20,
         "update": 5.0,
+        "recrawl-after": None,
+        "recrawl-adaptive": False,
+        "recrawl-least": None,
+        "recrawl-most": None,
         "simhash": False,
         "name": "crawl",
         "contact": "",
@@ -230,6 +247,9 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "in_scope": True,
         "reason": None,
         "why": "it is a seed",
+        "role": None,
+        "follows": True,
+        "record_rule": None,
     } == first
     assert ("exclude", "scheme") == (second["reason"], third["reason"])
     assert third["canonical"] is None

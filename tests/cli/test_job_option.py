@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from kadcrawl.cli.app import main
-from kadcrawl.cli.options import job_options, make_job
+from kadcrawl.cli.job_options import job_options
+from kadcrawl.cli.options import make_job
 from kadcrawl.config import Job
 from kadcrawl.errors import ConfigError
 from kadcrawl.history.store import Store
@@ -60,6 +61,8 @@ def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
         ("max-depth = 5", "--max-depth=6", {"max_depth": 5}, {"max_depth": 6}),
         ("max-pages = 5", "--max-pages=6", {"max_pages": 5}, {"max_pages": 6}),
         ("delay = 5", "--delay=1", {"delay_s": 5.0}, {"delay_s": 1.0}),
+        ("sitemaps = true", "--no-sitemaps", {"sitemaps": True}, {}),
+        ("canonical = 'honor'", "--canonical=ignore", {"canonical": "honor"}, {}),
         ("retries = 5", "--retries=3", {"retries": 5}, {"retries": 3}),
         ("partition = 'url'", "--partition=host", {"partition": "url"}, {"partition": "host"}),
         ("balance = 'off'", "--balance=auto", {"balance": "off"}, {"balance": "auto"}),
@@ -102,7 +105,7 @@ async def test_on_an_old_directory_the_file_counts_as_said_again_and_the_rest_st
 
 def test_a_short_trial_of_a_job_that_lends_is_no_mistake_but_a_useless_option_is(tmp_path: Path) -> None:
     assert made(LOCAL + "block = 5", "--max-pages=6", tmp_path=tmp_path)[1].max_pages == 6
-    with pytest.raises(ConfigError, match="--block and --update are for a crawl that lends pages"):
+    with pytest.raises(ConfigError, match="--block would do nothing, as this job lends no pages"):
         made(LOCAL + "max-pages = 6", "--block=5", tmp_path=tmp_path)
 
 

@@ -128,6 +128,7 @@ def test_only_peer_directories_count_as_peers(tmp_path: Path) -> None:
     [
         ({}, []),
         ({"session_id": 2}, ["2 links were followed without their session IDs (--session-ids)"]),
+        ({"canonical": 3}, ["3 links, repeats included, were left to the pages named as canonical (--canonical)"]),
         (
             {"length": 1, "site_pages": 5},
             ["limits left out 6 links, repeats included: length 1, site_pages 5 (--max-site-pages)"],

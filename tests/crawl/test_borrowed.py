@@ -29,7 +29,7 @@ class Bench:
         self.frontier = Frontier(self.store, Limits(), delay_s)
         self.frontier.connections = self.store.connections
 
-    def journal(self, entry: Entry, line: bytes, reported: bool) -> bool:
+    def journal(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
         self.journaled.append((entry.url, reported))
         return not self.known
 

@@ -2,28 +2,46 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from kadcrawl.config import Job, Limits
 from kadcrawl.crawl.extract import LinkExtractor
-from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.found import Finder, Found
+from kadcrawl.crawl.robots import parse
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.history.entry import Entry
 from kadcrawl.keys import Key
+from tests.crawl.test_sitemap import returned
 
 SITE = "http://a.test"
 ID = ";jsessionid=0123456789abcdef0123456789abcdef"
 OTHER_ID = ";jsessionid=00000000000000000000000000000000"
 
 
-def found(job: Job, path: str, *links: str, status: int = 200, headers: Mapping[bytes, bytes] | None = None) -> Found:
+def found(
+    job: Job,
+    path: str,
+    *links: str,
+    status: int = 200,
+    headers: Mapping[bytes, bytes] | None = None,
+    rules: str = "",
+    content: str = "",
+    mime: str = "text/html",
+    hops: int = 0,
+    failure: Failure | None = None,
+) -> Found:
     """Return what a page with these links leads to."""
-    finder = Finder(LinkExtractor(Limits(links_per_page_max=5)), Scope(job), lambda urls, depth: list(urls), 10)
+    limits = Limits(links_per_page_max=5, sitemap_urls_max=7)
+    finder = Finder(LinkExtractor(limits), Scope(job), lambda urls, depth: list(urls), limits)
     body = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
+    body += content.encode()
     fetched = Fetched(
         url=SITE + path,
         status=status,
-        failure=None,
+        failure=failure,
         detail="",
         request_head=b"",
         http_version="1.1",
@@ -31,15 +49,17 @@ def found(job: Job, path: str, *links: str, status: int = 200, headers: Mapping[
         headers=tuple((headers or {}).items()),
         body=body,
         content=body,
-        content_type="text/html",
-        mime="text/html",
+        content_type=mime,
+        mime=mime,
         retry_after_s=None,
         address="",
         started_at=datetime(2026, 1, 1, tzinfo=UTC),
         seconds=0.0,
         first_byte_at=0.0,
     )
-    return finder.found(Entry(1, 1, Key(bytes(20)), "a.test", SITE + path, 0, 0, 0.0), fetched)
+    entry = Entry(1, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
+    named = parse(rules.encode(), "kadcrawl")
+    return finder.found(entry, fetched, named, returned(finder.read_sitemap(entry, fetched, named)))
 
 
 def redirected(job: Job, path: str, target: str) -> Found:
@@ -79,3 +99,109 @@ def test_what_each_limit_leaves_out_is_counted_and_nothing_else() -> None:
     assert (["/c"], {"path_repeats": 2, "links_per_page": 2}) == (onward(page), page.left_out)
     assert {"depth": 1} == found(Job(seeds=(f"{SITE}/",), max_depth=1), "/", "/c").left_out
     assert {"path_segments": 1} == redirected(job, "/", "/1" + "/x/y" * 20).left_out
+
+
+MAPPED = Job(seeds=(f"{SITE}/",), sitemaps=True)
+NAMED = f"sitemap: {SITE}/1\nsitemap: http://b.test/2\nsitemap: {SITE}/3"
+LISTED = "<urlset><url><loc>/x</loc></url><url><loc>http://b.test/y</loc></url></urlset>"
+
+
+def test_every_answer_leads_to_the_sitemaps_of_its_site_as_if_it_linked_to_them() -> None:
+    page = found(MAPPED, "/", "/a", rules=NAMED)
+    assert (["/a", "/1", "/3"], (f"{SITE}/a",)) == (onward(page), page.links)
+    assert {2} == {link.depth for link in page.onward}
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/", failure=Failure.CONNECT))
+    assert ["/b", "/1", "/3"] == onward(found(MAPPED, "/", status=302, headers={b"Location": b"/b"}, rules=NAMED))
+    assert [] == onward(found(JOB, "/", rules=NAMED)), "but only if the job follows them"
+    shallow = Job(seeds=(f"{SITE}/",), sitemaps=True, max_depth=1)
+    assert ([], {"depth": 1}) == ((page := found(shallow, "/")).onward, page.left_out)
+
+
+@pytest.mark.parametrize("path", ["/sitemap.xml", "/1"])
+def test_what_a_sitemap_lists_is_followed_like_links(path: str) -> None:
+    page = found(MAPPED, path, content=LISTED, rules=NAMED)
+    assert (["/x", "/1", "/3"], (f"{SITE}/x", "http://b.test/y")) == (onward(page), page.links)
+    assert (2, None) == (page.onward[0].depth, page.failed)
+    assert ([], ()) == (onward(page := found(JOB, path, content=LISTED, rules=NAMED)), page.links)
+
+
+def test_a_page_is_no_sitemap_by_its_type_or_name_alone() -> None:
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/2", content=LISTED)), "neither named so nor XML"
+    assert ["/x", "/sitemap.xml"] == onward(found(MAPPED, "/2", content=LISTED, mime="text/xml"))
+    assert ["/a", "/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", "/a")), "it is HTML"
+
+
+def test_a_sitemap_that_cannot_be_read_to_its_end_counts_as_failed_and_leads_where_it_said() -> None:
+    page = found(MAPPED, "/sitemap.xml", content=LISTED.removesuffix("</urlset>"))
+    assert (["/x", "/sitemap.xml"], "bad_sitemap") == (onward(page), page.failed)
+    page = found(MAPPED, "/sitemap.xml", content=LISTED[:-9], failure=Failure.BODY_TOO_LARGE)
+    assert (["/x", "/sitemap.xml"], "body_too_large") == (onward(page), page.failed)
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", content=LISTED, status=404))
+
+
+def test_a_sitemap_has_a_share_of_its_own() -> None:
+    many = f"<urlset>{''.join(f'<url><loc>/{n}</loc></url>' for n in range(8))}</urlset>"
+    page = found(MAPPED, "/sitemap.xml", content=many)
+    assert (7, {"links_per_page": 1}) == (len(page.links), page.left_out)
+
+
+HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))
+
+
+def naming(path: str, target: str, job: Job = HONORING, more: str = "", **page: Any) -> Found:
+    """Return what a page that names `target` as canonical leads to."""
+    return found(job, path, "/a", "/b", content=f'<link rel=canonical href="{target}">{more}', **page)
+
+
+def test_a_page_that_names_a_simpler_one_counts_as_a_redirect_to_it() -> None:
+    page = naming("/x?y", "/x")
+    assert ([f"{SITE}/x"], f"{SITE}/x") == ([link.url for link in page.onward], page.canonical)
+    assert [(1, 1)] == [(link.depth, link.hops) for link in page.onward], "as of a redirect"
+    assert (3, {"canonical": 2}) == (len(page.links), page.left_out)
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "page"),
+    [
+        ("/x", "/x", {}),
+        ("/x", "/x?y", {}),
+        ("/?seed", "/", {}),
+        ("/x?y", "http://b.test/x", {}),
+        ("/x?y", "/no", {}),
+        ("/x?y", "/x", {"hops": 1}),
+        ("/x?y", "/x", {"rules": "user-agent: *\ndisallow: /x$"}),
+        ("/x?y", "/x", {"headers": {b"Link": b"</z>; rel=canonical"}}),
+        ("/x?y", "/x", {"job": JOB}),
+    ],
+    ids=[
+        "itself",
+        "more parameters",
+        "seed",
+        "another site",
+        "excluded",
+        "redirected",
+        "forbidden",
+        "two names",
+        "off",
+    ],
+)
+def test_any_other_page_is_followed_whatever_it_names(path: str, target: str, page: dict[str, Any]) -> None:
+    answer = naming(path, target, **page)
+    assert answer.canonical is None
+    assert {"/a", "/b"} <= set(onward(answer))
+
+
+def test_what_is_named_has_no_session_id() -> None:
+    page = naming("/x?y=z", f"/x{ID}")
+    assert (f"{SITE}/x", {"canonical": 2}) == (page.canonical, page.left_out)
+    assert naming("/x", f"/x{ID}").canonical is None
+
+
+def test_a_page_that_says_nofollow_leads_nowhere() -> None:
+    page = naming("/x?y", "/x", more="<meta name=robots content=nofollow>")
+    assert ([], None) == (page.onward, page.canonical)
+
+
+def test_the_header_field_names_as_well() -> None:
+    page = found(HONORING, "/x?y", "/a", headers={b"Link": b'</x>; rel="canonical"'})
+    assert (["/x"], {"canonical": 1}) == (onward(page), page.left_out)

@@ -83,3 +83,22 @@ def test_a_later_seed_extends_the_scope(kind: ScopeKind) -> None:
 def test_nothing_is_near_without_seeds() -> None:
     assert Scope(Job()).why_not("http://example.org/", 0) == "scope"
     assert Scope(Job(scope="prefix")).why_not("http://example.org/", 0) == "scope"
+
+
+@pytest.mark.parametrize(
+    ("url", "sitemaps", "why_not"),
+    [
+        ("http://www.example.org/sitemap.xml", True, None),
+        ("https://www.example.org/maps/sitemap-1.xml.gz", True, None),
+        ("http://www.example.org/sitemap.xml", False, "scope"),
+        ("http://www.example.org/page", True, "scope"),
+        ("http://www.example.org/docs/page", True, "include"),
+        ("http://example.org/sitemap.xml", True, "scope"),
+        ("http://www.example.org/old/sitemap.xml", True, "exclude"),
+    ],
+)
+def test_a_sitemap_need_neither_be_below_a_seeds_path_nor_included(
+    url: str, sitemaps: bool, why_not: str | None
+) -> None:
+    job = Job(seeds=(SEED,), scope="prefix", include=("/a$",), exclude=("/old/",), sitemaps=sitemaps)
+    assert why_not == Scope(job).why_not(url, 1)

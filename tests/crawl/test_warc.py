@@ -18,7 +18,7 @@ from warcio.checker import Checker
 
 from kadcrawl.crawl import warc
 from kadcrawl.crawl.fetched import Failure, Fetched
-from kadcrawl.crawl.warc import WarcWriter, warc_name
+from kadcrawl.crawl.warc import Original, WarcWriter, warc_name
 
 NAME = "kadcrawl-test-01234567"
 FIRST = f"{NAME}-00001.warc.gz"
@@ -134,6 +134,30 @@ def test_warcio_and_fastwarc_accept_every_kind_of_answer(opened: Opened, tmp_pat
     kinds = [(kind, url) for kind, url, _ in records(tmp_path / FIRST)]
     pairs = [(kind, fetched.url) for fetched in VARIED for kind in ("response", "request")]
     assert kinds == [("warcinfo", None), *pairs]
+
+
+@pytest.mark.parametrize(
+    ("fetched", "how"),
+    [(PAGE, "identical-payload-digest"), (replace(PAGE, status=304, body=b"", content=b""), "server-not-modified")],
+)
+def test_a_page_that_is_as_it_was_gets_a_revisit_record(
+    opened: Opened, tmp_path: Path, fetched: Fetched, how: str
+) -> None:
+    writer = opened()
+    place = writer.write(PAGE)
+    again = writer.write(fetched, Original(place.payload_digest, place.date))
+    writer.close()
+    assert warcio_accepts(tmp_path / FIRST)
+    with (tmp_path / FIRST).open("rb") as stream:
+        stream.seek(again.offset)
+        record = next(iter(ArchiveIterator(stream)))
+        block = record.raw_stream.read()
+    fields = dict(record.rec_headers.headers)
+    assert ("revisit", f"http://netpreserve.org/warc/1.1/revisit/{how}") == (record.rec_type, fields["WARC-Profile"])
+    assert (PAGE.url, place.date) == (fields["WARC-Refers-To-Target-URI"], fields["WARC-Refers-To-Date"])
+    assert place.payload_digest == fields["WARC-Payload-Digest"] == again.payload_digest
+    assert str(fetched.status) == record.http_headers.get_statuscode()
+    assert (b"", [PAGE.url]) == (block, response_urls(tmp_path / FIRST))
 
 
 @pytest.mark.parametrize("accepts", [warcio_accepts, fastwarc_accepts])

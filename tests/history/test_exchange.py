@@ -14,8 +14,10 @@ from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.history import exchange as exchange_module
 from kadcrawl.history.copies import digest_of
 from kadcrawl.history.exchange import COMPARED_MAX, Exchanger
+from kadcrawl.history.schema import is_pending
 from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.history.tally import EMPTY
+from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key, cell_of, id_bytes, site_hash, url_key
 from kadcrawl.link.codec import pack, unpack
 from kadcrawl.link.messages import (
@@ -31,6 +33,7 @@ from kadcrawl.link.messages import (
     Records,
     Reply,
     Request,
+    VisitRecord,
     Window,
 )
 from sim.loop import world
@@ -69,19 +72,30 @@ class Side:
 
     def fill(self, records: dict[int, int]) -> None:
         for number, state in records.items():
+            if state > DONE:
+                due = None if is_pending(state) else 9.0
+                self.store.learn_visit(
+                    Visit(key(number), SITE, url(number), 0, due, 1.0, "e", "t", "d", "c", 0), state, 0, 0.0
+                )
+                continue
             entry = self.store.accept(key(number), SITE, url(number), 0, 0)
             if state == DONE:
                 assert entry is not None
                 self.store.learn_done(entry.key)
 
     def make_batch(self, keys: Sequence[Key]) -> Batch:
-        done, pending = [], []
+        done, pending, visits = [], [], []
         for one in keys:
-            if self.store.state(one) == DONE:
+            if (visit := self.store.visit(one)) is not None:
+                state = self.store.state(one) or 0
+                visits.append(
+                    VisitRecord(visit.url, 0, state, 0, 0.0, visit.due, visit.period_s, "e", "t", "d", "c", 0)
+                )
+            elif self.store.state(one) == DONE:
                 done.append(bytes(one))
             elif (entry := self.store.entry(one)) is not None:
                 pending.append(PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, 0.0))
-        return Batch(done, pending, [], [])
+        return Batch(done, pending, [], [], visits)
 
     def merge(self, batch: Batch, only: Cell) -> None:
         for done in map(Key, batch.done):
@@ -89,6 +103,9 @@ class Side:
                 self.store.learn_done(done)
         for record in batch.pending:
             self.store.accept(url_key(SITE_HASH, record.url), SITE, record.url, record.depth, record.hops)
+        for one in batch.visits:
+            visit = Visit(url_key(SITE_HASH, one.url), SITE, one.url, 0, one.due_s, one.period_s, "e", "t", "d", "c", 0)
+            self.store.learn_visit(visit, one.state, 0, 0.0)
 
     async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
         """Bring a question to the other side and its answer back, both as they travel."""
@@ -155,7 +172,7 @@ def reconcile(sides: Sides, *, push: bool = True) -> None:
     loop.run_until_complete(ours.exchanger.reconcile(theirs.contact, theirs.held(), push=push))
 
 
-states = st.sampled_from([PENDING, DONE])
+states = st.sampled_from([PENDING, DONE]) | st.integers(3, 6)
 cells = st.dictionaries(st.integers(0, KEYS_MAX - 1), states, max_size=KEYS_MAX)
 
 
@@ -178,9 +195,10 @@ def test_any_two_sets_of_records_end_equal(ours: dict[int, int], theirs: dict[in
         assert sides[0].held().digest == sides[1].held().digest or not push
         for question in sides[1].asked:
             if isinstance(question, Records):
-                assert 0 < len(question.batch.done) + len(question.batch.pending) <= SMALL_BATCH
+                batch = question.batch
+                assert 0 < len(batch.done) + len(batch.pending) + len(batch.visits) <= SMALL_BATCH
             if isinstance(question, Exchange):
-                assert len(question.done) + len(question.pending) <= SMALL_BATCH
+                assert len(question.done) + len(question.pending) + len(question.later) <= SMALL_BATCH
 
 
 @given(cells, cells, st.integers(0, 12))

@@ -161,6 +161,64 @@ async def test_lines_are_whole_and_single_over_many_commits_and_crashes(tmp_path
     assert written(tmp_path) == list(range(50))
 
 
+def recorded(directory: Path) -> bytes:
+    log = directory / "records.jsonl"
+    return log.read_bytes() if log.exists() else b""
+
+
+@pytest.mark.parametrize("crash", ["before the append", "in the middle of the append"])
+async def test_records_are_journaled_with_their_page_and_written_again_after_a_crash(
+    crash: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path)
+    store.finish(accept(store, 1), line(1))
+    await store.commit()
+    assert not (tmp_path / "records.jsonl").exists()
+    for number in (2, 3):
+        store.finish(accept(store, number), line(number), b"%d:0\n%d:1\n" % (number, number))
+        assert recorded(tmp_path) == (b"" if number == 2 else b"2:0\n2:1\n")
+        if number == 2:
+            await store.commit()
+
+    def append(lines: bytes) -> None:
+        if crash == "in the middle of the append":
+            with (tmp_path / "records.jsonl").open("ab") as file:
+                file.write(lines[: len(lines) // 3])
+        raise OSError("power cut")
+
+    monkeypatch.setattr(store._record_log, "append", append)
+    with pytest.raises(StorageError, match="power cut"):
+        await store.commit()
+    store.close()
+    again = opened(tmp_path)
+    assert recorded(tmp_path) == b"2:0\n2:1\n3:0\n3:1\n"
+    again.finish(accept(again, 4), line(4), b"4:0\n")
+    for number in (5, 6, 7):
+        again.set_meta("x", b"%d" % number)
+        await again.commit()
+    assert [] == again._db.execute("SELECT * FROM record_outbox").fetchall()
+    again.finish(accept(again, 5), line(5), b"5:0\n")  # Forgotten, as in a crash.
+    again.close()
+    opened(tmp_path).close()
+    assert recorded(tmp_path) == b"2:0\n2:1\n3:0\n3:1\n4:0\n"
+    assert written(tmp_path) == [1, 2, 3, 4]
+
+
+async def test_a_directory_from_before_there_were_records_goes_on(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.finish(accept(store, 1), line(1))
+    await store.commit()
+    store.close()
+    with sqlite3.connect(tmp_path / "peer.sqlite") as db:
+        db.execute("DROP TABLE record_outbox")
+    db.close()
+    again = opened(tmp_path)
+    again.finish(accept(again, 2), line(2), b"2:0\n")
+    await again.commit()
+    again.close()
+    assert (written(tmp_path), recorded(tmp_path)) == ([1, 2], b"2:0\n")
+
+
 def failing(error: OSError) -> Callable[[Iterable[int]], None]:
     def sync(fds: Iterable[int]) -> None:
         raise error

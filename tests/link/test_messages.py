@@ -6,6 +6,7 @@ import pytest
 
 from kadcrawl.config import SEEDS_CHARS_MAX, SEEDS_MAX, Job, Limits
 from kadcrawl.errors import ConfigError
+from kadcrawl.link.cell_messages import DIGEST_CHARS_MAX, VALIDATOR_CHARS_MAX, Later, VisitRecord
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.messages import (
     BATCH_MAX,
@@ -72,6 +73,7 @@ from kadcrawl.link.messages import (
     Welcome,
     Window,
 )
+from kadcrawl.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
 from kadcrawl.peer.records import ROBOTS_BATCH_BYTES_MAX
 
 ID = bytes(range(20))
@@ -80,7 +82,10 @@ TALLY = Tally(1, bytes(16), 0, 0, 0)
 HELD = CellDigest(7, 3, 2, bytes(16))
 SITE = SiteRecord("a.example", 1.5, 0.5)
 PENDING = PendingRecord("http://a.example/", 1, 0, 2, 0.5)
-BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)])
+VISIT = VisitRecord(
+    "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
+)
+BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
 LOAN = bytes(8)
 LARGE = 2 * 1024 * 1024
 
@@ -106,6 +111,7 @@ LARGE = 2 * 1024 * 1024
         (Compare(7, None, [Window(ID, 3, bytes(16)), Window(None, 0, bytes(16))]), Request),
         (Compared([0, BATCH_MAX - 1]), Reply),
         (Exchange(7, ID, None, [ID], []), Request),
+        (Exchange(7, ID, None, [], [], [Later(ID, 3)]), Request),
         (Exchanged(BATCH, [ID], ID), Reply),
         (Settle(CONTACT, 2, [HELD]), Request),
         (Settled([HELD]), Reply),
@@ -201,7 +207,7 @@ def test_counts_hold_at_the_limit_and_not_beyond() -> None:
     with pytest.raises(MalformedError):
         unpack(pack(Offer([link] * (BATCH_MAX + 1))), Request, LARGE)
     robots = [RobotsRecord("http://a", b"", 0.0)] * BATCH_MAX
-    batch = Batch([ID] * BATCH_MAX, [PENDING] * BATCH_MAX, [SITE] * BATCH_MAX, robots)
+    batch = Batch([ID] * BATCH_MAX, [PENDING] * BATCH_MAX, [SITE] * BATCH_MAX, robots, [VISIT] * BATCH_MAX)
     assert unpack(pack(Records(CONTACT, batch)), Request, LARGE)
     for name in batch.__struct_fields__:
         beyond = msgspec.structs.replace(batch, **{name: getattr(batch, name) + getattr(batch, name)[:1]})
@@ -214,7 +220,12 @@ def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
     limits = Limits()
     url = "http://a/".ljust(limits.url_chars_max, "x")
     robots = [RobotsRecord("http://a", bytes(ROBOTS_BYTES_MAX), 0.0)] * (ROBOTS_BATCH_BYTES_MAX // ROBOTS_BYTES_MAX)
-    batch = Batch([], [PendingRecord(url, 1, 0, 2, 0.5)] * BATCH_MAX, [SiteRecord(url, 1.5, 0.5)] * BATCH_MAX, robots)
+    sites = [SiteRecord(url, 1.5, 0.5)] * BATCH_MAX
+    batch = Batch([], [PendingRecord(url, 1, 0, 2, 0.5)] * BATCH_MAX, sites, robots)
+    assert len(pack(Exchanged(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
+    tag, digest = "x" * VALIDATOR_CHARS_MAX, "x" * DIGEST_CHARS_MAX
+    visit = VisitRecord(url, 1, 3, 2, 0.5, None, 86_400.0, tag, tag, digest, digest, 1)
+    batch = Batch([], [], sites, robots, [visit] * BATCH_MAX)
     assert len(pack(Exchanged(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
 
 
@@ -246,6 +257,27 @@ def test_the_largest_job_passes_the_wire_both_ways(count: int) -> None:
 def test_a_job_too_large_for_the_wire_cannot_be_made(count: int, chars: int) -> None:
     with pytest.raises(ConfigError, match="at most"):
         Job(seeds=seeds(count, chars))
+
+
+def test_a_job_with_the_most_rules_and_seeds_reaches_a_joiner() -> None:
+    fields = tuple(Field(f"f{number}", "css:a", every=True) for number in range(FIELDS_MAX))
+    records = tuple(RecordRule(pattern="x", fields=fields) for _ in range(RULES_MAX))
+    left = RULES_CHARS_MAX - sum(rule.chars for rule in records)
+    roles = tuple(
+        RoleRule(pattern="\u4e2d" * (left // RULES_MAX), role="next_link", follow=True) for _ in range(RULES_MAX)
+    )
+    job = Job(seeds=seeds(SEEDS_MAX, SEEDS_CHARS_MAX), roles=roles, records=records)
+    message = Welcome(job, False, 0.0)
+    assert message == unpack(pack(message), Reply, Limits().message_bytes_max)
+
+
+def test_a_joiner_is_told_of_a_hook_and_checks_what_it_is_told() -> None:
+    job = Job(records=(RecordRule(pattern="x", name="n", hook="a.b:c"),))
+    message = Welcome(job, False, 0.0)
+    assert message == unpack(pack(message), Reply, LARGE)
+    wrong = pack(message).replace(b"a.b:c", b"a.b c")
+    with pytest.raises(MalformedError, match="hook must be module:function"):
+        unpack(wrong, Reply, LARGE)
 
 
 @pytest.mark.parametrize("plain", [None, [], {}, [["Ping"]], ["Nobody"], ["Hello"], ["Hello", -1], ["Ok"], 1])

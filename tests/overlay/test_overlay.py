@@ -143,6 +143,24 @@ def test_who_leaves_is_forgotten_at_once_and_not_taken_back() -> None:
     simulate(story)
 
 
+def test_who_leaves_still_hears_of_those_who_come_and_is_not_taken_back() -> None:
+    """One of them may be the next owner of what it holds."""
+
+    async def story(swarm: Swarm) -> None:
+        await swarm.grow(8)
+        host, leaver = swarm.peers.pop()
+        await host.spawn(leaver.leave())
+        await swarm.grow(2)
+        await asyncio.sleep(5)
+        newcomers = swarm.overlays[-2:]
+        assert all(newcomer.me in leaver.contacts() for newcomer in newcomers)
+        assert all(leaver.me not in overlay.contacts() for overlay in swarm.overlays)
+        assert wrong_claims(swarm) == 0
+        await leaver.close()
+
+    simulate(story)
+
+
 def test_who_missed_the_goodbye_hears_it_when_it_asks(loop: SimLoop) -> None:
     async def story() -> None:
         leaver = await our_peer(loop, 0, ANNE)

@@ -15,6 +15,7 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
+from kadcrawl.crawl import outputs as crawl_outputs
 from kadcrawl.crawl.forward import Receipt
 from kadcrawl.crawl.page import Page
 from kadcrawl.history.entry import Entry
@@ -398,7 +399,7 @@ async def test_a_bug_of_ours_costs_one_url(
         outputs = peer.parts.outputs
         line = outputs.line
 
-        def breaks(entry: Entry, *rest: Any) -> bytes:
+        def breaks(entry: Entry, *rest: Any) -> crawl_outputs.PageLine:
             if entry.url.endswith("/19"):
                 raise RuntimeError("a bug")
             return line(entry, *rest)

@@ -27,7 +27,7 @@ class Bench:
 
     def __init__(self, now: Any) -> None:
         self.dead: set[tuple[str, int]] = set()
-        self.borrowed = BorrowedStore(lambda entry, line, reported: True)
+        self.borrowed = BorrowedStore(lambda entry, line, records, *, reported: True)
         frontier = Frontier(self.borrowed, Limits(), 1.0)
         self.borrowing = Borrowing(
             me=lambda: leaf_contact(id_bytes(9)),

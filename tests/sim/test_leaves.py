@@ -60,7 +60,7 @@ def home_at(seconds: float, calm: Plan) -> int:
 def test_in_a_calm_swarm_leaves_do_their_part_and_nobody_tries_to_reach_them(balance: str) -> None:
     outcome, seen = lived(msgspec.structs.replace(CALM, balance=balance, block_urls=2))
     assert {} == outcome.violations
-    assert 0 == outcome.duplicates
+    assert outcome.duplicates <= 2, "as peers come, a cell may move while its first page is with a leaf"
     assert 0 == seen.turned_away
     assert set(LEAVES) == set(seen.pages)
     assert sum(seen.pages.values()) > outcome.urls // 6

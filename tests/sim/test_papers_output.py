@@ -52,7 +52,7 @@ def test_swarms_speed_up_with_their_peers() -> None:
     for one in (two, four):
         # What a peer can do at most, less robots.txt of sites it has just met.
         assert 0.9 / experiment.ANSWER_S < one.pages_s < 1 / experiment.ANSWER_S
-    assert pytest.approx(two.pages_s, rel=0.05) == four.pages_s
+    assert four.pages_s >= 0.95 * two.pages_s
 
 
 def test_the_papers_schedule_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,128 @@
+"""What a final answer comes to: what is kept of it, where it leads, and what its line and its records will say.
+
+Between the crawler, which fetched it, and the rooms that each know one thing about it: where it leads (found.py), what
+is written of it (outputs.py), when its page is due again (rounds.py), what is taken out of it (extraction.py).
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from kadcrawl.crawl.extraction import Extracted, Extraction
+from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.found import Finder, Found
+from kadcrawl.crawl.outputs import Outputs, PageLine
+from kadcrawl.crawl.page import Page
+from kadcrawl.crawl.robots import Rules
+from kadcrawl.crawl.rounds import Rounds
+from kadcrawl.crawl.sitemap import Sitemap
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.history.entry import Entry
+from kadcrawl.history.visit import Visit
+from kadcrawl.link.messages import Link
+from kadcrawl.page_rules import PageRules
+
+LINE_BYTES = 500
+"""About what a page line has beside its URL."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What is kept of a final answer until its links are acknowledged: its body only if somebody needs the page."""
+
+    line: PageLine
+    failed: str | None
+    onward: list[Link]
+    page: Page | None
+    rule: int | None
+    """By which records are taken out of the page."""
+    body_bytes: int
+    held_bytes: int
+    visit: Visit | None
+    """What is kept of it for the next time, if there is one."""
+    number: int
+    """Visits before this one."""
+    is_unchanged: bool
+
+
+class Answers:
+    """Reads the answers of one crawler."""
+
+    def __init__(
+        self,
+        finder: Finder,
+        outputs: Outputs,
+        totals: Totals,
+        rounds: Rounds | None,
+        page_rules: PageRules,
+        extraction: Extraction | None,
+    ) -> None:
+        """`rounds` if pages are fetched again; `extraction` takes out the records, if `page_rules` has any."""
+        self._finder = finder
+        self._outputs = outputs
+        self._totals = totals
+        self._rounds = rounds
+        self._page_rules = page_rules
+        self._extraction = extraction
+
+    async def read(
+        self, entry: Entry, fetched: Fetched, rules: Rules, last: Visit | None, number: int, *, page_wanted: bool
+    ) -> Answered:
+        """Record a final answer and find its links; waits only in the middle of a sitemap, for others to have a turn.
+
+        `rules` are the robots.txt of its origin, `last` the visit before this one, `number` how many there were;
+        `page_wanted` if somebody reads pages.
+        """
+        original = self._rounds.original(last, fetched) if self._rounds else None
+        if original is not None:
+            found = Found((), [], None)  # Links of a page that is as it was have arrived long ago.
+        else:
+            found = self._finder.found(entry, fetched, rules, await self._sitemap(entry, fetched, rules))
+        place = self._outputs.keep(fetched, original)
+        visit = self._rounds.fetched(entry, last, fetched, place) if self._rounds else None
+        how = None if original is None else "not_modified" if fetched.status == 304 else "same_digest"
+        line = self._outputs.line(entry, fetched, found, place, number, how)
+        rule = None
+        if self._extraction and not original and not found.failed and fetched.location is None and fetched.content:
+            rule = self._page_rules.record(entry.url)
+        page = None
+        if page_wanted or rule is not None:
+            page = Page.of(entry, fetched, found.links, found.failed, line.role)
+        held = LINE_BYTES + len(entry.url) + sum(len(link.url) for link in found.onward)
+        if page is not None:
+            held += len(page.content) + sum(map(len, page.links))
+        self._totals.links_seen += len(found.links)
+        self._totals.leave_out(found.left_out)
+        body_bytes, unchanged = len(fetched.body), original is not None
+        return Answered(line, found.failed, found.onward, page, rule, body_bytes, held, visit, number, unchanged)
+
+    def of_forbidden(self, entry: Entry, rules: Rules) -> list[Link]:
+        """Return where a page leads that robots.txt forbids: to the sitemaps of its site, if the job follows them."""
+        onward, left_out = self._finder.sitemaps(entry, rules)
+        self._totals.leave_out(left_out)
+        return onward
+
+    async def lines(self, entry: Entry, answered: Answered) -> tuple[bytes, bytes]:
+        """Return the page line, and the lines of the records, which are taken out of the page now."""
+        return self._outputs.lines(entry, answered.line, await self._extracted(answered))
+
+    async def _sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Sitemap | None:
+        """Return what an answer lists if it is a sitemap, read in turns with everything else; else None, at once."""
+        reading = self._finder.read_sitemap(entry, fetched, rules)
+        try:
+            while True:
+                next(reading)
+                await asyncio.sleep(0)
+        except StopIteration as over:
+            listed: Sitemap | None = over.value
+            return listed
+
+    async def _extracted(self, answered: Answered) -> Extracted | None:
+        """Return the records of a page; None if no rule says what they would be."""
+        if self._extraction is None or answered.page is None or answered.rule is None:
+            return None
+        extracted = await self._extraction.extract(answered.rule, answered.page)
+        if extracted.error is not None:
+            log.warning("record.failed url=%s why=%s", answered.page.url, extracted.error)
+        return extracted

@@ -1,0 +1,183 @@
+"""What a job says about pages by their URL: which links lead on and which hold content, and what to take out of them.
+
+A *role* (P3's two kinds of links) is a word for a URL: `next_link` leads on, `detail_request` holds content. A *record
+rule* says what is taken out of a page: by fields, each a CSS or XPath selector, or by a hook, a function of the
+machine's own Python. Of each kind the first rule whose pattern is found in the URL holds. Rules travel to every peer
+with their job, so they are bounded, and checked wherever they come from. Words only: nothing is extracted here.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from kadcrawl.errors import ConfigError
+
+Role = Literal["next_link", "detail_request"]
+
+RULES_MAX = 200
+"""Rules of either kind in a job."""
+FIELDS_MAX = 100
+"""Fields of one rule."""
+PATTERN_CHARS_MAX = 1_000
+"""Of one pattern or selector."""
+NAME_CHARS_MAX = 100
+"""Of the name of a rule or field."""
+HOOK_CHARS_MAX = 200
+RULES_CHARS_MAX = 200_000
+"""Characters of all rules of a job together: they share a message with its seeds."""
+
+_HOOK = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+SELECTOR_KINDS = ("css:", "xpath:")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleRule:
+    """URLs in which `pattern` is found have this role."""
+
+    pattern: str
+    role: Role
+    follow: bool | None = None
+    """Whether the links of such pages are followed; None for what the role says: those of a `detail_request` are not,
+    as it is where the crawl wanted to arrive."""
+
+    def __post_init__(self) -> None:
+        _check_pattern(self.pattern)
+        if self.role not in get_args(Role):
+            raise ConfigError(f"role must be {' or '.join(get_args(Role))}, not {self.role!r:.60}")
+
+    @property
+    def follows(self) -> bool:
+        return self.role == "next_link" if self.follow is None else self.follow
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a record."""
+
+    name: str
+    selector: str
+    """``css:`` or ``xpath:`` and an expression, as in Scrapy."""
+    every: bool = False
+    """A list of all it finds, instead of the first or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRule:
+    """What is taken out of pages in whose URL `pattern` is found."""
+
+    pattern: str
+    name: str = ""
+    """By which records tell their rule; by default the pattern."""
+    fields: tuple[Field, ...] = ()
+    each: str = ""
+    """A selector of elements, each of which is one record; without it the page is."""
+    hook: str = ""
+    """``module:function``, instead of fields."""
+
+    def __post_init__(self) -> None:
+        _check_pattern(self.pattern)
+        _require(len(self.name) <= NAME_CHARS_MAX, f"name must have at most {NAME_CHARS_MAX} characters")
+        _require(bool(self.fields) != bool(self.hook), "a rule has either fields or a hook")
+        _require(not (self.hook and self.each), "each goes with fields; a hook returns a list for several records")
+        _require(len(self.fields) <= FIELDS_MAX, f"a rule has at most {FIELDS_MAX} fields")
+        _require(len({field.name for field in self.fields}) == len(self.fields), "a field has one selector")
+        for field in self.fields:
+            _require(0 < len(field.name) <= NAME_CHARS_MAX, f"a field's name has 1 to {NAME_CHARS_MAX} characters")
+            check_selector(field.name, field.selector)
+        if self.each:
+            check_selector("each", self.each)
+        if self.hook and (len(self.hook) > HOOK_CHARS_MAX or not _HOOK.fullmatch(self.hook)):
+            raise ConfigError(f"hook must be module:function, such as hooks:item, not {self.hook!r:.60}")
+
+    @property
+    def label(self) -> str:
+        return self.name or self.pattern
+
+    @property
+    def chars(self) -> int:
+        """Characters of it all."""
+        fields = sum(len(field.name) + len(field.selector) for field in self.fields)
+        return len(self.pattern) + len(self.name) + len(self.each) + len(self.hook) + fields
+
+
+def check_rules(roles: Sequence[RoleRule], records: Sequence[RecordRule]) -> None:
+    """Raise ConfigError if these are too many for one job."""
+    _require(len(roles) <= RULES_MAX, f"a job has at most {RULES_MAX} roles")
+    _require(len(records) <= RULES_MAX, f"a job has at most {RULES_MAX} records")
+    chars = sum(len(rule.pattern) for rule in roles) + sum(rule.chars for rule in records)
+    _require(chars <= RULES_CHARS_MAX, f"the roles and records of a job have at most {RULES_CHARS_MAX} characters")
+
+
+def check_selector(what: str, selector: str) -> None:
+    """Raise ConfigError, naming `what` has it, unless this is a selector. Nothing is evaluated."""
+    if not selector.startswith(SELECTOR_KINDS):
+        raise ConfigError(f"{what} must begin with css: or xpath:, as in css:h1::text, not {selector!r:.60}")
+    if len(selector) > PATTERN_CHARS_MAX:
+        raise ConfigError(f"{what} must have at most {PATTERN_CHARS_MAX} characters")
+    # Not at the top: most jobs have no selector, and lxml takes a tenth of a second to load.
+    from cssselect import SelectorError
+    from lxml.etree import XPath, XPathError
+    from parsel.csstranslator import HTMLTranslator
+
+    kind, _, expression = selector.partition(":")
+    try:
+        path = HTMLTranslator().css_to_xpath(expression) if kind == "css" else expression
+        XPath(path)
+    except (SelectorError, XPathError, ValueError, RecursionError) as error:
+        kind = "CSS" if kind == "css" else "XPath"
+        raise ConfigError(f"{what}: {expression!r:.60} is no {kind} selector: {error}") from None
+
+
+@dataclass(frozen=True)
+class PageRules:
+    """The rules of one job, ready to be asked."""
+
+    roles: tuple[RoleRule, ...] = ()
+    records: tuple[RecordRule, ...] = ()
+
+    def role(self, url: str) -> RoleRule | None:
+        """Return the rule that gives a canonical URL its role."""
+        number = _first(self._role_patterns, url)
+        return None if number is None else self.roles[number]
+
+    def record(self, url: str) -> int | None:
+        """Return which of the record rules a canonical URL has."""
+        return _first(self._record_patterns, url)
+
+    def follows(self, url: str) -> bool:
+        """Return whether the links of the page at this URL are followed."""
+        rule = self.role(url)
+        return rule is None or rule.follows
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """The functions of the machine that the job wants to call."""
+        return frozenset(rule.hook for rule in self.records if rule.hook)
+
+    @cached_property
+    def _role_patterns(self) -> list[re.Pattern[str]]:
+        return [re.compile(rule.pattern) for rule in self.roles]
+
+    @cached_property
+    def _record_patterns(self) -> list[re.Pattern[str]]:
+        return [re.compile(rule.pattern) for rule in self.records]
+
+
+def _first(patterns: Sequence[re.Pattern[str]], url: str) -> int | None:
+    return next((number for number, pattern in enumerate(patterns) if pattern.search(url)), None)
+
+
+def _check_pattern(pattern: str) -> None:
+    _require(0 < len(pattern) <= PATTERN_CHARS_MAX, f"a pattern must have 1 to {PATTERN_CHARS_MAX} characters")
+    _require("\b" not in pattern, "\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigError(f"pattern {pattern!r:.60} is not a regular expression: {error}") from None
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ConfigError(otherwise)

@@ -1,0 +1,109 @@
+"""MongoDB, by pymongo's async client: collections `pages` and `records`, a document for each key, which is its _id.
+
+A batch is one bulk of replacements that insert what is missing; its mark, in the collection `kadcrawl_marks`, moves
+after it was acknowledged. A kill in between repeats the batch, which then replaces what is there by the same.
+Unless the connection string says otherwise, a write counts once it is in the journals of a majority.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import bson
+from bson.errors import BSONError
+from bson.raw_bson import RawBSONDocument
+from pymongo import AsyncMongoClient, ReplaceOne
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import BulkWriteError
+from pymongo.write_concern import WriteConcern
+
+from kadcrawl.sinks.batch import Batch, BatchSize, Document
+from kadcrawl.sinks.sink import SinkError
+
+DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
+"""MongoDB's own bound on a document."""
+TIMEOUTS_MS = {"serverSelectionTimeoutMS": 10_000, "connectTimeoutMS": 10_000, "socketTimeoutMS": 30_000}
+"""What the connection string may set otherwise."""
+MARKS = "kadcrawl_marks"
+
+
+_BAD_DOCUMENT = frozenset({2, 9, 14, 22, 52, 56, 57, 121, 10334, 17280, 17419})
+"""BadValue, FailedToParse, TypeMismatch, InvalidBSON, three about field names, DocumentValidationFailure, too large."""
+
+
+class MongoSink:
+    """A `Sink`."""
+
+    size = BatchSize(lines_max=500, bytes_max=4 * 1024 * 1024, wait_s=1.0)
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+        self._said = {name.lower() for name, _ in parse_qsl(urlsplit(uri).query)}
+        self._client: AsyncMongoClient[Any] | None = None
+        self._db: AsyncDatabase[Any] | None = None
+
+    async def open(self) -> None:
+        timeouts: dict[str, Any] = {
+            name: value for name, value in TIMEOUTS_MS.items() if name.lower() not in self._said
+        }
+        self._client = AsyncMongoClient(self._uri, appname="kadcrawl", **timeouts)
+        concern = None if self._said & {"w", "journal"} else WriteConcern(w="majority", j=True)
+        self._db = self._client.get_default_database(write_concern=concern)
+
+    async def mark(self, table: str, source: str) -> int:
+        found = await self._open[MARKS].find_one({"_id": f"{table}:{source}"})
+        return int(found["mark"]) if found else 0
+
+    async def put(self, batch: Batch) -> Sequence[str]:
+        documents, refused = batch.documents()
+        writes: list[ReplaceOne[Any]] = []
+        keys = []
+        for key, document in documents.items():
+            try:
+                writes.append(ReplaceOne({"_id": key}, _encoded(key, document), upsert=True))
+                keys.append(key)
+            except (BSONError, OverflowError, RecursionError) as error:
+                refused.append(f"{batch.table} {key}: {error}")
+        if writes:
+            refused += [f"{batch.table} {keys[number]}: {why}" for number, why in await self._write(batch, writes)]
+        await self._keep_mark(batch)
+        return refused
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    @property
+    def _open(self) -> AsyncDatabase[Any]:
+        assert self._db is not None, "the sink is open"
+        return self._db
+
+    async def _write(self, batch: Batch, writes: Sequence[ReplaceOne[Any]]) -> list[tuple[int, str]]:
+        """Write them all; return (number, why) of those the server will never take. Raises SinkError for others."""
+        try:
+            await self._open[batch.table].bulk_write(writes, ordered=False)
+        except BulkWriteError as error:
+            details = error.details or {}
+            errors = details.get("writeErrors", [])
+            if details.get("writeConcernErrors") or not errors or _may_pass(errors):
+                raise SinkError(f"MongoDB did not take a batch: {str(details)[:500]}") from None
+            return [(each["index"], str(each.get("errmsg"))[:500]) for each in errors]
+        return []
+
+    async def _keep_mark(self, batch: Batch) -> None:
+        name = f"{batch.table}:{batch.source}"
+        await self._open[MARKS].replace_one({"_id": name}, {"_id": name, "mark": batch.end}, upsert=True)
+
+
+def _may_pass(errors: Sequence[dict[str, Any]]) -> bool:
+    """Return whether a repeat may help, as when two peers insert the same page: only a bad document stays bad."""
+    return not all(each.get("code") in _BAD_DOCUMENT for each in errors)
+
+
+def _encoded(key: str, document: Document) -> RawBSONDocument:
+    rest = {name: value for name, value in document.items() if name not in ("key", "_id")}
+    encoded = bson.encode({"_id": key, **rest})
+    if len(encoded) > DOCUMENT_BYTES_MAX:
+        raise OverflowError(f"{len(encoded)} bytes are too many for a document of MongoDB")
+    return RawBSONDocument(encoded)

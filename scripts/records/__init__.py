@@ -1,0 +1,1 @@
+"""An example of a job with roles and records; see kadcrawl.toml."""

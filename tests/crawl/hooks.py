@@ -1,0 +1,59 @@
+"""Hooks of the tests: one that does as it should, and others that do not."""
+
+import os
+import sys
+import time
+
+from kadcrawl import Page
+
+
+def title(page: Page) -> dict[str, object]:
+    print("what a hook prints is no answer")
+    return {"title": page.selector.css("title::text").get(), "role": page.role, "of": [page.mime, page.charset]}
+
+
+def several(page: Page) -> list[dict[str, object]]:
+    return [{"link": link} for link in page.links]
+
+
+def nothing(page: Page) -> None:
+    return None
+
+
+def raises(page: Page) -> None:
+    raise ValueError("as it was told")
+
+
+def exits(page: Page) -> None:
+    sys.exit(3)
+
+
+def dies(page: Page) -> None:
+    os._exit(3)
+
+
+def loops(page: Page) -> None:
+    while True:
+        time.sleep(0.01)
+
+
+def allocates(page: Page) -> dict[str, int]:
+    return {"bytes": len(bytearray(1 << 40))}
+
+
+def grows(page: Page, kept: list[bytearray] = []) -> dict[str, int]:  # noqa: B006 -- it is to leak
+    """Let memory run out in the course of several pages, none of which needs much."""
+    kept.append(bytearray(120 << 20))
+    return {"pages": len(kept)}
+
+
+def a_number(page: Page) -> int:
+    return 3
+
+
+def an_object(page: Page) -> dict[str, object]:
+    return {"object": object()}
+
+
+def endless_text(page: Page) -> list[dict[str, str]]:
+    return [{"text": "x" * 200_000}] * 6

@@ -1,0 +1,175 @@
+"""Roles and records of a whole crawl: which links are followed, what is taken out, once, and by whose leave."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from kadcrawl import Config, Leaf, Peer, StartError
+from kadcrawl.page_rules import Field, RecordRule, Role, RoleRule
+from kadcrawl.peer.world import World
+from scripts.kadcrawl_run import PageLine
+from tests.peer.conftest import JOB, QUICK, MakePeer, finish, swarm
+from tests.peer.test_draining import SITES, sites_of
+from tests.web import Web, html, slow
+
+Lines = Callable[[], dict[str, PageLine]]
+ROLES = (RoleRule(pattern="/list/", role="next_link"), RoleRule(pattern="/item/", role="detail_request"))
+FIELDS = (Field("title", "css:h1::text"), Field("links", "css:a::attr(href)", every=True))
+RECORDS = (RecordRule(pattern="/item/", name="item", fields=FIELDS),)
+HOOK = "tests.crawl.hooks:title"
+LISTS, ITEMS = 5, 4
+WEAK = replace(QUICK, fetches_max=1)
+
+
+def shop(site: Web) -> None:
+    """Lists that lead to the next one and to items; items that lead on to what is only found there."""
+
+    def page(request: web.BaseRequest) -> web.StreamResponse:
+        _, kind, number = request.path.split("/")
+        if kind == "list":
+            onward = [f"/list/{int(number) + 1}"] if int(number) + 1 < LISTS else []
+            return html(*onward, *(f"/item/{number}{item}" for item in range(ITEMS)), "/about/us")
+        text = f'<h1>Item {number}</h1><a href="/hidden/{number}">' if kind == "item" else "nothing"
+        return web.Response(text=text, content_type="text/html")
+
+    site.fallback = page
+
+
+def records(data: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for log in sorted(data.rglob("records.jsonl")) for line in log.read_text().splitlines()]
+
+
+async def test_links_of_lists_are_followed_and_items_become_records(
+    make_peer: MakePeer, lines: Lines, tmp_path: Path
+) -> None:
+    async with Web() as site:
+        shop(site)
+        peer = await make_peer(roles=ROLES, records=RECORDS)
+        await peer.crawl([site.url("/list/0")])
+        await finish([peer])
+        items = {site.url(f"/item/{number}{item}") for number in range(LISTS) for item in range(ITEMS)}
+        found = {url: (one.fields.get("role"), one.fields.get("records")) for url, one in lines().items()}
+        assert found == {
+            **{site.url(f"/list/{number}"): ("next_link", None) for number in range(LISTS)},
+            **dict.fromkeys(items, ("detail_request", 1)),
+            site.url("/about/us"): (None, None),
+        }
+    assert items == {one["url"] for one in records(tmp_path)}
+    for one in records(tmp_path):
+        number = one["url"].rpartition("/")[2]
+        key = peer.parts.placer.place(one["url"]).key.hex()
+        fetched_at = lines()[one["url"]].fields["fetched_at"]
+        assert one == {
+            "key": f"{key}:0",
+            "url": one["url"],
+            "fetched_at": fetched_at,
+            "peer": peer.contact.id.hex()[:16],
+            "rule": "item",
+            "record": {"title": f"Item {number}", "links": [f"/hidden/{number}"]},
+        }
+
+
+@pytest.mark.parametrize("follow", [True, False])
+async def test_follow_says_otherwise_than_the_role(make_peer: MakePeer, lines: Lines, follow: bool) -> None:
+    async with Web() as site:
+        shop(site)
+        other: Role = "detail_request" if follow else "next_link"
+        peer = await make_peer(roles=(RoleRule(pattern="/item/", role=other, follow=follow),))
+        await peer.crawl([site.url("/item/1")])
+        await finish([peer])
+        assert follow == (site.url("/hidden/1") in lines())
+
+
+async def test_what_goes_wrong_with_a_page_costs_its_records_only(
+    make_peer: MakePeer, lines: Lines, tmp_path: Path
+) -> None:
+    hooks = ("title", "raises", "dies", "a_number", "nothing")
+    async with Web() as site:
+        site.fallback = lambda request: html(*(f"/{hook}" for hook in hooks)) if request.path == "/" else html("/title")
+        site.pages["/title?no"] = lambda request: web.Response(status=404)
+        rules = tuple(RecordRule(pattern=f"/{hook}$", hook=f"tests.crawl.hooks:{hook}") for hook in hooks)
+        peer = await make_peer(records=rules)
+        await peer.crawl([site.url("/")])
+        await finish([peer])
+        errors = {url: one.fields.get("record_error") for url, one in lines().items()}
+        assert errors.keys() == {site.url(f"/{hook}") for hook in ("", *hooks)}
+        assert not [one for one in lines().values() if one.failed]
+        assert {url.rpartition("/")[2] for url, error in errors.items() if error} == {"raises", "dies", "a_number"}
+    assert [site.url("/title")] == [one["url"] for one in records(tmp_path)]
+
+
+async def test_a_swarm_writes_each_record_once(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web(6) as site:
+        shop(site)
+        peers = await swarm(make_peer, "abc", roles=ROLES, records=RECORDS)
+        await peers[0].crawl([site.url("/list/0", site=number) for number in range(6)])
+        await finish(peers)
+    assert {1} == set(Counter(one["key"] for one in records(tmp_path)).values())
+    assert 6 * LISTS * ITEMS == len(records(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["leaf", "full peer"])
+async def test_whoever_is_lent_a_page_writes_its_records(make_peer: MakePeer, tmp_path: Path, kind: str) -> None:
+    async with Web(SITES) as site:
+        shop(site)
+        site.fallback = slow(site.fallback, 0.02)
+        owner = await make_peer("owner", limits=WEAK, roles=ROLES, records=RECORDS, block_urls=5, update_s=0.3)
+        config = Config(data=tmp_path / "taker", port=0, allow_networks=("127.0.0.0/8",), limits=QUICK)
+        async with Leaf(config) if kind == "leaf" else Peer(config) as taker:
+            await taker.join([owner.contact.address])
+            own = range(SITES) if isinstance(taker, Leaf) else sites_of(owner, taker, site, 2)
+            items = {site.url(f"/item/{number}", one) for one in own for number in range(200 // len(own))}
+            await owner.crawl([*items])
+            async with asyncio.timeout(60):
+                await asyncio.gather(owner.wait_done(), taker.wait_done())
+            await taker.finish()
+            await owner.finish()
+            borrowed = taker.totals.pages
+    found = {name: Counter(one["url"] for one in records(tmp_path / name)) for name in ("owner", "taker")}
+    assert 0 < borrowed == found["taker"].total()
+    assert dict.fromkeys(items, 1) == found["owner"] + found["taker"]
+
+
+async def test_a_strangers_job_calls_nothing_that_was_not_allowed_here(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer(records=(RecordRule(pattern="/item/", hook=HOOK),))
+    config = Config(data=tmp_path / "two", port=0, limits=QUICK)
+    for member in (Peer(config), Leaf(replace(config, data=tmp_path / "leaf"))):
+        async with member:
+            with pytest.raises(StartError, match=f"join with --hook {HOOK}"):
+                await member.join([peer.contact.address])
+            assert not member.begun
+    other = replace(config, hooks=("tests.crawl.hooks:raises",))
+    async with Peer(other) as wary:
+        with pytest.raises(StartError, match="here nobody allowed that"):
+            await wary.join([peer.contact.address])
+    async with Peer(replace(config, hooks=(HOOK,))) as willing:
+        await willing.join([peer.contact.address])
+        assert willing.job.records == peer.job.records
+    # Its journal has the job now, which allows nothing by itself.
+    async with Peer(config) as again:
+        with pytest.raises(StartError, match="here nobody allowed that"):
+            await again.begin()
+
+
+async def test_a_peer_that_lacks_a_hook_does_not_begin(tmp_path: Path) -> None:
+    job = replace(JOB, records=(RecordRule(pattern=".", hook="tests.no_such_module:hook"),))
+    async with Peer(Config(data=tmp_path, port=0, limits=QUICK), job) as peer:
+        with pytest.raises(StartError, match="lacks a hook of the job: ModuleNotFoundError"):
+            await peer.begin()
+
+
+async def test_a_job_without_records_starts_no_worker(tmp_path: Path) -> None:
+    def never(*_: object) -> Any:
+        raise AssertionError("a job without records needs none")
+
+    config = Config(data=tmp_path, port=0, limits=QUICK)
+    async with Peer(config, replace(JOB, roles=ROLES), World(extraction=never)) as peer:
+        await peer.begin()
+    assert not (tmp_path / "records.jsonl").exists()

@@ -1,0 +1,169 @@
+"""Pages come round again by themselves: asked for by what is known of them, by whoever owns them by then."""
+
+import asyncio
+from collections import defaultdict
+from pathlib import Path
+
+from aiohttp import web
+from warcio.archiveiterator import ArchiveIterator
+
+from kadcrawl import Peer
+from kadcrawl.link.messages import RESTING
+from scripts.kadcrawl_run import PageLine, page_lines
+from tests.peer.conftest import MakePeer, swarm, until
+from tests.web import Web, html
+
+PERIOD_S = 1.0
+
+
+class Changing:
+    """A site of pages that behave each in its own way, and what was asked for by which fields."""
+
+    def __init__(self, site: Web) -> None:
+        self.asked: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        names = ("tagged", "dated", "plain", "new", "gone", "moved")
+        site.pages["/"] = lambda request: html(*(site.url(f"/{name}") for name in names))
+        site.pages |= {f"/{name}": getattr(self, name) for name in names}
+
+    def _note(self, request: web.BaseRequest) -> int:
+        fields = request.headers
+        self.asked[request.path].append((fields.get("If-None-Match", ""), fields.get("If-Modified-Since", "")))
+        return len(self.asked[request.path])
+
+    def tagged(self, request: web.BaseRequest) -> web.Response:
+        self._note(request)
+        if request.headers.get("If-None-Match") == '"v1"':
+            return web.Response(status=304, headers={"ETag": '"v1"'})
+        return html(status=200, ETag='"v1"')
+
+    def dated(self, request: web.BaseRequest) -> web.Response:
+        self._note(request)
+        date = "Sat, 21 Nov 2026 10:00:00 GMT"
+        if request.headers.get("If-Modified-Since") == date:
+            return web.Response(status=304)
+        return html(status=200, Last_Modified=date)
+
+    def plain(self, request: web.BaseRequest) -> web.Response:
+        self._note(request)
+        return web.Response(text="<p>always the same", content_type="text/html")
+
+    def new(self, request: web.BaseRequest) -> web.Response:
+        visit = self._note(request)
+        return html(f"/found-{visit}", ETag=f'"v{visit}"')
+
+    def gone(self, request: web.BaseRequest) -> web.Response:
+        self._note(request)
+        return web.Response(status=410)
+
+    def moved(self, request: web.BaseRequest) -> web.Response:
+        self._note(request)
+        return web.Response(status=301, headers={"Location": "/plain"})
+
+
+def visits(directory: Path) -> defaultdict[str, list[PageLine]]:
+    """Return the lines of each path, by visit."""
+    found: defaultdict[str, list[PageLine]] = defaultdict(list)
+    for line in page_lines(directory):
+        found[line.url[line.url.index("/", 8) :]].append(line)
+    for lines in found.values():
+        lines.sort(key=lambda line: int(line.fields.get("visit", 0)))
+    return found
+
+
+def kinds(directory: Path, path: str) -> list[str]:
+    """Return the types of the records about a path with an answer, in all WARC files."""
+    found = []
+    for file in sorted(directory.rglob("*.warc.gz")):
+        with file.open("rb") as stream:
+            for record in ArchiveIterator(stream):
+                if record.rec_type != "request" and (record.rec_headers["WARC-Target-URI"] or "").endswith(path):
+                    found.append((record.rec_headers["WARC-Date"], record.rec_type))
+    return [kind for _, kind in sorted(found)]
+
+
+async def test_pages_are_fetched_again_by_what_is_known_of_them(make_peer: MakePeer, tmp_path: Path) -> None:
+    async with Web() as site:
+        pages = Changing(site)
+        peers = await swarm(make_peer, "ab", recrawl_after_s=PERIOD_S)
+        await peers[0].crawl([site.url("/")])
+        await until(lambda: all(len(pages.asked[f"/{name}"]) >= 4 for name in ("tagged", "dated", "plain", "new")))
+        await asyncio.gather(*(peer.drain() for peer in peers))
+    first = ("", "")
+    assert [first, *[('"v1"', "")] * 3] == pages.asked["/tagged"][:4]
+    assert [first, *[("", "Sat, 21 Nov 2026 10:00:00 GMT")] * 3] == pages.asked["/dated"][:4]
+    assert [first] * 4 == pages.asked["/plain"][:4]
+    assert [first, ('"v1"', ""), ('"v2"', ""), ('"v3"', "")] == pages.asked["/new"][:4]
+    assert [first, first] == pages.asked["/gone"], "410 twice in a row is enough"
+    assert {first} == set(pages.asked["/moved"])
+
+    found = visits(tmp_path)
+    for path, how in (("/tagged", "not_modified"), ("/dated", "not_modified"), ("/plain", "same_digest")):
+        lines = found[path]
+        assert [*range(len(lines))] == [line.fields.get("visit", 0) for line in lines]
+        assert [None, *[how] * (len(lines) - 1)] == [line.fields.get("unchanged") for line in lines]
+        assert 1 == len({line.fields["digest"] for line in lines})
+        assert ["response", *["revisit"] * (len(lines) - 1)] == kinds(tmp_path, path)
+    assert {None} == {line.fields.get("unchanged") for line in found["/new"]}
+    assert {"/found-1", "/found-2", "/found-3"} <= found.keys(), "links of what has changed are followed"
+    assert 0 == sum(peer.totals.duplicates for peer in peers)
+
+
+async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html()
+        peers = await swarm(make_peer, "ab", recrawl_after_s=3600.0)
+        await peers[0].crawl([site.url("/")])
+        await until(lambda: all(peer.state == RESTING for peer in peers))
+        assert not any(peer.ended for peer in peers)
+        rows = (await peers[1].census()).rows
+        due_s = [row.due_s for row in rows if row.due_s is not None]
+        assert due_s
+        assert all(3500 < seconds <= 3600 for seconds in due_s)
+        await peers[1].crawl([site.url("/more")])
+        await until(lambda: site.fetched[site.url("/more")])
+        await until(lambda: all(peer.state == RESTING for peer in peers))
+
+
+async def test_a_swarm_of_which_nothing_is_left_to_visit_ends(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: web.Response(status=410)
+        peers = await swarm(make_peer, "ab", recrawl_after_s=PERIOD_S)
+        await peers[0].crawl([site.url("/")])
+        await until(lambda: all(peer.ended for peer in peers))
+    assert 2 == site.fetched[site.url("/")]
+
+
+async def test_whoever_owns_a_page_by_then_visits_it(make_peer: MakePeer, tmp_path: Path) -> None:
+    """Peers come and go between the visits; what the server said at the first is known to whoever makes the next."""
+    async with Web(sites=8) as site:
+        pages = Changing(site)
+        site.fallback = pages.tagged
+        urls = [site.url("/tagged", number) for number in range(8)]
+        peers = await swarm(make_peer, "abc", recrawl_after_s=4.0)
+        await peers[0].crawl(urls)
+        await until(lambda: all(peer.state == RESTING for peer in peers))
+        owners = [peer for peer in peers if peer.totals.pages]
+        await owners[0].leave()
+        await owners[0].__aexit__(None, None, None)
+        rest = [peer for peer in peers if peer is not owners[0]]
+        joined = await make_peer("d", join=rest[0])
+        here: list[Peer] = [*rest, joined]
+        await until(lambda: all(site.fetched[url] >= 2 for url in urls))
+        await until(lambda: all(peer.state == RESTING for peer in here))
+    assert [("", "")] * 8 == pages.asked["/tagged"][:8]
+    assert {('"v1"', "")} == set(pages.asked["/tagged"][8:])
+
+
+async def test_a_peer_back_on_its_disk_visits_what_fell_due_meanwhile(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        pages = Changing(site)
+        peer = await make_peer("one", recrawl_after_s=PERIOD_S)
+        await peer.crawl([site.url("/tagged")])
+        await until(lambda: peer.totals.pages >= 1)
+        await peer.drain()
+        await peer.__aexit__(None, None, None)
+        asked = len(pages.asked["/tagged"])
+        await asyncio.sleep(PERIOD_S)
+        await make_peer("one", recrawl_after_s=PERIOD_S)
+        await until(lambda: len(pages.asked["/tagged"]) > asked)
+    assert ('"v1"', "") == pages.asked["/tagged"][asked]

@@ -1,0 +1,107 @@
+"""A swarm that comes back to its pages for minutes of virtual time, while peers die, come back, join and leave."""
+
+import asyncio
+import tempfile
+from collections import defaultdict
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.config import Job, Limits
+from sim.loop import world
+from sim.machines import Machines
+from sim.synthetic_web import Answer
+from sim.web_server import WebServer
+from tests.sim.test_draining import MEMORY, WEB_IP
+
+PERIOD_S, DELAY_S = 30.0, 0.5
+SITES, PAGES = 8, 6
+PEERS = 5
+LIVE_S = 240.0
+LATE_S = 20.0
+"""How much later than due a page may be: found dead, its owner is missed, another has caught up, and left it alone."""
+
+
+class Pages:
+    """Sites of pages of which the first links to all; the second changes all the time."""
+
+    def __init__(self) -> None:
+        self._answers = count()
+
+    def address(self, host: str) -> str:
+        return WEB_IP
+
+    def answer(self, host: str, target: str, asked: int) -> Answer:
+        if target == "/robots.txt":
+            return Answer(404)
+        links = "".join(f'<a href="/{page}">x</a>' for page in range(1, PAGES)) if target == "/0" else ""
+        text = f"<p>{next(self._answers) if target == '/1' else ''}{links}"
+        return Answer(200, (("Content-Type", "text/html"),), text.encode())
+
+
+async def _live(machines: Machines) -> None:
+    machines.start(1)
+    for number in range(2, PEERS + 1):
+        await asyncio.sleep(0.5)
+        machines.join(number)
+    while not all(machine.begun for machine in machines.live):
+        await asyncio.sleep(0.5)
+    first = machines.machines[1]
+    assert first.peer is not None
+    await first.host.spawn(first.peer.crawl([f"http://site-{site}.example/0" for site in range(SITES)]))
+    await asyncio.sleep(50)
+    machines.kill(2)
+    await asyncio.sleep(25)
+    machines.join(6)
+    machines.kill(3)
+    await asyncio.sleep(25)
+    machines.join(2, "same")
+    machines.leave(4)
+    await asyncio.sleep(30)
+    machines.kill(5)
+    machines.kill(6)
+    await asyncio.sleep(1)
+    machines.join(5, "none")
+    await asyncio.sleep(LIVE_S - 131)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_pages_come_round_in_time_whoever_dies(seed: int) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
+        web = Pages()
+        server = WebServer(web)
+        job = Job(scope="host", delay_s=DELAY_S, recrawl_after_s=PERIOD_S)
+        disks = Path(directory) / "disks"
+        with Machines(loop, web, job=job, limits=Limits(), seed=seed, directory=disks) as machines:
+            host = loop.network.host(WEB_IP)
+            loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
+            loop.run_until_complete(_live(machines))
+            assert [] == machines.errors
+        lines = [line for machine in machines.machines.values() for line in machine.lines()]
+    ended_at = loop.time()
+    visits: defaultdict[str, list[float]] = defaultdict(list)
+    sites: defaultdict[str, list[float]] = defaultdict(list)
+    for request in server.log:
+        sites[request.host].append(request.time)
+        if request.path != "/robots.txt":
+            visits[request.url].append(request.time)
+    assert SITES * PAGES == len(visits)
+    for url, times in visits.items():
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        late = [gap for gap in [*gaps, ended_at - times[-1]] if gap > PERIOD_S + LATE_S]
+        assert not late, (url, times)
+        # Whoever died in the middle of a visit makes another one due; nothing else does.
+        assert sum(gap < PERIOD_S - 1 for gap in gaps) <= 2, (url, times)
+    for site, times in sites.items():
+        ordered = sorted(times)
+        gaps = [later - earlier for earlier, later in pairwise(ordered)]
+        assert min(gaps) >= DELAY_S - 1e-5, site
+    changed = [line for line in lines if line["url"].endswith("/1")]
+    same = [line for line in lines if not line["url"].endswith("/1")]
+    assert {None} == {line.get("unchanged") for line in changed}
+    assert all((line.get("unchanged") is None) == (line.get("visit", 0) == 0) for line in same)
+    rounds = defaultdict(set)
+    for line in lines:
+        rounds[line["url"]].add(line.get("visit", 0))
+    assert all(numbers == set(range(len(numbers))) for numbers in rounds.values()), "each round is somewhere"
