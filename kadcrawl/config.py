@@ -6,6 +6,7 @@ bounds that keep a peer alive whatever it meets; they rarely need changing. All 
 """
 
 import ipaddress
+import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
@@ -21,6 +22,8 @@ Balance = Literal["auto", "level", "drain", "predictive", "off"]
 LendsBy = Literal["level", "drain", "predictive", "off"]
 SessionIds = Literal["strip", "keep"]
 Canonical = Literal["ignore", "honor"]
+History = Literal["exact", "bloom"]
+Filters = Literal["pybloom", "rbloom"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -32,9 +35,11 @@ SEEDS_CHARS_MAX = 1_000_000
 
 RECRAWL_LEAST_S = 1
 RECRAWL_MOST_S = 10 * 366 * 86_400
+GRAINS_DEFAULT, GRAINS_MAX = 7, 400
+"""Parts of the time for which fingerprints are kept: as P4's week of days, and a year of them."""
 LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
-"""Fields of a job with which no pages are lent."""
-_OR_LENDS_NOT = f"{', '.join(LENDS_NOT[:-1])} or {LENDS_NOT[-1]}"
+"""Fields of a job with which no pages are lent; nor are they if fingerprints are kept in place of keys."""
+_OR_LENDS_NOT = f"{', '.join(LENDS_NOT)} or history bloom"
 
 URL_PARTS_MAX = 10_000
 """The largest bound on segments and parameters, and none at all: no canonical URL (`urls`) has so many."""
@@ -103,6 +108,14 @@ class Job:
     """The shortest it may become; None for a tenth of `recrawl_after_s`."""
     recrawl_most_s: float | None = None
     """The longest it may become; None for ten times that."""
+    history: History = "exact"
+    """How finished URLs are remembered: exactly, 30 bytes of disk each; or as fingerprints in Bloom filters (P4), 3
+    bytes of memory each, by which one URL in 10,000 is taken for known and never fetched."""
+    grain_s: float | None = None
+    """Seconds after which a new filter is begun in such a history; those older than `recrawl_after_s` are dropped. None
+    for a seventh of that."""
+    filters: Filters = "pybloom"
+    """The package that makes the filters."""
     contact: str = ""
     """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""
     roles: tuple[RoleRule, ...] = ()
@@ -139,7 +152,8 @@ class Job:
         _require(
             self.balance in ("auto", "off") or self.can_lend,
             f"balance {self.balance} cannot go with {_OR_LENDS_NOT}, where no pages are "
-            "lent: only their owner knows its share of the first, a shorter path to one, and what it was like before",
+            "lent: only their owner knows its share of the first, a shorter path to one, and what it was like before, "
+            "and a fingerprint cannot be taken back",
         )
         self._check_recrawl()
         _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
@@ -163,7 +177,7 @@ class Job:
     @property
     def can_lend(self) -> bool:
         """Whether a page may be fetched by another peer than its owner."""
-        return all(getattr(self, name) is None for name in LENDS_NOT)
+        return self.history == "exact" and all(getattr(self, name) is None for name in LENDS_NOT)
 
     def check_useful(self, said: Collection[str]) -> None:
         """Raise ConfigError if one of these fields, which somebody gave a value, does nothing in this job."""
@@ -172,6 +186,12 @@ class Job:
             (("block_urls", "update_s"), lends, f"this job lends no pages: not with balance off, {_OR_LENDS_NOT}"),
             (("recrawl_adaptive",), self.recrawl_after_s is not None, "it is for recrawl_after_s"),
             (("recrawl_least_s", "recrawl_most_s"), self.recrawl_adaptive, "they are for recrawl_adaptive"),
+            (("filters",), self.history == "bloom", "it is for history bloom"),
+            (
+                ("grain_s",),
+                self.history == "bloom" and self.recrawl_after_s is not None,
+                "it is for history bloom with recrawl_after_s",
+            ),
         ):
             if idle := [name for name in names if name in said and not useful]:
                 raise ConfigError(f"{' and '.join(idle)} would do nothing, as {otherwise}")
@@ -189,6 +209,7 @@ class Job:
                 seconds is None or RECRAWL_LEAST_S <= seconds <= RECRAWL_MOST_S,
                 f"{name} must be from {RECRAWL_LEAST_S} second to {RECRAWL_MOST_S // 86_400} days",
             )
+        self._check_history()
         if self.recrawl_after_s is None:
             return
         _require(
@@ -201,6 +222,37 @@ class Job:
             least_s <= self.recrawl_after_s <= most_s,
             "recrawl_after_s must lie between recrawl_least_s and recrawl_most_s",
         )
+
+    @property
+    def grains(self) -> int:
+        """How many filters of a cell live at a time (P4's L)."""
+        if self.recrawl_after_s is None:
+            return 1
+        return math.ceil(self.recrawl_after_s / self.grain_s) if self.grain_s else GRAINS_DEFAULT
+
+    def _check_history(self) -> None:
+        _require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
+        _require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
+        if self.history == "bloom":
+            _require(
+                self.site_pages_max is None,
+                "history bloom cannot go with site_pages_max: fingerprints of a site's URLs cannot be counted; "
+                "max_pages and max_depth can",
+            )
+            _require(
+                not self.recrawl_adaptive,
+                "history bloom cannot go with recrawl_adaptive, as it forgets what a page was like",
+            )
+        _require(self.grain_s is None or self.grain_s >= 1, "grain_s must be at least 1 second")
+        if self.history == "bloom" and self.recrawl_after_s is not None:
+            _require(
+                self.recrawl_after_s >= GRAINS_DEFAULT or self.grain_s is not None,
+                f"recrawl_after_s must be at least {GRAINS_DEFAULT} seconds with history bloom, or grain_s be given",
+            )
+            _require(
+                (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
+                f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to all of it",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from kadcrawl import rule_file
-from kadcrawl.config import Balance, Canonical, Job, Partition, ScopeKind, SessionIds
+from kadcrawl.config import Balance, Canonical, Filters, History, Job, Partition, ScopeKind, SessionIds
 from kadcrawl.durations import seconds_of
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import seed
@@ -45,7 +45,7 @@ class Key(NamedTuple):
 
 
 _DURATION = 'a length of time, such as "12h", "7d", or a number of seconds'
-DURATIONS = frozenset({"recrawl-after", "recrawl-least", "recrawl-most"})
+DURATIONS = frozenset({"recrawl-after", "recrawl-least", "recrawl-most", "grain"})
 """Keys whose value may be a text such as "7d"."""
 _PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
 
@@ -73,6 +73,9 @@ KEYS = {
     "recrawl-adaptive": Key("recrawl_adaptive", "true or false"),
     "recrawl-least": Key("recrawl_least_s", _DURATION),
     "recrawl-most": Key("recrawl_most_s", _DURATION),
+    "history": Key("history", f"one of {', '.join(get_args(History))}, in quotes"),
+    "grain": Key("grain_s", _DURATION),
+    "filters": Key("filters", f"one of {', '.join(get_args(Filters))}, in quotes"),
     "simhash": Key("simhash", "true or false"),
     "name": Key("name", "a text in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from kadcrawl.config import History
 from sim import sometimes
 from sim.big import PAGES_PER_SITE, Sight, crawl, plan_of
 from sim.campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
@@ -63,12 +64,22 @@ def sized(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_size
 
 
+kept = click.option(
+    "--history",
+    type=click.Choice(get_args(History)),
+    default="exact",
+    show_default=True,
+    help="What the job keeps of finished URLs. With bloom nothing is lent, and there are no leaves.",
+)
+
+
 @main.command(name="run")
 @click.option("--seeds", default=100, show_default=True, type=click.IntRange(1), help="How many.")
 @click.option("--first-seed", default=1, show_default=True, help="The first of them.")
 @click.option("--seed", type=int, help="Just this one.")
 @click.option("--trace", is_flag=True, help="Tell the story of the seed: every event, and what the peers log.")
 @click.option("--calm", is_flag=True, help="Let nothing befall anybody.")
+@kept
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the totals here.")
 @click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
@@ -80,6 +91,7 @@ def run_seeds(
     seed: int | None,
     trace: bool,
     calm: bool,
+    history: History,
     mutant: str | None,
     json_file: Path | None,
     jobs: int,
@@ -94,13 +106,13 @@ def run_seeds(
     wanted = range(first_seed, first_seed + seeds) if seed is None else range(seed, seed + 1)
     totals = Totals()
     if trace:
-        plan = draw(wanted[0], peers, faults=not calm).delayed(delay)
+        plan = draw(wanted[0], peers, faults=not calm).delayed(delay).kept_by(history)
         _tell(plan, outcome := run(plan, size, mutant=mutant, say=print))
         totals.add(outcome)
     else:
         todo = (
             one._replace(wall_most_s=patience)
-            for one in tasks(wanted, peers, size, delay_s=delay, faults=not calm, mutant=mutant)
+            for one in tasks(wanted, peers, size, delay_s=delay, faults=not calm, mutant=mutant, history=history)
         )
         with _progress() as progress:
             bar = progress.add_task("seeds", total=len(wanted), found="")
@@ -108,7 +120,7 @@ def run_seeds(
                 totals.add(outcome)
                 failing = f"[red]{len(totals.failing)} failing[/]" if totals.failing else "[green]clean[/]"
                 progress.update(bar, advance=1, found=f"{failing}, {totals.seeds / totals.wall_s:.1f}/s")
-        _show(totals, _options(peers=peers, size=size, delay=delay, mutant=mutant))
+        _show(totals, _options(peers=peers, size=size, delay=delay, mutant=mutant, history=history))
     if json_file is not None:
         json_file.write_bytes(msgspec.json.format(msgspec.json.encode(totals.report()), indent=2) + b"\n")
     sys.exit(1 if totals.failing else 0)
@@ -117,11 +129,14 @@ def run_seeds(
 @main.command()
 @click.argument("what", metavar="SEED|PLAN.json")
 @click.option("--trace", is_flag=True, help="Tell the story: every event, and what the peers log.")
+@kept
 @click.option("--mutant", type=click.Choice(list(MUTANTS)), help="Plant this bug first.")
 @sized
-def replay(what: str, trace: bool, mutant: str | None, peers: int, size: Size, delay: float | None) -> None:
+def replay(
+    what: str, trace: bool, history: History, mutant: str | None, peers: int, size: Size, delay: float | None
+) -> None:
     """Live through one world again: that of a seed, or of a plan that was kept."""
-    plan = _plan(what, peers).delayed(delay)
+    plan = _plan(what, peers).delayed(delay).kept_by(history)
     outcome = run(plan, size, mutant=mutant, say=print if trace else None)
     _tell(plan, outcome)
     sys.exit(0 if outcome.clean else 1)
@@ -294,7 +309,9 @@ def _show(totals: Totals, options: str) -> None:
         console.print(f"python -m sim replay {seed}{options}  # {judges}")
 
 
-def _options(*, peers: int | None, size: Size, delay: float | None, mutant: str | None) -> str:
+def _options(
+    *, peers: int | None, size: Size, delay: float | None, mutant: str | None, history: History = "exact"
+) -> str:
     """Return the options, as typed, that make a world of this size."""
     chosen = {
         "peers": (peers, None),
@@ -302,6 +319,7 @@ def _options(*, peers: int | None, size: Size, delay: float | None, mutant: str 
         "sites": (size.sites, USUAL.sites),
         "delay": (delay, None),
         "mutant": (mutant, None),
+        "history": (history, "exact"),
     }
     return "".join(f" --{name} {value}" for name, (value, default) in chosen.items() if value != default)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 
+from kadcrawl.config import History
 from sim import judges, sometimes
 from sim.draw import draw
 from sim.plan import Plan
@@ -66,10 +67,11 @@ def tasks(
     delay_s: float | None = None,
     faults: bool = True,
     mutant: str | None = None,
+    history: History = "exact",
 ) -> Iterator[Task]:
     """Yield the trials of these seeds, of jobs with this delay or, for None, with the one each draws."""
     for seed in seeds:
-        yield Task(draw(seed, peers, faults=faults).delayed(delay_s), size, mutant)
+        yield Task(draw(seed, peers, faults=faults).delayed(delay_s).kept_by(history), size, mutant)
 
 
 def trials(todo: Iterable[Task], jobs: int) -> Iterator[Outcome]:

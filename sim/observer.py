@@ -5,10 +5,8 @@ takes from the peers is what they hold and claim; who *ought* to hold a cell it 
 that stand. A machine *stands* while it is up, not frozen, has a job and is not leaving.
 """
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import closing
 from math import inf
 
 from kadcrawl.balance.leases import LEASE_S
@@ -19,6 +17,7 @@ from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.urls import site_of
 from sim import sometimes
+from sim.histories import Histories
 from sim.holders import copies, rightful
 from sim.judges import COPIES, End, Facts, Fetch, Line, Page, Parting
 from sim.lending import SeenLoans
@@ -72,6 +71,7 @@ class Observer:
         self._truth = {url: Page(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
         self._keys = {url: self._place(url).key for url in self._truth}
         self._urls: dict[bytes, str] = {self._place(url).key: url for url in [*self._truth, *self._disallowed]}
+        self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())
         self._sites = {site.origin: self._place(f"{site.origin}/").cell for site in web.sites}
         self._cells = tuple(dict.fromkeys(self._sites.values()))
         bits = job.cell_bits
@@ -414,7 +414,7 @@ class Observer:
         return {key: state for cell in cells for key, state in self._records_of(number, cell).items()}
 
     def _records_of(self, number: int, cell: Cell) -> dict[Key, int]:
-        return dict(self._peer(number).store.records(cell, b"", 2**40))
+        return self._histories.of_store(self._peer(number).store, cell)
 
     def _busy(self, number: int) -> Iterator[Cell]:
         """Yield the cells of which a machine holds work."""
@@ -425,8 +425,7 @@ class Observer:
 
     def _journaled(self, number: int) -> dict[Key, int]:
         """Return what is committed in a machine's journal."""
-        with closing(sqlite3.connect(f"file:{self._peer(number).store.path}?mode=ro", uri=True)) as db:
-            return dict(db.execute("SELECT key, state FROM history"))
+        return self._histories.on_disk(self._peer(number).store)
 
     def _remember_done(self) -> None:
         for machine in self._machines.live:

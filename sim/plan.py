@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from kadcrawl.config import Job, Limits
+from kadcrawl.config import History, Job, Limits
 
 Disk = Literal["same", "old", "none"]
 """What a machine finds when it starts: its disk as the power cut left it; as it was at a snapshot; an empty one."""
@@ -135,6 +135,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The job's: between two looks at the load levels."""
     fetches_max: int = Limits().fetches_max
     """Requests a peer may have under way; with few, pages wait for it and not for their sites."""
+    history: History = "exact"
+    """The job's: with fingerprints nothing is lent, and there are no leaves."""
     leaves: int = 0
     """Machines behind a NAT, numbered from `LEAF_FIRST`: they hang on the others."""
 
@@ -161,6 +163,12 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def delayed(self, delay_s: float | None) -> "Plan":
         """Return the same plan for a job with this delay; with its own, for None."""
         return self if delay_s is None else msgspec.structs.replace(self, delay_s=delay_s)
+
+    def kept_by(self, history: History) -> "Plan":
+        """Return the same plan for a job with this history."""
+        if history == "exact":
+            return self
+        return msgspec.structs.replace(self, history=history, balance="off", leaves=0)
 
     def to_json(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=2)

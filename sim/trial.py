@@ -194,6 +194,7 @@ class Trial:
             scope="any",
             delay_s=plan.delay_s,
             balance=plan.balance,
+            history=plan.history,
             block_urls=plan.block_urls,
             update_s=plan.update_s,
         )

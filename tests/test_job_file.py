@@ -77,7 +77,9 @@ def test_every_key_reaches_the_job() -> None:
     lending = parse('balance = "level"\nblock = 7\nupdate = 0.5', FILE)
     assert Job(balance="level", block_urls=7, update_s=0.5) == lending.job
     assert Job(max_pages=9) == parse("max-pages = 9", FILE).job
-    apart = {"block", "update", "max-pages"}
+    forgets = parse('history = "bloom"\nrecrawl-after = "7d"\ngrain = "1d"\nfilters = "rbloom"', FILE)
+    assert Job(history="bloom", recrawl_after_s=604_800.0, grain_s=86_400.0, filters="rbloom") == forgets.job
+    apart = {"block", "update", "max-pages", "history", "grain", "filters"}
     assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | apart
 
 
@@ -214,7 +216,7 @@ def test_a_file_has_as_many_seeds_as_a_job_and_no_more() -> None:
     [
         (
             "balance = 'level'\nmax-pages = 1",
-            "balance level cannot go with max-pages, max-depth or recrawl-after, where no pages are lent",
+            "balance level cannot go with max-pages, max-depth, recrawl-after or history bloom, where no pages are",
         ),
         ("block = 1\nbalance = 'off'", "block would do nothing, as this job lends no pages: not with balance off"),
         ("max-depth = 1\nupdate = 1\nblock = 1", "block and update would do nothing, as this job lends no pages"),

@@ -126,8 +126,8 @@ def job_options(command: Command) -> Command:
                 help="Peers with more than they can crawl lend pages to others. level: by how many URLs they have. "
                 "drain: by how long these will take them, at the pace they measure. predictive: as drain, but at "
                 "the pace a network (--network) predicts until enough is measured; and what is measured is kept for "
-                "kadcrawl train. None of them with --max-pages, --max-depth or --recrawl-after; auto is drain where "
-                "that can be.",
+                "kadcrawl train. None of them with --max-pages, --max-depth, --recrawl-after or --history bloom; auto "
+                "is drain where that can be.",
             ),
             click.option(
                 "--block",
@@ -167,6 +167,30 @@ def job_options(command: Command) -> Command:
                     ("least", "shortest", "a tenth of"),
                     ("most", "longest", "ten times"),
                 )
+            ),
+            click.option(
+                "--history",
+                type=click.Choice(["exact", "bloom"]),
+                default="exact",
+                show_default=True,
+                help="What is kept of finished URLs. exact: their keys, on disk. bloom: fingerprints of 3 bytes in "
+                "memory, for very large crawls; of 10,000 URLs one is taken for known and not fetched. With "
+                "--recrawl-after a page is then fetched again when a link to it is met after that time, with the "
+                "seeds as a start, and without a conditional GET.",
+            ),
+            click.option(
+                "--grain",
+                type=Duration(),
+                help="With --history bloom and --recrawl-after: fingerprints are forgotten in steps of this time.  "
+                "[default: a seventh of --recrawl-after]",
+            ),
+            click.option(
+                "--filters",
+                type=click.Choice(["pybloom", "rbloom"]),
+                default="pybloom",
+                show_default=True,
+                help="With --history bloom: by which package. rbloom is faster, and must be installed on every "
+                "machine: pip install 'kadcrawl[fast-history]'.",
             ),
             click.option(
                 "--simhash",

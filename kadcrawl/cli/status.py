@@ -8,6 +8,7 @@ from kadcrawl.cli.options import shown
 from kadcrawl.cli.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.table import print_rows
 from kadcrawl.durations import roughly
+from kadcrawl.history.seen import Period
 from kadcrawl.link.leaf_messages import LEAF_STATE
 from kadcrawl.link.messages import RESTING, Status
 
@@ -38,6 +39,7 @@ def show(answer: Status, as_json: bool) -> None:
                 "urls": row.counters.urls,
                 "failed": row.counters.failed,
                 "behind": row.behind,
+                "fingerprints": row.fingerprints,
                 "uptime_s": row.uptime_s,
             }
             for row in answer.answer.rows
@@ -54,6 +56,12 @@ def show(answer: Status, as_json: bool) -> None:
         click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
     if due_s is not None:
         click.echo(f"the next page is due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
+    if answer.job.history == "bloom":
+        fingerprints = sum(row.fingerprints for row in answer.answer.rows)
+        click.echo(
+            f"{fingerprints} fingerprints of finished URLs are kept, with copies; by them one unknown URL in "
+            f"{1 / Period().error:,.0f} is taken for known"
+        )
     for sentence in limits_met(summary.links_left_out):
         click.echo(sentence)
     print_rows(answer.answer.rows)

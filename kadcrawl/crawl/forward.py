@@ -120,6 +120,10 @@ class Forwarder:
             return [url for url in urls if recent.get(url, depth + 1) > depth]
         return [url for url in urls if url not in recent]
 
+    def forget(self) -> None:
+        """Forget what was sent: its owners may have forgotten it as well."""
+        self._recent.clear()
+
     def forward(self, links: Iterable[Link], cell: Cell | None) -> Receipt:
         """Send canonical, in-scope links on their way; the receipt is complete when they are safe.
 

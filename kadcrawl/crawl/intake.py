@@ -11,16 +11,17 @@ holders of its cell have: so the next owner goes on where this one stopped. A re
 merged; else two histories of one cell could never become equal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.schema import is_pending
+from kadcrawl.history.seen_cells import Told
 from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
-from kadcrawl.keys import SITE_BYTES, Key
+from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.urls import canonical
@@ -72,15 +73,17 @@ class Intake:
             return
         self.take(link, place, now)
 
-    def merge_pending(self, link: Link, place: Place, now: float, tries: int, due: float) -> None:
+    def merge_pending(
+        self, link: Link, place: Place, now: float, tries: int, due: float, *, even_seen: bool = False
+    ) -> None:
         """Another holder of the cell knows this URL as PENDING, with this retry state (`due` in wall-clock seconds).
 
         It is not asked whether the URL is in scope: the scope of its owner has let it in, and may know seeds that are
-        still on their way here.
+        still on their way here. With `even_seen` it is the owner of the cell who knows it (`Store.accept`).
         """
         if canonical(link.url) != link.url:
             self.rejected += 1
-        elif not self._accept(link, place, now, tries, due):
+        elif not self._accept(link, place, now, tries, due, even_seen=even_seen):
             if self._by_depth:
                 self._store.shorten(place.key, link.depth)
             if tries:
@@ -94,6 +97,13 @@ class Intake:
                 self._frontier.remove(entry, now)
             self._activity.move()
             self.wake()
+
+    def merge_slices(self, cell: Cell, slices: Iterable[Told], now: float, *, adopt: bool) -> None:
+        """Another holder of the cell, its owner if `adopt`, knows as DONE what is in these slices."""
+        for entry in self._store.join_slices(cell, slices, adopt=adopt):
+            self._frontier.remove(entry, now)
+        self._activity.move()
+        self.wake()
 
     def merge_visit(self, visit: Visit, state: int, now: float, tries: int, due: float) -> None:
         """Another holder of the cell knows this page in this state, its last visit and the next."""
@@ -119,9 +129,13 @@ class Intake:
             return False
         return self._store.state(place.key) is None
 
-    def _accept(self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0) -> bool:
+    def _accept(
+        self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0, *, even_seen: bool = False
+    ) -> bool:
         """Journal a URL never met before and let it be crawled if its cell is open; False if it was met."""
-        entry = self._store.accept(place.key, place.site, link.url, link.depth, link.hops, tries, due)
+        entry = self._store.accept(
+            place.key, place.site, link.url, link.depth, link.hops, tries, due, even_seen=even_seen
+        )
         if entry is None:
             return False
         self._activity.move()

@@ -8,18 +8,29 @@ is lost (`lost`), which leaves its cells short of a copy: the sync of the cell f
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
+from kadcrawl.history.slices import records
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import BATCH_MAX, Batch, CellDigest, Contact, Recorded, Records, Settle, Settled
+from kadcrawl.link.messages import (
+    BATCH_MAX,
+    Batch,
+    CellDigest,
+    Contact,
+    KeepSlices,
+    Recorded,
+    Records,
+    Settle,
+    Settled,
+)
 from kadcrawl.spacing import Spacing
 
 DEADLINE_S = 10.0
@@ -67,6 +78,8 @@ class Stream:
         self.spacing = spacing
         self.keys: dict[Key, Cell] = {}
         self.sites: dict[str, None] = {}
+        self.slices: dict[tuple[Cell, int], None] = {}
+        """Of jobs that keep fingerprints: what the peer has otherwise of a cell, by grain. They go first."""
         self.notices: dict[Cell, tuple[int, CellDigest | None]] = {}
         """Cell -> role, and what the peer has of it; what we have, if None."""
         self.queued = 0
@@ -82,7 +95,14 @@ class Stream:
 
     @property
     def empty(self) -> bool:
-        return not (self.keys or self.sites or self.notices)
+        return not (self.keys or self.sites or self.slices or self.notices)
+
+    def put_slice(self, cell: Cell, grain: int, now: float) -> None:
+        if (cell, grain) not in self.slices:
+            if self.delivered == self.queued:
+                self.moved_at = now
+            self.slices[cell, grain] = None
+            self.queued += 1
 
     def put(self, key: Key, cell: Cell, now: float) -> None:
         if key not in self.keys:
@@ -105,6 +125,14 @@ class Stream:
         for site in sites:
             del self.sites[site]
         return keys, sites
+
+    def take_slices(self) -> tuple[Cell, list[int]]:
+        """Take the slices of one cell from the queue, in order of time."""
+        cell = next(iter(self.slices))[0]
+        grains = sorted(grain for one, grain in self.slices if one == cell)
+        for grain in grains:
+            del self.slices[cell, grain]
+        return cell, grains
 
     def take_notices(self) -> tuple[int, dict[Cell, CellDigest | None]]:
         """Take the next notices of one role from the queue."""
@@ -135,6 +163,7 @@ class Stream:
         self.waiting.clear()
         self.keys.clear()
         self.sites.clear()
+        self.slices.clear()
         self.notices.clear()
 
 
@@ -202,6 +231,11 @@ class Copies:
                 if len(stream.sites) > QUEUE_MAX:
                     self.on_dead(contact)
 
+    def put_slices(self, contact: Contact, cell: Cell, grains: Iterable[int]) -> None:
+        """Send these slices of a cell owned here to a backup."""
+        for grain in grains:
+            self._stream(contact).put_slice(cell, grain, asyncio.get_running_loop().time())
+
     def keep(self, contact: Contact, cell: Cell, role: int) -> None:
         """Tell a backup of a cell owned here that it is one, and compare what it has."""
         assert role in (FIRST_BACKUP, SECOND_BACKUP), "the owner needs no telling"
@@ -240,7 +274,9 @@ class Copies:
         await asyncio.sleep(stream.spacing.wait_s(asyncio.get_running_loop().time()))
         while not stream.empty and not stream.lost:
             try:
-                if stream.keys or stream.sites:
+                if stream.slices:
+                    await self._deliver_slices(stream)
+                elif stream.keys or stream.sites:
                     await self._deliver_records(stream)
                 else:
                     await self._deliver_notices(stream)
@@ -261,6 +297,19 @@ class Copies:
             if await self._ask(stream, records, Recorded) is not None:
                 stream.advance(len(keys), asyncio.get_running_loop().time())
                 return
+
+    async def _deliver_slices(self, stream: Stream) -> None:
+        """Deliver the slices of one cell, as they are by then: with all that has gone before, and some that comes."""
+        cell, grains = stream.take_slices()
+        while not stream.lost:
+            if not (slices := records(self._store, cell, grains)):
+                stream.advance(len(grains), asyncio.get_running_loop().time())
+                return
+            await self._store.durable()
+            if await self._ask(stream, KeepSlices(self._overlay.me, cell, slices), Recorded) is not None:
+                reached = grains.index(slices[-1].label.grain) + 1
+                stream.advance(reached, asyncio.get_running_loop().time())
+                grains = grains[reached:]
 
     async def _deliver_notices(self, stream: Stream) -> None:
         role, taken = stream.take_notices()

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kadcrawl.history.schema import DONE, PENDING
+from kadcrawl.history.slices import SliceExchange
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, tally_of
 from kadcrawl.keys import Cell, Key
@@ -46,13 +47,21 @@ class Exchanger:
         store: Store,
         make_batch: Callable[[Sequence[Key]], Batch],
         merge: Callable[[Batch, Cell], object],
+        slices: SliceExchange | None = None,
+        refused: Callable[[Batch, Cell], list[Key]] = lambda batch, cell: [],
     ) -> None:
-        """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's."""
+        """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's.
+
+        Where fingerprints are kept: `slices` is how they travel; `refused` returns what of a batch is pending and was
+        not merged, as it is done here by its fingerprint.
+        """
         self._me = me
         self._client = client
         self._store = store
         self._make_batch = make_batch
         self._merge = merge
+        self._slices = slices
+        self._refused = refused
         self.examined = 0
         """Records read here to be compared or sent, ..."""
         self.moved = 0
@@ -65,8 +74,13 @@ class Exchanger:
         cell = Cell(held.cell)
         if held.keys == 0:
             if push:
+                if self._slices is not None:
+                    self._slices.push_all(other, cell)
                 await self._push_all(other, cell)
             return
+        # First what is done: of what is pending there it may be.
+        if self._slices is not None:
+            await self._slices.reconcile(other, cell, push=push)
         windows = await self._windows(cell)
         if len(windows) >= WINDOWS_COMPARED_MIN and held.keys > BATCH_MAX:
             windows = await self._differing(other, cell, windows)
@@ -118,7 +132,8 @@ class Exchanger:
             self._merge(exchanged.batch, cell)
             if push:
                 ours = {key for key, _ in rows}
-                await self._push(other, [Key(key) for key in exchanged.wanted if key in ours])
+                wanted = [Key(key) for key in exchanged.wanted if key in ours]
+                await self._push(other, [*wanted, *self._refused(batch, cell)][:BATCH_MAX])
             await self._store.durable()
             reached = exchanged.upto if exchanged.upto is not None else upto
             if reached is None or (last is not None and reached >= last):

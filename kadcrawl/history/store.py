@@ -7,7 +7,8 @@ compared, and a peer starts, without reading what is in them. Called by the craw
 reads only single rows and bounded windows, whatever is stored. How writes become durable: journal.py.
 
 A record only moves up: unknown, pending, done, and perhaps pending again in the next round (schema.py), whoever brings
-the news; only `forget_cell` takes it away.
+the news; only `forget_cell` takes it away. A store that was begun with a period keeps no record of what is done but a
+fingerprint, which expires (`seen_cells`): then a key is unknown again.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,9 +18,11 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.history.journal import sync_files
 from kadcrawl.history.placement import check_cell
 from kadcrawl.history.schema import DONE, PENDING, finished, is_pending
+from kadcrawl.history.seen import Period, Seen
+from kadcrawl.history.seen_cells import SeenCells, Told
+from kadcrawl.history.site_records import SiteRecords
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally, tally_of
 from kadcrawl.history.visit import Visit
-from kadcrawl.history.visits import Visits
 from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, id_bytes
 
 __all__ = ["DONE", "PENDING", "Store"]
@@ -33,7 +36,7 @@ _BEYOND_SITE = b"\xff" * (ID_BYTES - SITE_BYTES) + b"\0"
 """What follows a site's hash in the least bytes greater than all its keys."""
 
 
-class Store(Visits):
+class Store(SiteRecords):
     """One peer's records. Every method that writes raises StorageError; after that the store can only be closed."""
 
     def __init__(
@@ -44,18 +47,14 @@ class Store(Visits):
         `sync` makes the files of these descriptors durable; it is called in the loop's executor.
         """
         super().__init__(directory, commit_spacing_s, sync)
-        self._metas: dict[str, bytes] = {}
-        """What was journaled by name in this run."""
         self.cells: dict[Cell, CellTally] = {}
         """The tally of every cell that holds anything; to be read only."""
         self.pending = 0
         """PENDING records of all cells."""
-        self.has_run = False
-        """There was an earlier run, of which not all may have been journaled."""
         self.on_changed: Callable[[Cell, Key], None] = lambda cell, key: None
         """Called after each change of a record: of its state, its retry state or its depth."""
-        self.on_site: Callable[[str], None] = lambda site: None
-        """Called after each `set_site`."""
+        self.seen: SeenCells | None = None
+        """The fingerprints of what is done, in place of its keys."""
         self._cell_bits = 0
         self._seq: int = self._db.execute("SELECT coalesce(max(seq), 0) FROM frontier").fetchone()[0]
         self._site_keys: dict[bytes, int] = {}
@@ -63,14 +62,22 @@ class Store(Visits):
         self._uncommitted: set[Cell] = set()
         """Cells whose row in the table is older than their tally."""
 
-    def begin(self, cell_bits: int) -> None:
-        """Take up the cells journaled by earlier runs, before the first record: the job, and so its cells, is known."""
+    def begin(self, cell_bits: int, period: Period | None = None, now: Callable[[], float] | None = None) -> None:
+        """Take up the cells journaled by earlier runs, before the first record: the job, and so its cells, is known.
+
+        With a `period` of `now`'s seconds only fingerprints are kept of what is done.
+        """
         assert not self._cell_bits, "a store begins once"
         self._cell_bits = cell_bits
+        if period is not None:
+            assert now is not None, "a period has a clock"
+            self.seen = SeenCells(period, now, self._write, self._db.execute)
         for cell, keys, pending, digest in self._db.execute("SELECT cell, keys, pending, digest FROM cell"):
             self.cells[Cell(cell)] = CellTally(keys, pending, int.from_bytes(digest, "big"))
             self.pending += pending
         self.take_up_visits()
+        for cell in list(self.cells):
+            self.expire(cell)
 
     def check(self, cell: int) -> None:
         """Raise NoSuchCellError unless the job has such a cell."""
@@ -84,8 +91,10 @@ class Store(Visits):
     # --- one record ----------------------------------------------------------------------------------------------
 
     def state(self, key: Key) -> int | None:
-        """Return the state of a key (see schema.py), or None for a key never met."""
+        """Return the state of a key (see schema.py), or None for a key never met, or not within the period."""
         row = self._db.execute("SELECT state FROM history WHERE key=?", (key,)).fetchone()
+        if row is None and self._is_seen(key):
+            return DONE
         return row[0] if row else None
 
     def entry(self, key: Key) -> Entry | None:
@@ -98,10 +107,25 @@ class Store(Visits):
         return self.entry(entry.key) or entry
 
     def accept(
-        self, key: Key, site: str, url: str, depth: int, hops: int, tries: int = 0, due: float = 0
+        self,
+        key: Key,
+        site: str,
+        url: str,
+        depth: int,
+        hops: int,
+        tries: int = 0,
+        due: float = 0,
+        *,
+        even_seen: bool = False,
     ) -> Entry | None:
-        """Journal a URL as PENDING and return its entry; None if the key was met before."""
+        """Journal a URL as PENDING and return its entry; None if the key was met before.
+
+        With `even_seen` only if it is known to be PENDING: whoever keeps a copy has what its owner has, whose
+        fingerprints may be mistaken about other keys.
+        """
         assert len(key) == ID_BYTES, "a key has 20 bytes"
+        if not even_seen and self._is_seen(key):
+            return None
         if not self._write("INSERT OR IGNORE INTO history VALUES (?, ?)", (key, PENDING)):
             return None
         entry = self._put_into_frontier(key, site, url, depth, hops, tries, due)
@@ -124,6 +148,8 @@ class Store(Visits):
             return False
         if visit is not None:
             self._keep_visit(self.cell_of(entry.key), visit)
+        if self.seen is not None:
+            return self.learn_done(entry.key)
         done = DONE + 2 * rounds if state is None else finished(state)
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (entry.key, done))
         self._write("DELETE FROM frontier WHERE key=?", (entry.key,))
@@ -133,6 +159,8 @@ class Store(Visits):
     def learn_done(self, key: Key) -> bool:
         """Journal that this key is done in its first round, by whomever; False if that was known."""
         assert len(key) == ID_BYTES, "a key has 20 bytes"
+        if self.seen is not None:
+            return self._see(self.seen, key)
         if self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, key, PENDING)):
             self._write("DELETE FROM frontier WHERE key=?", (key,))
             self._changed(key, PENDING, DONE)
@@ -280,6 +308,8 @@ class Store(Visits):
         """Delete up to `count` records of a cell, which others hold now; return how many are left."""
         self._refuse_if_failed()
         gone = self.records(cell, b"", count)
+        if self.seen is not None and len(gone) < count:
+            self._change_slices(cell, self.seen.forget)
         if gone:
             for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (gone[0][0], gone[-1][0]))
@@ -289,6 +319,7 @@ class Store(Visits):
 
     def forget(self, key: Key) -> None:
         """Delete one record, which its owner has."""
+        assert self.seen is None, "no fingerprint can be taken out again"
         state = self.state(key)
         if state is not None:
             cell = self.cell_of(key)
@@ -297,55 +328,62 @@ class Store(Visits):
             self._site_keys.clear()
             self._keep(cell, self.cells[cell].minus(tally_of([(key, state)])))
 
-    # --- sites, robots, meta -------------------------------------------------------------------------------------
+    # --- fingerprints --------------------------------------------------------------------------------------------
 
-    def site(self, site: str) -> tuple[float, float] | None:
-        """Return the journaled (wall-clock second before which it must not be asked, delay in seconds) of a site."""
-        row = self._db.execute("SELECT not_before, delay_s FROM site WHERE site=?", (site,)).fetchone()
-        return (row[0], row[1]) if row else None
+    def expire(self, cell: Cell) -> None:
+        """Forget what of a cell was done longer ago than the period."""
+        if self.seen is not None and cell in self.seen:
+            self._change_slices(cell, self.seen.expire)
 
-    def set_site(self, site: str, not_before: float, delay_s: float) -> None:
-        self._write("INSERT OR REPLACE INTO site VALUES (?, ?, ?)", (site, not_before, delay_s))
-        self.on_site(site)
+    def join_slices(self, cell: Cell, slices: Iterable[Told], *, adopt: bool) -> list[Entry]:
+        """Take up what another holder of a cell knows as done (`SeenCells.join`); return what was PENDING till now."""
+        seen = self.seen
+        if seen is None:
+            return []
+        news: list[Seen] = []
+        self._change_slices(cell, lambda cell: news.extend(seen.join(cell, slices, adopt=adopt)))
+        finished_now = []
+        if news:
+            begin, end = self._bounds(cell)
+            for (key,) in self._db.execute(
+                "SELECT key FROM history WHERE key BETWEEN ? AND ?", (begin, end)
+            ).fetchall():
+                if any(one.seen(key, seen.now()) for one in news) and (entry := self.entry(key)) is not None:
+                    finished_now.append(entry)
+                    self.learn_done(key)
+        return finished_now
 
-    def robots(self, origin: str) -> tuple[bytes, float] | None:
-        """Return the journaled (rules, wall-clock second of the fetch) of an origin."""
-        row = self._db.execute("SELECT rules, fetched_at FROM robots WHERE origin=?", (origin,)).fetchone()
-        return (row[0], row[1]) if row else None
+    def _is_seen(self, key: Key) -> bool:
+        return self.seen is not None and self.seen.has(self.cell_of(key), key)
 
-    def set_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
-        self._write("INSERT OR REPLACE INTO robots VALUES (?, ?, ?)", (origin, rules, fetched_at))
+    def _see(self, seen: SeenCells, key: Key) -> bool:
+        """Journal that a key is done, as a fingerprint; False if that was known."""
+        cell = self.cell_of(key)
+        was_seen = seen.has(cell, key)
+        was_pending = self._write("DELETE FROM history WHERE key=?", (key,)) > 0
+        if was_seen and not was_pending:
+            return False
+        if was_pending:
+            self._write("DELETE FROM frontier WHERE key=?", (key,))
+        if was_seen:
+            # A slice that has come from elsewhere speaks of it already.
+            self._keep(cell, self.cells[cell].minus(tally_of([(key, PENDING)])))
+            self.on_changed(cell, key)
+        else:
+            seen.add(cell, key)
+            self._changed(key, PENDING if was_pending else None, DONE)
+        return True
 
-    def learn_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
-        """Another peer fetched the rules of an origin at that wall-clock second; what was fetched later wins."""
-        known = self.robots(origin)
-        if known is None or known[1] < fetched_at:
-            self.set_robots(origin, rules, fetched_at)
-
-    def keep_time(self, now: float) -> None:
-        """Journal the second of the world's clock, so that a clock that is put back while nobody runs is noticed."""
-        self.set_meta("clock", repr(now).encode())
-
-    def take_up_time(self, now: float) -> None:
-        """If the clock was put back since the last run, put back with it every instant somebody waits for."""
-        kept = self.meta("clock")
-        self.has_run = kept is not None
-        ahead_s = float(kept or b"0") - now
-        if ahead_s > 0:
-            self._write("UPDATE frontier SET due=max(0, due-?) WHERE due>0", (ahead_s,))
-            self._write("UPDATE visit SET due=max(0, due-?) WHERE due>=0", (ahead_s,))
-            self._write("UPDATE site SET not_before=not_before-?", (ahead_s,))
-            self._write("UPDATE robots SET fetched_at=fetched_at-?", (ahead_s,))
-
-    def meta(self, name: str) -> bytes | None:
-        row = self._db.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
-        return row[0] if row else None
-
-    def set_meta(self, name: str, value: bytes) -> None:
-        """Journal a value by its name, unless that is what was journaled last."""
-        if self._metas.get(name) != value:
-            self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-            self._metas[name] = value
+    def _change_slices(self, cell: Cell, change: Callable[[Cell], object]) -> None:
+        """Let the tally follow what is done to the slices of a cell."""
+        assert self.seen is not None, "there are slices"
+        before = self.seen.tally(cell)
+        change(cell)
+        after = self.seen.tally(cell)
+        tally = self.cells.get(cell, EMPTY)
+        if before != after:
+            keys = tally.keys - before.keys + after.keys
+            self._keep(cell, CellTally(keys, tally.pending, tally.digest ^ before.digest ^ after.digest))
 
     # --- changes -------------------------------------------------------------------------------------------------
 
@@ -380,7 +418,7 @@ class Store(Visits):
         if tally.keys:
             self.cells[cell] = tally
         else:
-            del self.cells[cell]
+            self.cells.pop(cell, None)
         self._uncommitted.add(cell)
 
     def _before_commit(self) -> None:
@@ -392,6 +430,8 @@ class Store(Visits):
         self._db.executemany("INSERT OR REPLACE INTO cell VALUES (?, ?, ?, ?)", rows)
         self._db.executemany("DELETE FROM cell WHERE cell=?", [(cell,) for cell, keys, *_ in rows if not keys])
         self._uncommitted.clear()
+        if self.seen is not None:
+            self.seen.before_commit()
 
     def _bounds(self, cell: Cell) -> tuple[bytes, bytes]:
         """Return the first and the last key of a cell."""

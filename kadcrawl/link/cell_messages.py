@@ -24,6 +24,11 @@ from kadcrawl.link.basics import (
 VALIDATOR_CHARS_MAX = 256
 """Of an entity tag or a date by which a server knows what it sent."""
 DIGEST_CHARS_MAX = 64
+SLICE_BYTES_MAX = 4 * 1024 * 1024
+"""Of one slice of a cell, and of all in one message: some 1.6 million URLs of one cell in one grain."""
+SLICES_MAX = 1_000
+"""Slices of a cell: those that live, and as many ahead of a clock that was put back (history/seen.py)."""
+SLICE_KEYS_MAX = 2**40
 
 
 class CellDigest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -214,6 +219,49 @@ class Exchanged(Message, frozen=True):
     batch: Batch
     wanted: Keys
     upto: IdBytes | None
+
+
+class SliceLabel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one has of a cell's finished keys of one grain of time; equal labels mean equal keys."""
+
+    grain: Annotated[int, Meta(ge=0, le=2**53)]
+    keys: Annotated[int, Meta(ge=1, le=SLICE_KEYS_MAX)]
+    digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
+
+
+class SliceRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A slice: its label, and its fingerprints as history/seen_wire.py has them."""
+
+    label: SliceLabel
+    bits: Annotated[bytes, Meta(max_length=SLICE_BYTES_MAX)]
+
+
+Slices = Annotated[list[SliceRecord], Meta(max_length=SLICES_MAX)]
+
+
+class GetSlices(Message, frozen=True):
+    """Of this cell I have these slices, of jobs that keep fingerprints: which of later grains than `after` differ?"""
+
+    cell: CellNumber
+    after: Annotated[int, Meta(ge=-1, le=2**53)]
+    have: Annotated[list[SliceLabel], Meta(max_length=SLICES_MAX)]
+
+
+class GotSlices(Message, frozen=True):
+    """These, in order of time; `upto` is the grain from which to go on, None if that is all."""
+
+    slices: Slices
+    unlike: Annotated[list[Annotated[int, Meta(ge=0, le=2**53)]], Meta(max_length=SLICES_MAX)]
+    """Which of those asked about are otherwise or not at all here."""
+    upto: Annotated[int, Meta(ge=0, le=2**53)] | None
+
+
+class KeepSlices(Message, frozen=True):
+    """As the owner of this cell I have these slices: join them to yours, and call them as I do. May be repeated."""
+
+    owner: Contact
+    cell: CellNumber
+    slices: Slices
 
 
 class Settle(Message, frozen=True):

@@ -39,6 +39,9 @@ from kadcrawl.link.basics import (
 )
 from kadcrawl.link.cell_messages import (
     DIGEST_CHARS_MAX as DIGEST_CHARS_MAX,
+    SLICE_BYTES_MAX as SLICE_BYTES_MAX,
+    SLICE_KEYS_MAX as SLICE_KEYS_MAX,
+    SLICES_MAX as SLICES_MAX,
     VALIDATOR_CHARS_MAX as VALIDATOR_CHARS_MAX,
     Batch as Batch,
     CellAnswer as CellAnswer,
@@ -49,7 +52,10 @@ from kadcrawl.link.cell_messages import (
     Compared as Compared,
     Exchange as Exchange,
     Exchanged as Exchanged,
+    GetSlices as GetSlices,
+    GotSlices as GotSlices,
     Have as Have,
+    KeepSlices as KeepSlices,
     Later as Later,
     PendingRecord as PendingRecord,
     Recorded as Recorded,
@@ -58,6 +64,8 @@ from kadcrawl.link.cell_messages import (
     Settle as Settle,
     Settled as Settled,
     SiteRecord as SiteRecord,
+    SliceLabel as SliceLabel,
+    SliceRecord as SliceRecord,
     Sync as Sync,
     Synced as Synced,
     Taken as Taken,
@@ -236,6 +244,8 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Until the first of its pages is to be fetched again; None if none is."""
     behind: Count = 0
     """Bytes of its page log, records and WARC files that its sinks have not got yet."""
+    fingerprints: Count = 0
+    """Of finished URLs, its own and copies, in a job that keeps no keys of them."""
 
 
 class Survey(Message, frozen=True):
@@ -336,6 +346,8 @@ Request = (
     | Sync
     | Compare
     | Exchange
+    | GetSlices
+    | KeepSlices
     | Settle
     | GetLevel
     | Lend
@@ -358,6 +370,7 @@ Reply = (
     | Synced
     | Compared
     | Exchanged
+    | GotSlices
     | Settled
     | Loaded
     | Lent

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kadcrawl.clock import Clock
@@ -17,12 +18,13 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.history.copies import Copies
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.slices import SliceExchange, told_by
 from kadcrawl.history.store import Store
 from kadcrawl.history.sync import CellSync
 from kadcrawl.history.tell import Telling
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Contact, Link, Records as RecordsMessage, SiteRecord
+from kadcrawl.link.messages import Contact, KeepSlices, Link, Records as RecordsMessage, SiteRecord
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.parts import Parts
@@ -125,7 +127,17 @@ class Cells:
         self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
         self.holdings = Holdings(overlay.me.number, bits)
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
-        self.exchanger = Exchanger(lambda: overlay.me, client, store, self.records.moving, self.records.merge)
+        merge_slices = partial(self.records.merge_slices, adopt=False)
+        self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)
+        self.exchanger = Exchanger(
+            lambda: overlay.me,
+            client,
+            store,
+            self.records.moving,
+            self.records.merge,
+            self.slices,
+            self.records.refused,
+        )
         self.telling = Telling(overlay, client, store, self.holdings, crawl, bits)
         self.sync = CellSync(
             overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits
@@ -181,6 +193,17 @@ class Cells:
     async def receive(self, message: RecordsMessage) -> None:
         """Journal records another peer sent."""
         self.telling.backed(self.records.merge(message.batch), message.sender)
+        self._activity.move()
+        await self._store.durable()
+        self._parts.crawler.wake()
+
+    async def keep_slices(self, message: KeepSlices) -> None:
+        """Journal what the owner of a cell knows as done in it."""
+        self._store.check(message.cell)
+        cell = Cell(message.cell)
+        if cell not in self.holdings.owned:
+            self.records.merge_slices(cell, told_by(message.slices), adopt=True)
+            self.telling.backed([cell], message.owner)
         self._activity.move()
         await self._store.durable()
         self._parts.crawler.wake()

@@ -11,8 +11,10 @@ from kadcrawl.config import Job
 from kadcrawl.errors import StartError
 from kadcrawl.history.store import Store
 
-FIXED = ("name", "partition", "cell_bits")
+FIXED = ("name", "partition", "cell_bits", "history")
 """What cannot change once anything is stored: keys and files depend on it."""
+FIXED_BLOOM = (*FIXED, "recrawl_after_s", "grain_s", "filters")
+"""With fingerprints their shape depends on more."""
 
 
 class JobRecord:
@@ -34,7 +36,7 @@ class JobRecord:
         journaled = self.journaled()
         if journaled is None:
             return job
-        for name in FIXED:
+        for name in FIXED_BLOOM if job.history == "bloom" else FIXED:
             if getattr(journaled, name) != getattr(job, name):
                 raise StartError(
                     f"{self._store.path.parent} holds a crawl with {name} {getattr(journaled, name)!r}, "

@@ -44,8 +44,9 @@ def why_no_leaf(job: "Job") -> str | None:
     if job.can_lend:
         return None
     return (
-        "a crawl with --max-pages, --max-depth or --recrawl-after has no leaves: only the owner of a page knows its "
-        "share of the first, a shorter path to it, and what it was like before; join without --leaf"
+        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
+        "page knows its share of the first, a shorter path to it, and what it was like before, and a fingerprint "
+        "cannot be taken back; join without --leaf"
     )
 
 

@@ -9,7 +9,7 @@ import msgpack
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.clock import Clock
-from kadcrawl.config import Config, Job, Limits
+from kadcrawl.config import GRAINS_DEFAULT, Config, Job, Limits
 from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.crawler import Crawler, CrawlStore
 from kadcrawl.crawl.extract import LinkExtractor
@@ -27,11 +27,15 @@ from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.crawl.warc import warc_name
+from kadcrawl.history.seen import Period
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.page_rules import PageRules
 from kadcrawl.version import VERSION
+
+NEVER_S = 100 * 366 * 86_400.0
+"""A grain that does not end: fingerprints of pages that are fetched once are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,18 @@ CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limi
 """(store, frontier, activity, may_start, limits) -> a crawler of what they give."""
 
 
+def period_of(job: Job) -> Period | None:
+    """Return for how long a job keeps which fingerprints of what is done; None if it keeps the keys.
+
+    Raises ConfigError if the package they need is missing.
+    """
+    if job.history == "exact":
+        return None
+    if job.recrawl_after_s is None:
+        return Period(NEVER_S, 1, filters=job.filters)
+    return Period(job.grain_s or job.recrawl_after_s / GRAINS_DEFAULT, job.grains, filters=job.filters)
+
+
 def build(
     *,
     job: Job,
@@ -79,7 +95,7 @@ def build(
 
     `may_start` is asked before each request; `accept_here` takes links of cells owned here.
     """
-    store.begin(job.cell_bits)
+    store.begin(job.cell_bits, period_of(job), clock.now)
     limits = config.limits
     by_depth = job.max_depth is not None
     scope = Scope(job, limits)
@@ -122,7 +138,8 @@ def build(
     )
     extractor = LinkExtractor(limits)
 
-    rounds = Rounds(Recrawl(job), store, clock.now) if job.recrawl_after_s is not None else None
+    comes_back = job.recrawl_after_s is not None and job.history == "exact"
+    rounds = Rounds(Recrawl(job), store, clock.now) if comes_back else None
 
     def crawler_over(
         source: CrawlStore, front: Frontier, activity: Activity, may_start: Callable[[], bool], limits: Limits

@@ -28,6 +28,7 @@ from kadcrawl.peer.cells import Cells
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import drain, leave
 from kadcrawl.peer.ends import hello, listen, reachable_host
+from kadcrawl.peer.expiring import Expiring
 from kadcrawl.peer.identity import Identity
 from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.learning import learning
@@ -65,6 +66,7 @@ class Peer(Member):
         self._cells: Cells | None = None
         self._balancing: Balancing | None = None
         self._recrawling: Recrawling | None = None
+        self._expiring: Expiring | None = None
         self._seeding = Seeding(self)
         self._left = False
         self.joining = False
@@ -208,14 +210,15 @@ class Peer(Member):
     def unacknowledged(self) -> int:
         """What is on its way to other peers: links, seeds, copies."""
         under_way = self.parts.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
-        if self._recrawling is not None:
+        if self.job.recrawl_after_s is not None:
             under_way += self.cells.unsettled  # Only who crawls a cell says when its pages are due.
         return under_way + self.balancing.loans.borrowing.unreported
 
     @property
     def due_s(self) -> float | None:
         """In how many seconds the first of its pages is to be fetched again; None if none is."""
-        return self._recrawling.due_s if self._recrawling is not None else None
+        comes_again = self._recrawling or self._expiring
+        return comes_again.due_s if comes_again is not None else None
 
     def row(self) -> PeerRow:
         """Describe this peer."""
@@ -352,6 +355,15 @@ class Peer(Member):
             self._parts.rounds.on_finished = self._parts.intake.on_visit = recrawling.visited
             self._cells.crawl.on_opened = recrawling.opened
             self._cells.crawl.on_closed.append(recrawling.closed)
+        elif job.recrawl_after_s is not None and self.store.seen is not None:
+            parts = self._parts
+            self._expiring = Expiring(
+                self.store,
+                *(parts.frontier, parts.intake, parts.forwarder, parts.placer),
+                self.clock,
+                self.store.seen.period,
+                lambda: self.job.seeds,
+            )
         self.activity.armed = bool(job.seeds)
         if self.paused:
             self._parts.crawler.holds.add("paused")
@@ -369,6 +381,8 @@ class Peer(Member):
         self._run(self.balancing.run(), "balance")
         if self._recrawling is not None:
             self._run(self._recrawling.run(), "recrawl")
+        if self._expiring is not None:
+            self._run(self._expiring.run(), "expire")
         if parts.job.max_pages is not None:
             self._run(share_budget(self, parts.job.max_pages), "budget")
         parts.crawler.wake()

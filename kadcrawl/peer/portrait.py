@@ -51,4 +51,5 @@ def row_of(peer: "Peer") -> PeerRow:
         borrowed=peer.balancing.loans.borrowing.urls,
         due_s=peer.due_s,
         behind=peer.deliveries.behind,
+        fingerprints=peer.store.seen.keys if peer.store.seen is not None else 0,
     )

@@ -12,7 +12,8 @@ from kadcrawl.crawl.intake import Intake
 from kadcrawl.crawl.place import Placer
 from kadcrawl.crawl.recrawl import believed
 from kadcrawl.history.entry import Entry
-from kadcrawl.history.schema import is_pending
+from kadcrawl.history.schema import DONE, is_pending
+from kadcrawl.history.seen_cells import Told
 from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
@@ -85,7 +86,10 @@ class Records:
         return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
 
     def merge(self, batch: Batch, only: Cell | None = None) -> set[Cell]:
-        """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of."""
+        """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of.
+
+        With `only` it is from somebody this peer asked as the owner of that cell, else from the owner of its cells.
+        """
         now = self._now()
         cells = set()
         self.merging = True
@@ -106,7 +110,8 @@ class Records:
                 if only is not None and place.cell != only:
                     continue
                 due = now + one.wait_s if one.wait_s else 0.0
-                self._intake.merge_pending(Link(one.url, one.depth, one.hops), place, now, one.tries, due)
+                link = Link(one.url, one.depth, one.hops)
+                self._intake.merge_pending(link, place, now, one.tries, due, even_seen=only is None)
                 cells.add(place.cell)
             for visit in batch.visits:
                 if (visited := self._merge_visit(visit, only, now)) is not None:
@@ -115,9 +120,24 @@ class Records:
             self.merging = False
         return cells
 
+    def refused(self, batch: Batch, only: Cell) -> list[Key]:
+        """Return the keys of a cell that are pending in a batch and done here, by their fingerprints."""
+        if self._store.seen is None:
+            return []
+        places = [self._placer.place(one.url) for one in batch.pending]
+        return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
+
+    def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
+        """Take slices of a cell into the open transaction, those of its owner if `adopt`."""
+        self.merging = True
+        try:
+            self._intake.merge_slices(cell, slices, self._now(), adopt=adopt)
+        finally:
+            self.merging = False
+
     def _merge_visit(self, record: VisitRecord, only: Cell | None, now: float) -> Cell | None:
         """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
-        if canonical(record.url) != record.url:
+        if canonical(record.url) != record.url or self._store.seen is not None:
             return None
         place = self._placer.place(record.url)
         if only is not None and place.cell != only:

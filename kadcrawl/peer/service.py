@@ -29,10 +29,13 @@ from kadcrawl.link.messages import (
     Exchanged,
     FindRanges,
     GetLevel,
+    GetSlices,
     GetStatus,
+    GotSlices,
     Grant,
     Have,
     Hello,
+    KeepSlices,
     Lend,
     Lent,
     Loaded,
@@ -94,6 +97,8 @@ class Service:
         server.handle(Sync, self.sync)
         server.handle(Compare, self.compare)
         server.handle(Exchange, self.exchange)
+        server.handle(GetSlices, self.get_slices)
+        server.handle(KeepSlices, self.keep_slices)
         server.handle(Settle, self.settle)
         server.handle(GetLevel, self.level)
         server.handle(Lend, self.lend)
@@ -163,6 +168,13 @@ class Service:
 
     async def exchange(self, exchange: Exchange) -> Exchanged:
         return await self._ready().cells.exchanger.exchange(exchange)
+
+    async def get_slices(self, question: GetSlices) -> GotSlices:
+        return await self._ready().cells.slices.answer(question)
+
+    async def keep_slices(self, message: KeepSlices) -> Recorded:
+        await self._ready().cells.keep_slices(message)
+        return Recorded()
 
     async def settle(self, settle: Settle) -> Settled:
         return self._ready().cells.telling.settle(settle)

@@ -35,8 +35,11 @@ from kadcrawl.link.messages import (
     FoundRange,
     GetLevel,
     GetRange,
+    GetSlices,
+    GotSlices,
     Grant,
     Have,
+    KeepSlices,
     Lend,
     Lent,
     Link,
@@ -62,6 +65,8 @@ from kadcrawl.link.messages import (
     Settle,
     Settled,
     SiteRecord,
+    SliceLabel,
+    SliceRecord,
     Standing,
     Status,
     Survey,
@@ -79,6 +84,7 @@ from kadcrawl.peer.records import ROBOTS_BATCH_BYTES_MAX
 ID = bytes(range(20))
 CONTACT = Contact(ID, "10.0.0.1", 4160)
 TALLY = Tally(1, bytes(16), 0, 0, 0)
+LABEL = SliceLabel(20_000, 3, bytes(16))
 HELD = CellDigest(7, 3, 2, bytes(16))
 SITE = SiteRecord("a.example", 1.5, 0.5)
 PENDING = PendingRecord("http://a.example/", 1, 0, 2, 0.5)
@@ -113,6 +119,9 @@ LARGE = 2 * 1024 * 1024
         (Exchange(7, ID, None, [ID], []), Request),
         (Exchange(7, ID, None, [], [], [Later(ID, 3)]), Request),
         (Exchanged(BATCH, [ID], ID), Reply),
+        (GetSlices(7, -1, [LABEL]), Request),
+        (GotSlices([SliceRecord(LABEL, b"bits")], [0, 2**53], 5), Reply),
+        (KeepSlices(CONTACT, 7, [SliceRecord(LABEL, b"bits")]), Request),
         (Settle(CONTACT, 2, [HELD]), Request),
         (Settled([HELD]), Reply),
         (Wave(160, 10.0, Survey()), Request),

@@ -1,0 +1,260 @@
+"""The finished keys of every cell of a store that keeps no key of them: slices of fingerprints, on disk and in memory.
+
+For `Store` of a job with ``history = "bloom"``. A cell's slices are one `Seen`, read when the cell is first asked for.
+Each slice has a *label*: how many keys were put into it, and the XOR of what they add to the digest of their cell
+(tally.py). Two holders that put the same keys into a slice have the same label, in whatever order, so cells are
+compared as ever, and slices travel only where labels differ.
+
+What is added is journaled as a place of 8 bytes; when there are many places of a slice, they are written down as the
+slice's bits and deleted. Rows are written in the transaction of the change they are part of.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+from sqlite3 import Cursor
+from typing import NamedTuple
+
+from kadcrawl.history.filters import place_of
+from kadcrawl.history.schema import DONE
+from kadcrawl.history.seen import Period, Seen
+from kadcrawl.history.seen_slice import FEW_MAX, Slice
+from kadcrawl.history.seen_wire import from_bytes, to_bytes
+from kadcrawl.history.tally import DIGEST_BYTES, CellTally, contribution
+from kadcrawl.keys import Cell, Key
+
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS slice("
+    "cell INTEGER, grain INTEGER, keys INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY(cell, grain)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS slice_bits(cell INTEGER, grain INTEGER, bits BLOB NOT NULL, PRIMARY KEY(cell, grain))",
+    "CREATE TABLE IF NOT EXISTS slice_place("
+    "cell INTEGER, grain INTEGER, place BLOB, PRIMARY KEY(cell, grain, place)) WITHOUT ROWID",
+)
+"""Not among the tables of every store: one without slices has none of them."""
+TABLES = ("slice", "slice_bits", "slice_place")
+
+FOLDED_SHARE = 4
+"""Places of a slice are written down as bits when they are more than this part of it: so bits are written few times,
+and little is read one by one at the next start."""
+
+
+class Label(NamedTuple):
+    """What a slice has, without what is in it."""
+
+    keys: int
+    digest: int
+
+
+class Told(NamedTuple):
+    """A slice as it travels."""
+
+    grain: int
+    label: Label
+    bits: bytes
+    """As `seen_wire` has a set of this one slice."""
+
+
+class SeenCells:
+    """The slices of all cells of one store."""
+
+    def __init__(
+        self,
+        period: Period,
+        now: Callable[[], float],
+        write: Callable[[str, Sequence[object]], int],
+        read: Callable[[str, Sequence[object]], Cursor],
+    ) -> None:
+        """`now` gives wall-clock seconds; `write` and `read` execute a statement in the store's open transaction."""
+        self.period = period
+        self.now = now
+        self._write = write
+        self._read = read
+        self._cells: dict[Cell, Seen] = {}
+        """Of the cells that were asked for since the start."""
+        self._labels: dict[Cell, dict[int, Label]] = {}
+        """Of all cells that have any."""
+        self._places: Counter[tuple[Cell, int]] = Counter()
+        """How many places of a slice are journaled one by one."""
+        self._relabelled: set[tuple[Cell, int]] = set()
+        """Slices whose label is not written yet."""
+        self.keys = 0
+        """In all slices of all cells; one finished in two grains counts twice."""
+        for statement in SCHEMA:
+            write(statement, ())
+        for cell, grain, keys, digest in read("SELECT cell, grain, keys, digest FROM slice", ()):
+            self._labels.setdefault(Cell(cell), {})[grain] = Label(keys, int.from_bytes(digest, "big"))
+            self.keys += keys
+        for cell, grain, count in read("SELECT cell, grain, count(*) FROM slice_place GROUP BY cell, grain", ()):
+            self._places[Cell(cell), grain] = count
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._labels
+
+    def has(self, cell: Cell, key: Key) -> bool:
+        """Return whether a key was finished in a grain that lives; rarely also for one that was not."""
+        return cell in self._labels and self._seen(cell).seen(key, self.now())
+
+    def labels(self, cell: Cell) -> dict[int, Label]:
+        """Return the labels of a cell's slices by grain; to be read only."""
+        return self._labels.get(cell, {})
+
+    def told(self, cell: Cell, grain: int) -> Told | None:
+        """Return a slice as it travels; None if it has expired or there is none."""
+        label = self.labels(cell).get(grain)
+        bits = self._bits(cell, grain) if label is not None else None
+        return None if label is None or bits is None else Told(grain, label, bits)
+
+    def tally(self, cell: Cell) -> CellTally:
+        """Return what the slices of a cell are to its tally."""
+        keys = digest = 0
+        for label in self.labels(cell).values():
+            keys += label.keys
+            digest ^= label.digest
+        return CellTally(keys, 0, digest)
+
+    # --- changing ------------------------------------------------------------------------------------------------
+
+    def add(self, cell: Cell, key: Key) -> None:
+        """A key that is not seen was finished now."""
+        now = self.now()
+        grain = self.period.grain(now)
+        seen = self._seen(cell)
+        seen.add(key, now)
+        keys, digest = self.labels(cell).get(grain, Label(0, 0))
+        self._label(cell, grain, Label(keys + 1, digest ^ contribution(key, DONE)))
+        place = place_of(key).to_bytes(8, "big")
+        row = (cell, grain, place)
+        self._places[cell, grain] += self._write("INSERT OR IGNORE INTO slice_place VALUES (?, ?, ?)", row)
+        if self._places[cell, grain] > max(FEW_MAX, keys // FOLDED_SHARE):
+            self._fold(cell, grain)
+
+    def join(self, cell: Cell, theirs: Iterable[Told], *, adopt: bool) -> list[Seen]:
+        """Take up what another holder has of a cell; return what was news, as sets of one slice.
+
+        With `adopt` it is its owner, so its labels are right whatever was here; else a slice that has come to be
+        unlike either gets a label of its own, which the owner will tell the others. What is not well formed or not of
+        this period is left out: its sender is told nothing, and the cells stay unlike.
+        """
+        news = []
+        for grain, label, bits in theirs:
+            if self.labels(cell).get(grain) == label:
+                continue
+            now = self.now()
+            try:
+                one = from_bytes(bits, self.period, now)
+                if [slice.grain for slice in one.slices] != [grain]:
+                    continue  # It has expired meanwhile, or is another than it is said to be.
+                before = self._bits(cell, grain)
+                self._seen(cell).join(one, now)
+            except ValueError:
+                continue
+            after = self._bits(cell, grain)
+            if after is None:
+                continue
+            mine = self.labels(cell).get(grain)
+            if adopt or mine is None or after == bits:
+                joined = label
+            elif after == before:
+                joined = mine
+            else:
+                joined = _both(mine, label)
+            self._label(cell, grain, joined)
+            if after != before:
+                self._keep_bits(cell, grain, after)
+                news.append(one)
+        return news
+
+    def expire(self, cell: Cell) -> None:
+        """Drop the slices of a cell that have had their time."""
+        current = self.period.grain(self.now())
+        dead = [grain for grain in self.labels(cell) if grain <= current - self.period.grains]
+        for grain in dead:
+            self.keys -= self._labels[cell].pop(grain).keys
+            self._places.pop((cell, grain), None)
+            self._relabelled.discard((cell, grain))
+            for table in TABLES:
+                self._write(f"DELETE FROM {table} WHERE cell=? AND grain=?", (cell, grain))
+        if dead and not self._labels[cell]:
+            del self._labels[cell]
+            self._cells.pop(cell, None)
+        elif dead and cell in self._cells:
+            self._cells[cell].live(self.now())
+
+    def forget(self, cell: Cell) -> None:
+        """Drop all slices of a cell, which others hold now."""
+        for grain, label in self._labels.pop(cell, {}).items():
+            self.keys -= label.keys
+            self._places.pop((cell, grain), None)
+            self._relabelled.discard((cell, grain))
+        self._cells.pop(cell, None)
+        for table in TABLES:
+            self._write(f"DELETE FROM {table} WHERE cell=?", (cell,))
+
+    def before_commit(self) -> None:
+        """Journal the labels that changed."""
+        for cell, grain in sorted(self._relabelled):
+            keys, digest = self._labels[cell][grain]
+            row = (cell, grain, keys, digest.to_bytes(DIGEST_BYTES, "big"))
+            self._write("INSERT OR REPLACE INTO slice VALUES (?, ?, ?, ?)", row)
+        self._relabelled.clear()
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _label(self, cell: Cell, grain: int, label: Label) -> None:
+        labels = self._labels.setdefault(cell, {})
+        self.keys += label.keys - labels.get(grain, Label(0, 0)).keys
+        labels[grain] = label
+        self._relabelled.add((cell, grain))
+
+    def _seen(self, cell: Cell) -> Seen:
+        """Return the set of a cell, as journaled if it was not asked for yet."""
+        seen = self._cells.get(cell)
+        if seen is None:
+            seen = self._cells[cell] = Seen(self.period)
+            if cell in self._labels:
+                for slice in self._journaled(cell):
+                    seen.put(slice)
+        return seen
+
+    def _journaled(self, cell: Cell) -> Iterable[Slice]:
+        slices: dict[int, Slice] = {}
+        for grain, bits in self._read("SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,)).fetchall():
+            # As of its own time: the clock may have been put back since.
+            one = from_bytes(bits, self.period, grain * self.period.grain_s)
+            slices.update((slice.grain, slice) for slice in one.slices)
+        places: defaultdict[int, list[int]] = defaultdict(list)
+        for grain, place in self._read("SELECT grain, place FROM slice_place WHERE cell=?", (cell,)):
+            places[grain].append(int.from_bytes(place, "big"))
+        for grain, some in places.items():
+            if grain not in slices:
+                slices[grain] = Slice(grain, self.period.make, self.period.slice_error, self.labels(cell)[grain].keys)
+            for place in some:
+                slices[grain].add(place)
+        return slices.values()
+
+    def _bits(self, cell: Cell, grain: int) -> bytes | None:
+        """Return one slice of a cell as bytes; None if there is none, or it has expired."""
+        one = Seen(self.period)
+        for slice in self._seen(cell).slices:
+            if slice.grain == grain:
+                one.put(slice)
+        return to_bytes(one, grain * self.period.grain_s) if one.slices else None
+
+    def _fold(self, cell: Cell, grain: int) -> None:
+        bits = self._bits(cell, grain)
+        if bits is not None:
+            self._keep_bits(cell, grain, bits)
+
+    def _keep_bits(self, cell: Cell, grain: int, bits: bytes) -> None:
+        self._write("INSERT OR REPLACE INTO slice_bits VALUES (?, ?, ?)", (cell, grain, bits))
+        self._write("DELETE FROM slice_place WHERE cell=? AND grain=?", (cell, grain))
+        del self._places[cell, grain]
+
+
+def _both(one: Label, other: Label) -> Label:
+    """Return the label of two unlike slices joined: new, and the same whoever joins whom."""
+    told = [keys.to_bytes(8, "big") + digest.to_bytes(DIGEST_BYTES, "big") for keys, digest in sorted((one, other))]
+    digest = int.from_bytes(blake2b(b"".join(told), digest_size=DIGEST_BYTES).digest(), "big")
+    return Label(max(one.keys, other.keys), digest)

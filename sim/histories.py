@@ -1,0 +1,54 @@
+"""What peers know as done when they keep fingerprints in place of keys, seen by who knows all keys there are."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+
+from kadcrawl.history.filters import place_of
+from kadcrawl.history.seen import Seen
+from kadcrawl.history.seen_wire import from_bytes
+from kadcrawl.history.store import DONE, Store
+from kadcrawl.keys import Cell, Key
+
+
+class Histories:
+    """Reads the histories of stores and of their disks."""
+
+    def __init__(self, keys: Iterable[tuple[Cell, Key]]) -> None:
+        """`keys` are those of all URLs of the world."""
+        self._keys: dict[Cell, list[Key]] = {}
+        for cell, key in keys:
+            self._keys.setdefault(cell, []).append(key)
+
+    def of_store(self, store: Store, cell: Cell) -> dict[Key, int]:
+        """Return the state of each key of a cell that the store knows."""
+        records = dict(store.records(cell, b"", 2**40))
+        if store.seen is not None and cell in store.seen:
+            records |= {key: DONE for key in self._keys.get(cell, ()) if key not in records and store.state(key)}
+        return records
+
+    def on_disk(self, store: Store) -> dict[Key, int]:
+        """Return the state of each key that is committed in a store's journal."""
+        with closing(sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)) as db:
+            records: dict[Key, int] = dict(db.execute("SELECT key, state FROM history"))
+            if store.seen is None:
+                return records
+            period = store.seen.period
+            places = {
+                int.from_bytes(place, "big") for (place,) in db.execute("SELECT place FROM slice_place").fetchall()
+            }
+            slices: dict[Cell, list[Seen]] = {}
+            for cell, grain, bits in db.execute("SELECT cell, grain, bits FROM slice_bits"):
+                slices.setdefault(Cell(cell), []).append(from_bytes(bits, period, grain * period.grain_s))
+        return records | self._done(places, slices, store.seen.now(), records)
+
+    def _done(
+        self, places: set[int], slices: Mapping[Cell, list[Seen]], now: float, records: Mapping[Key, int]
+    ) -> dict[Key, int]:
+        return {
+            key: DONE
+            for cell, keys in self._keys.items()
+            for key in keys
+            if key not in records
+            and (place_of(key) in places or any(one.seen(key, now) for one in slices.get(cell, ())))
+        }

@@ -1,0 +1,113 @@
+"""Swarms that keep fingerprints in place of keys: as whole as others, and pages come round by the links to them."""
+
+import asyncio
+import sqlite3
+import tempfile
+from collections import defaultdict
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.config import Job, Limits
+from kadcrawl.history import seen_cells, seen_slice
+from kadcrawl.history.seen import Period
+from kadcrawl.peer import parts
+from sim.draw import draw
+from sim.loop import world
+from sim.machines import Machines
+from sim.trial import run
+from sim.web_server import WebServer
+from tests.sim.test_draining import MEMORY, WEB_IP
+from tests.sim.test_recrawl import DELAY_S, PAGES, SITES, Pages
+
+GRAIN_S, GRAINS = 15.0, 2
+ROUND_S = 2 * GRAIN_S * GRAINS
+"""By then each page has been met after its period: its seed comes at the beginning of a grain, and the links on it are
+taken unless they were finished in a later grain than the seed."""
+LATE_S = 25.0
+
+
+@pytest.mark.parametrize("seed", [2, 7, 12])
+def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (seen_cells, seen_slice):
+        monkeypatch.setattr(module, "FEW_MAX", 1)
+    monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
+    outcome = run(draw(seed, 16).kept_by("bloom"))
+    assert {} == outcome.violations
+    assert outcome.plan.events
+
+
+@pytest.mark.parametrize("seed", [2, 7])
+def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (seen_cells, seen_slice):
+        monkeypatch.setattr(module, "FEW_MAX", 1)
+    monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
+    monkeypatch.setattr(parts, "period_of", lambda job: Period(1e9, 1, error=0.1))
+    outcome = run(draw(seed, 16).kept_by("bloom"))
+    assert "nothing_lost" in outcome.violations, "the errors do show"
+    # No hang, no exception, no site hurried, no two opinions of who owns what.
+    assert outcome.violations.keys() <= {
+        "nothing_lost",
+        "nothing_made_up",
+        "copied_before_acknowledged",
+        "no_early_end",
+    }
+
+
+async def _live(machines: Machines) -> None:
+    machines.start(1)
+    for number in range(2, 5):
+        await asyncio.sleep(0.5)
+        machines.join(number)
+    while not all(machine.begun for machine in machines.live):
+        await asyncio.sleep(0.5)
+    first = machines.machines[1]
+    assert first.peer is not None
+    await first.host.spawn(first.peer.crawl([f"http://site-{site}.example/0" for site in range(SITES)]))
+    await asyncio.sleep(60)
+    machines.kill(2)
+    await asyncio.sleep(30)
+    machines.join(5)
+    machines.join(2, "same")
+    await asyncio.sleep(30)
+    machines.leave(3)
+    machines.kill(1)
+    await asyncio.sleep(120)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
+        server = WebServer(Pages())
+        job = Job(delay_s=DELAY_S, recrawl_after_s=GRAIN_S * GRAINS, grain_s=GRAIN_S, history="bloom")
+        disks = Path(directory) / "disks"
+        with Machines(loop, Pages(), job=job, limits=Limits(), seed=seed, directory=disks) as machines:
+            host = loop.network.host(WEB_IP)
+            loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
+            loop.run_until_complete(_live(machines))
+            assert [] == machines.errors
+            for machine in machines.live:
+                assert machine.peer is not None
+                with closing(sqlite3.connect(f"file:{machine.peer.store.path}?mode=ro", uri=True)) as db:
+                    assert 0 == db.execute("SELECT count(*) FROM history WHERE state=2").fetchone()[0]
+                    assert db.execute("SELECT count(DISTINCT grain) FROM slice").fetchone()[0] <= GRAINS + 1
+    visits: defaultdict[str, list[float]] = defaultdict(list)
+    sites: defaultdict[str, list[float]] = defaultdict(list)
+    for request in server.log:
+        sites[request.host].append(request.time)
+        if request.path != "/robots.txt":
+            visits[request.url].append(request.time)
+    assert SITES * PAGES == len(visits)
+    for url, times in visits.items():
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        assert max([*gaps, loop.time() - times[-1]]) <= ROUND_S + LATE_S, (url, times)
+        # Whoever died in the middle of a page, or with its slice on no other disk, makes it come again; nobody else.
+        assert sum(gap < GRAIN_S * (GRAINS - 1) for gap in gaps) <= 2, (url, times)
+    for site, times in sites.items():
+        assert min(later - earlier for earlier, later in pairwise(sorted(times))) >= DELAY_S - 1e-5, site
