@@ -24,6 +24,7 @@ SessionIds = Literal["strip", "keep"]
 Canonical = Literal["ignore", "honor"]
 History = Literal["exact", "bloom"]
 Filters = Literal["pybloom", "rbloom"]
+TwinLinks = Literal["follow", "skip"]
 
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
@@ -83,6 +84,12 @@ class Job:
     site_pages_max: int | None = None
     """URLs of one site at most, as its owner counts them; None for no limit. The one bound on a site that makes up
     pages, such as a calendar without end."""
+    path_queries_max: int | None = None
+    """URLs at most that differ in nothing but their query, of those that each owner of their site takes; None for no
+    limit. The bound on lists that can be filtered and sorted in any combination (crawl/path_queries.py)."""
+    twins: TwinLinks = "follow"
+    """What becomes of the links of a page whose text is nearly that of one of the same site before it (crawl/twins.py):
+    they are followed like any other, or left to the first."""
     simhash: bool = False
     """Whether page lines tell the SimHash of each page's text, by which near-identical pages are found."""
     partition: Partition = "host"
@@ -147,6 +154,18 @@ class Job:
             self.site_pages_max is None or self.partition != "url",
             "site_pages_max cannot go with partition url, where each URL is a site and nobody sees how many a host "
             "has; max_pages and max_depth can",
+        )
+        _require(self.path_queries_max is None or self.path_queries_max >= 1, "path_queries_max must be 1 or more")
+        _require(
+            self.path_queries_max is None or self.partition != "url",
+            "path_queries_max cannot go with partition url, where each URL is a site and nobody sees how many queries "
+            "a path has; query_parameters_max and max_pages can",
+        )
+        _require(self.twins in get_args(TwinLinks), "twins must be follow or skip")
+        _require(
+            self.twins == "follow" or self.partition != "url",
+            "twins skip cannot go with partition url, where each URL is a site and has no other page to be like; "
+            "partition host or domain can",
         )
         _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
         _require(

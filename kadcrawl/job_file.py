@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, get_args
 import msgspec
 
 from kadcrawl import rule_file
-from kadcrawl.config import Balance, Canonical, Filters, History, Job, Partition, ScopeKind, SessionIds
+from kadcrawl.config import Balance, Canonical, Filters, History, Job, Partition, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.durations import seconds_of
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import seed
@@ -57,12 +57,14 @@ KEYS = {
     "max-depth": Key("max_depth", "a whole number of links"),
     "max-pages": Key("max_pages", "a whole number of URLs"),
     "max-site-pages": Key("site_pages_max", "a whole number of URLs"),
+    "max-path-queries": Key("path_queries_max", "a whole number of URLs"),
     "max-path-segments": Key("path_segments_max", "a whole number of segments"),
     "max-path-repeats": Key("path_repeats_max", "a whole number of times"),
     "max-parameters": Key("query_parameters_max", "a whole number of parameters"),
     "session-ids": Key("session_ids", f"one of {', '.join(get_args(SessionIds))}, in quotes"),
     "sitemaps": Key("sitemaps", "true or false"),
     "canonical": Key("canonical", f"one of {', '.join(get_args(Canonical))}, in quotes"),
+    "twins": Key("twins", f"one of {', '.join(get_args(TwinLinks))}, in quotes"),
     "delay": Key("delay_s", "a number of seconds"),
     "retries": Key("retries", "a whole number"),
     "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),

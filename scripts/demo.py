@@ -29,6 +29,7 @@ DELAY_S: Final = 0.1
 MARKER: Final = ".kadcrawl-demo"
 """Stands in a directory the demo made, and may therefore delete."""
 TRAPS: Final = {
+    "path_queries": "to one more choice of facets of a list: /list?facet0=on&facet3=on&...",
     "path_repeats": "where the path repeats itself: /halls/east/west/east/west/...",
     "path_segments": "where the path only grows: /down/0/1/2/...",
     "query_parameters": "where the query grows: /sieve?mesh0=fine&mesh1=fine&...",
@@ -79,7 +80,7 @@ async def _demo(directory: Path) -> int:
             delay_s=DELAY_S,
             data=peers_directory,
             summary=summary,
-            options=("--max-site-pages", str(bounds.site_pages)),
+            options=("--max-site-pages", str(bounds.site_pages), "--max-path-queries", str(bounds.path_queries)),
         )
         code = await _run(command)
         if code != 0:

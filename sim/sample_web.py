@@ -171,7 +171,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve the sample web and print the URLs to start from.")
     parser.add_argument("--seed", type=int, default=1, help="which web (default 1)")
     parser.add_argument("--dead-ends", action="store_true", help="with a seed that refuses and a flaky robots.txt")
-    parser.add_argument("--traps", action="store_true", help="with a site without end (try --max-site-pages)")
+    parser.add_argument(
+        "--traps", action="store_true", help="with a site without end (try --max-site-pages and --max-path-queries)"
+    )
     options = parser.parse_args()
     try:
         asyncio.run(_serve_by_hand(options.seed, options.dead_ends, options.traps))

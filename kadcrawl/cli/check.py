@@ -161,6 +161,10 @@ def _notes(job: Job) -> Iterator[str]:
         yield ""
         yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"
         yield "shorter, counts as a redirect to that, and its other links are not followed; unless it is a seed."
+    if job.twins == "skip":
+        yield ""
+        yield "twins: of pages of a site with nearly the same text only the links of the first are followed; the others"
+        yield "are kept like any page. Seeds, and pages of a role that leads on, are always followed."
 
 
 def _seed_lines(job: Job, seeds: Sequence["Verdict"]) -> Iterator[str]:

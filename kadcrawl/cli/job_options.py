@@ -56,6 +56,14 @@ def job_options(command: Command) -> Command:
                 help="URLs of one site at most, the first that are found; the sure bound on a site that makes up pages "
                 "for ever, such as a calendar. Not with --partition url.",
             ),
+            click.option(
+                "--max-path-queries",
+                type=click.IntRange(1),
+                metavar="N",
+                help="URLs at most that differ in nothing but their query, the first that are found; the bound on "
+                "lists that can be filtered and sorted in any combination. Each owner of a site counts by itself, anew "
+                "after a restart. Not with --partition url.",
+            ),
             *(
                 click.option(
                     f"--max-{name}",
@@ -95,6 +103,15 @@ def job_options(command: Command) -> Command:
                 show_default=True,
                 help="honor: a page that names another URL of its domain as canonical, with https for http, fewer "
                 "parameters or shorter, counts as a redirect to that; its other links are not followed.",
+            ),
+            click.option(
+                "--twins",
+                type=click.Choice(["follow", "skip"]),
+                default="follow",
+                show_default=True,
+                help="skip: of pages of a site with nearly the same text (at most 3 bits of their SimHashes differ) "
+                "only the links of the first are followed. Beware of lists whose pages have little text of their own: "
+                "they look alike, and what only the later ones link to is lost. Not with --partition url.",
             ),
             click.option(
                 "--delay",

@@ -22,6 +22,7 @@ _OPTIONS = {
     "path_repeats": " (--max-path-repeats)",
     "query_parameters": " (--max-parameters)",
     "site_pages": " (--max-site-pages)",
+    "path_queries": " (--max-path-queries)",
 }
 """What moves a limit; the others are those of config.Limits."""
 
@@ -95,15 +96,18 @@ def next_due_s(rows: Iterable[PeerRow]) -> float | None:
 def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
     """Say which limits kept a crawl from more links, and by what options they move; nothing if none did."""
     counts = dict(links_left_out)
-    twins = counts.pop("session_id", 0)
+    without_session = counts.pop("session_id", 0)
     left_to_others = counts.pop("canonical", 0)
+    of_twins = counts.pop("twins", 0)
     if counts:
         parts = ", ".join(f"{limit} {count}{_OPTIONS.get(limit, '')}" for limit, count in counts.items())
         yield f"limits left out {sum(counts.values())} links, repeats included: {parts}"
-    if twins:
-        yield f"{twins} links were followed without their session IDs (--session-ids)"
+    if without_session:
+        yield f"{without_session} links were followed without their session IDs (--session-ids)"
     if left_to_others:
         yield f"{left_to_others} links, repeats included, were left to the pages named as canonical (--canonical)"
+    if of_twins:
+        yield f"{of_twins} links, repeats included, were not followed on near-identical pages (--twins)"
 
 
 class PageLogs:

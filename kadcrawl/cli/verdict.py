@@ -104,9 +104,12 @@ def _why_in(job: Job, scope: Scope, url: str) -> str:
         why = f"{site_of(url, job.scope)} is the {job.scope} of a seed"
     if (pattern := scope.included_by(url)) is not None:
         why += f", and it matches include {pattern!r}"
+    conditions = []
     if job.max_depth is not None:
-        why += f", if at most {job.max_depth} link{'' if job.max_depth == 1 else 's'} away from one"
-    return why
+        conditions.append(f"at most {job.max_depth} link{'' if job.max_depth == 1 else 's'} away from one")
+    if job.path_queries_max is not None and "?" in url:
+        conditions.append(f"among the first {job.path_queries_max} with a query at its path (max-path-queries)")
+    return f"{why}, if {' and '.join(conditions)}" if conditions else why
 
 
 def _why_out(job: Job, scope: Scope, url: str, reason: str) -> str:

@@ -9,12 +9,13 @@ import logging
 from dataclasses import dataclass
 
 from kadcrawl.crawl.extraction import Extracted, Extraction
-from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.fetched import HTML, Fetched
 from kadcrawl.crawl.found import Finder, Found
 from kadcrawl.crawl.outputs import Outputs, PageLine
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.robots import Rules
 from kadcrawl.crawl.rounds import Rounds
+from kadcrawl.crawl.simhash import simhash
 from kadcrawl.crawl.sitemap import Sitemap
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.entry import Entry
@@ -75,14 +76,15 @@ class Answers:
         `page_wanted` if somebody reads pages.
         """
         original = self._rounds.original(last, fetched) if self._rounds else None
+        text_hash = self._simhash(fetched, is_unchanged=original is not None)
         if original is not None:
             found = Found((), [], None)  # Links of a page that is as it was have arrived long ago.
         else:
-            found = self._finder.found(entry, fetched, rules, await self._sitemap(entry, fetched, rules))
+            found = self._finder.found(entry, fetched, rules, await self._sitemap(entry, fetched, rules), text_hash)
         place = self._outputs.keep(fetched, original)
         visit = self._rounds.fetched(entry, last, fetched, place) if self._rounds else None
         how = None if original is None else "not_modified" if fetched.status == 304 else "same_digest"
-        line = self._outputs.line(entry, fetched, found, place, number, how)
+        line = self._outputs.line(entry, fetched, found, place, number, how, text_hash)
         rule = None
         if self._extraction and not original and not found.failed and fetched.location is None and fetched.content:
             rule = self._page_rules.record(entry.url)
@@ -106,6 +108,13 @@ class Answers:
     async def lines(self, entry: Entry, answered: Answered) -> tuple[bytes, bytes]:
         """Return the page line, and the lines of the records, which are taken out of the page now."""
         return self._outputs.lines(entry, answered.line, await self._extracted(answered))
+
+    def _simhash(self, fetched: Fetched, *, is_unchanged: bool) -> int | None:
+        """Return the SimHash of a page if somebody wants to know it: its line, or the finder."""
+        wanted = self._outputs.with_simhash or (self._finder.looks_for_twins and not is_unchanged)
+        if not wanted or fetched.why_failed is not None or fetched.mime not in HTML or not fetched.content:
+            return None
+        return simhash(fetched.content)
 
     async def _sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Sitemap | None:
         """Return what an answer lists if it is a sitemap, read in turns with everything else; else None, at once."""

@@ -34,6 +34,7 @@ from kadcrawl.crawl.robots_search import RobotsSearch
 from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
+from kadcrawl.crawl.twins import Twins
 from kadcrawl.errors import StorageError
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.visit import Visit
@@ -89,10 +90,12 @@ class Crawler:
         rounds: Rounds | None = None,
         rules: PageRules | None = None,
         extraction: Extraction | None = None,
+        twins: Twins | None = None,
     ) -> None:
         """`may_start` is asked right before each request; who lets it change to True calls `wake`.
 
-        `rounds` if pages are to be fetched again; `extraction` takes the records out of pages, if `rules` has any.
+        `rounds` if pages are to be fetched again; `extraction` takes the records out of pages, if `rules` has any;
+        `twins` if the links of near-identical pages are not followed.
         """
         self._rounds = rounds
         self._by_depth = by_depth
@@ -122,7 +125,7 @@ class Crawler:
             activity=activity,
         )
         page_rules = rules or PageRules()
-        finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules)
+        finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins)
         self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction)
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()

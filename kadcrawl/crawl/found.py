@@ -6,7 +6,10 @@ URL counts as failed. If the job has sitemaps on, each answer leads to those of 
 before the site's first page is finished, whoever has fetched its robots.txt and when, and are as safe from a crash as
 any link.
 
-Session IDs are taken out of links here, where URLs enter the crawl, so that nobody after it sees the twins; and what a
+By `Job.twins` the links of a page whose text is nearly that of one before are left to that one (twins.py), unless
+somebody asked for this one: a seed, what a seed redirects to, or a page that by its role leads on.
+
+Session IDs are taken out of links here, where URLs enter the crawl, so that nobody after it sees them; and what a
 limit keeps out is counted here, as it is met nowhere else. A fault of ours in reading a page costs that page's links,
 never the crawl. No await, no clock.
 """
@@ -24,6 +27,7 @@ from kadcrawl.crawl.robots import Rules
 from kadcrawl.crawl.scope import LIMITS, Scope
 from kadcrawl.crawl.sitemap import Sitemap, named_like_one, of_origin, read
 from kadcrawl.crawl.traps import without_session
+from kadcrawl.crawl.twins import Twins
 from kadcrawl.history.entry import Entry
 from kadcrawl.link.messages import Link
 from kadcrawl.page_rules import PageRules
@@ -44,9 +48,11 @@ class Found:
     """Why the URL counts as failed, if it does."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """How many links a limit kept out, by limit; with ``session_id`` those that go on without theirs, and with
-    ``canonical`` those left to the page named."""
+    ``canonical`` those left to the page named, with ``twins`` those left to the page this one is a twin of."""
     canonical: str | None = None
     """What the page names in its place, if it is taken at its word."""
+    twin: str | None = None
+    """The page to which its links were left, as its text is nearly the same."""
 
 
 class Finder:
@@ -59,20 +65,32 @@ class Finder:
         fresh: Callable[[Iterable[str], int], list[str]],
         limits: Limits,
         page_rules: PageRules | None = None,
+        twins: Twins | None = None,
     ) -> None:
-        """`fresh` returns those of the URLs, met at this depth, whose owners may not know them yet."""
+        """`fresh` returns those of the URLs, met at this depth, whose owners may not know them yet.
+
+        `twins` if the links of near-identical pages are not followed.
+        """
         self._extractor = extractor
         self._scope = scope
         self._fresh = fresh
         self._limits = limits
         self._page_rules = page_rules or PageRules()
+        self._twins = twins
 
-    def found(self, entry: Entry, fetched: Fetched, rules: Rules, listed: Sitemap | None = None) -> Found:
+    @property
+    def looks_for_twins(self) -> bool:
+        """Whether it wants to know the SimHash of each page."""
+        return self._twins is not None
+
+    def found(
+        self, entry: Entry, fetched: Fetched, rules: Rules, listed: Sitemap | None = None, simhash: int | None = None
+    ) -> Found:
         """Return what a final answer leads to; `entry` is what was asked for, `rules` are those of its origin.
 
-        `listed` is what `read_sitemap` made of the answer.
+        `listed` is what `read_sitemap` made of the answer; `simhash` that of its text, if `looks_for_twins`.
         """
-        found = self._found(entry, fetched, rules) if listed is None else self._listed(entry, fetched, listed)
+        found = self._found(entry, fetched, rules, simhash) if listed is None else self._listed(entry, fetched, listed)
         if not self._scope.follows_sitemaps:
             return found
         onward, left_out = self.sitemaps(entry, rules)
@@ -106,13 +124,13 @@ class Finder:
             )
         )
 
-    def _found(self, entry: Entry, fetched: Fetched, rules: Rules) -> Found:
+    def _found(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Found:
         if fetched.location is not None:
             return self._redirected(entry, fetched, fetched.location)
         try:
             if fetched.why_failed is not None or fetched.mime not in HTML or not fetched.content:
                 return Found((), [], fetched.why_failed)
-            return self._page(entry, fetched, rules)
+            return self._page(entry, fetched, rules, simhash)
         except Exception:
             # A fault of ours must not cost more than this page's links in a crawl of months.
             log.exception("crawl.bug url=%s", entry.url)
@@ -127,7 +145,7 @@ class Finder:
         onward, left_out = self._onward((target,), entry.depth, entry.hops + 1, entry.url)
         return Found((target,), onward, fetched.why_failed, left_out)
 
-    def _page(self, entry: Entry, fetched: Fetched, rules: Rules) -> Found:
+    def _page(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Found:
         extracted = self._extractor.extract(
             fetched.content, fetched.content_type, entry.url, fetched.header(b"x-robots-tag") or ""
         )
@@ -138,6 +156,9 @@ class Finder:
             return Found(tuple(links), onward, None, left_out, named)
         if not self._page_rules.follows(entry.url):
             return Found(tuple(links), [], None)
+        if (first := self._first(entry, extracted, simhash)) is not None:
+            count = len(links) + extracted.cut
+            return Found(tuple(links), [], None, {"twins": count} if count else {}, twin=first)
         onward, left_out = self._onward(links, entry.depth + 1, 0, None)
         if extracted.cut:
             left_out["links_per_page"] += extracted.cut
@@ -166,6 +187,18 @@ class Finder:
         if forbidden or not may_replace(url, entry.url) or scope.why_not(url, entry.depth) is not None:
             return None
         return url
+
+    def _first(self, entry: Entry, extracted: Extracted, simhash: int | None) -> str | None:
+        """Return the page this one is a twin of, if its links are not followed for that; else remember them."""
+        if self._twins is None or simhash is None:
+            return None
+        # What a rule says of a page whose links are not followed was seen to before.
+        leads_on = self._page_rules.role(entry.url) is not None
+        wanted = leads_on or entry.depth == 0 or self._scope.is_seed(entry.url)
+        first = None if wanted else self._twins.first(entry.site, entry.url, simhash)
+        if first is None and extracted.links:
+            self._twins.remember(entry.site, entry.url, simhash)
+        return first
 
     def _onward(
         self, urls: Iterable[str], depth: int, hops: int, redirected: str | None

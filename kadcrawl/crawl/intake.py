@@ -8,12 +8,14 @@ No await here; the caller acknowledges after `Store.durable`.
 
 A site that has all the URLs it may have (`Job.site_pages_max`) gets no more. What is counted are its records, which all
 holders of its cell have: so the next owner goes on where this one stopped. A record that another holder has is always
-merged; else two histories of one cell could never become equal.
+merged; else two histories of one cell could never become equal. Nor does a path get more URLs with a query than it may
+have (`Job.path_queries_max`), counted as they are taken here (path_queries.py).
 """
 
 from collections.abc import Callable, Iterable
 
 from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.path_queries import PathQueries
 from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
@@ -39,11 +41,13 @@ class Intake:
         activity: Activity,
         by_depth: bool,
         site_pages_max: int | None = None,
+        path_queries_max: int | None = None,
     ) -> None:
         """`by_depth`: the job limits depth, so the shortest known path to a URL counts."""
         self._store = store
         self._by_depth = by_depth
         self._site_pages_max = site_pages_max
+        self._path_queries = None if path_queries_max is None else PathQueries(path_queries_max)
         self._frontier = frontier
         self._scope = scope
         self._totals = totals
@@ -57,10 +61,12 @@ class Intake:
 
     def take(self, link: Link, place: Place, now: float) -> None:
         """Take a link found here, which is canonical and in scope."""
-        if self._is_beyond(link, place):
-            self._totals.leave_out({"site_pages": 1})
+        if (limit := self._limit_met(link, place)) is not None:
+            self._totals.leave_out({limit: 1})
         elif self._accept(link, place, now):
             self._totals.urls += 1
+            if self._path_queries is not None:
+                self._path_queries.count(link.url)
         elif self._by_depth:
             self._store.shorten(place.key, link.depth)
 
@@ -122,12 +128,19 @@ class Intake:
         self._activity.move()
         self.wake()
 
-    def _is_beyond(self, link: Link, place: Place) -> bool:
-        """Say whether a link is not known, and its site has all the URLs it may have; a seed is always taken."""
-        most = self._site_pages_max
-        if most is None or link.depth == 0 or self._store.site_keys(place.key[:SITE_BYTES]) < most:
-            return False
-        return self._store.state(place.key) is None
+    def _limit_met(self, link: Link, place: Place) -> str | None:
+        """Return the limit that keeps a link out, as its site or path has all it may have; none does if it is a seed or
+        known."""
+        if link.depth == 0:
+            return None
+        most, queries = self._site_pages_max, self._path_queries
+        if most is not None and self._store.site_keys(place.key[:SITE_BYTES]) >= most:
+            limit = "site_pages"
+        elif queries is not None and queries.is_full(link.url):
+            limit = "path_queries"
+        else:
+            return None
+        return limit if self._store.state(place.key) is None else None
 
     def _accept(
         self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0, *, even_seen: bool = False

@@ -12,9 +12,8 @@ import msgspec
 
 from kadcrawl.config import Limits
 from kadcrawl.crawl.extraction import Extracted
-from kadcrawl.crawl.fetched import HTML, Fetched
+from kadcrawl.crawl.fetched import Fetched
 from kadcrawl.crawl.found import Found
-from kadcrawl.crawl.simhash import simhash
 from kadcrawl.crawl.warc import Original, WarcPlace, WarcWriter
 from kadcrawl.errors import DiskFullError, StorageError
 from kadcrawl.history.entry import Entry
@@ -60,6 +59,8 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     detail: str | None = None
     canonical: str | None = None
     """The URL it names as canonical, if the job honors that: its other links were left to the page there."""
+    twin: str | None = None
+    """The URL of an earlier page of its site with nearly the same text, if its links were left to that."""
     role: str | None = None
     """`next_link` or `detail_request`, if the job says so of the URL."""
     records: int = 0
@@ -99,7 +100,8 @@ class Outputs:
         """`name` begins the WARC files' names, `info` describes them, `peer` is its ID in hex. Raises OSError."""
         self._store = store
         self._peer = peer[:16]
-        self._with_simhash = with_simhash
+        self.with_simhash = with_simhash
+        """Whether lines tell it."""
         self._rules = rules or PageRules()
         journaled = store.meta("warc")
         committed = msgspec.json.decode(journaled, type=tuple[str, int]) if journaled else None
@@ -140,8 +142,10 @@ class Outputs:
         place: WarcPlace | None,
         visit: int = 0,
         unchanged: str | None = None,
+        simhash: int | None = None,
     ) -> PageLine:
         """Return the page line of a URL that was asked for, to be given to `lines`; its fields say what is what."""
+        told = self.with_simhash and simhash is not None and found.failed is None
         return PageLine(
             key=entry.key.hex(),
             url=entry.url,
@@ -158,10 +162,11 @@ class Outputs:
             offset=place.offset if place else None,
             visit=visit,
             unchanged=unchanged,
-            simhash=self._simhash(fetched) if found.failed is None else None,
+            simhash=f"{simhash:016x}" if told else None,
             failed=found.failed,
             detail=fetched.detail or None,
             canonical=found.canonical,
+            twin=found.twin,
             role=self._role(entry),
         )
 
@@ -178,12 +183,6 @@ class Outputs:
             for index, record in enumerate(extracted.records)
         ]
         return _encoded(line), b"".join(map(_encoded, records))
-
-    def _simhash(self, fetched: Fetched) -> str | None:
-        if not self._with_simhash or fetched.mime not in HTML or not fetched.content:
-            return None
-        fingerprint = simhash(fetched.content)
-        return None if fingerprint is None else f"{fingerprint:016x}"
 
     def unfetched_line(self, entry: Entry, at: str, failed: str, visit: int = 0) -> bytes:
         """Return the page line of a URL that was not asked for, and why."""

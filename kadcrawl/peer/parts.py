@@ -26,6 +26,7 @@ from kadcrawl.crawl.robots_cache import RobotsCache
 from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
+from kadcrawl.crawl.twins import Twins
 from kadcrawl.crawl.warc import warc_name
 from kadcrawl.history.seen import Period
 from kadcrawl.history.store import Store
@@ -102,7 +103,7 @@ def build(
     rules = PageRules(job.roles, job.records)
     placer = Placer(job.partition, job.cell_bits)
     frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
-    intake = Intake(store, frontier, scope, totals, activity, by_depth, job.site_pages_max)
+    intake = Intake(store, frontier, scope, totals, activity, by_depth, job.site_pages_max, job.path_queries_max)
     forwarder = Forwarder(
         owners,
         client,
@@ -137,6 +138,7 @@ def build(
         rules=rules,
     )
     extractor = LinkExtractor(limits)
+    twins = Twins() if job.twins == "skip" else None
 
     comes_back = job.recrawl_after_s is not None and job.history == "exact"
     rounds = Rounds(Recrawl(job), store, clock.now) if comes_back else None
@@ -166,6 +168,7 @@ def build(
             rounds=rounds,  # With them nothing is lent, so all crawlers are over the store.
             rules=rules,
             extraction=extraction,
+            twins=twins,  # Of what this peer fetches, for whomever.
         )
 
     crawler = crawler_over(store, frontier, activity, may_start, limits)

@@ -31,7 +31,7 @@ def _columns(text: str, integer: str = "", json: str = "") -> tuple[Column, ...]
 
 TABLES = {
     "pages": _columns(
-        "key url mime digest fetched_at peer warc unchanged simhash failed detail canonical role record_error",
+        "key url mime digest fetched_at peer warc unchanged simhash failed detail canonical twin role record_error",
         "status bytes depth links ms offset visit records",
         "more",
     ),

@@ -43,6 +43,7 @@ JOBS = [
     Job(),
     Job(scope="prefix"),
     Job(seeds=(SEED,), scope="prefix", include=("/a$",), exclude=("/old/",), sitemaps=True),
+    Job(seeds=(SEED,), max_depth=1, path_queries_max=3),
 ]
 
 
@@ -71,6 +72,13 @@ def test_a_verdict_is_the_one_of_the_crawler(job: Job) -> None:
             "https://www.example.org/a",
             None,
             "www.example.org is the host of a seed, and it matches include '/a$', if at most 2 links away from one",
+        ),
+        (
+            JOBS[10],
+            "https://www.example.org/?a",
+            None,
+            "www.example.org is the host of a seed, if at most 1 link away from one and among the first 3 with a query "
+            "at its path (max-path-queries)",
         ),
         (JOBS[0], "https://a.b/", "scope", "a.b is not the host of a seed (scope host)"),
         (JOBS[1], "https://x.co.uk/", "scope", "x.co.uk is not the domain of a seed (scope domain)"),
@@ -159,9 +167,15 @@ def test_what_is_not_default_is_shown_and_which_seeds_are_not_crawled(tmp_path: 
     ]
 
 
-def test_what_sitemaps_and_canonical_links_do_is_explained(tmp_path: Path) -> None:
-    notes = ("sitemaps: ", "canonical: ")
-    for text, said in (("", []), ("sitemaps = true", [notes[0]]), ("sitemaps = true\ncanonical = 'honor'", [*notes])):
+def test_what_sitemaps_canonical_links_and_twins_do_is_explained(tmp_path: Path) -> None:
+    notes = ("sitemaps: ", "canonical: ", "twins: ")
+    both = "sitemaps = true\ncanonical = 'honor'"
+    for text, said in (
+        ("", []),
+        ("sitemaps = true", [notes[0]]),
+        (both, [*notes[:2]]),
+        (f"{both}\ntwins = 'skip'", [*notes]),
+    ):
         assert said == [line.split()[0] + " " for line in check(tmp_path, text).splitlines() if line.startswith(notes)]
 
 
@@ -211,12 +225,14 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "max-depth": None,
         "max-pages": None,
         "max-site-pages": None,
+        "max-path-queries": None,
         "max-path-segments": 32,
         "max-path-repeats": 3,
         "max-parameters": 50,
         "session-ids": "strip",
         "sitemaps": False,
         "canonical": "ignore",
+        "twins": "follow",
         "delay": 2.0,
         "retries": 3,
         "partition": "host",

@@ -38,14 +38,21 @@ async def test_a_crawl_ends_by_itself_and_adds_up(tmp_path: Path) -> None:
 
 async def test_the_last_lines_and_the_summary_say_which_limit_ended_the_crawl(tmp_path: Path) -> None:
     async with Web() as site:
-        site.fallback = lambda request: html(f"/{int(request.path[1:] or 0) + 1}", "/a/a/a")
+        site.fallback = lambda request: html(
+            f"/{int(request.path[1:] or 0) + 1}", "/a/a/a", f"/list?page={request.path[1:]}"
+        )
+        site.pages["/list"] = lambda request: html()
         summary = tmp_path / "summary.json"
-        options = ("--max-site-pages", "5", "--max-path-repeats", "2", "--summary", str(summary))
+        limits = ("--max-site-pages", "7", "--max-path-repeats", "2", "--max-path-queries", "2")
+        options = (*limits, "--summary", str(summary))
         run = await kadcrawl(*crawl(tmp_path / "data", site.url()), *options)
         assert run.code == 0, run
-        assert "path_repeats 5 (--max-path-repeats), site_pages 1 (--max-site-pages)" in run.out
+        assert (
+            "path_queries 1 (--max-path-queries), path_repeats 5 (--max-path-repeats), site_pages 3 (--max-site-pages)"
+        ) in run.out
         figures = json.loads(summary.read_text())
-        assert (5, {"path_repeats": 5, "site_pages": 1}) == (figures["pages"], figures["links_left_out"])
+        left_out = {"path_queries": 1, "path_repeats": 5, "site_pages": 3}
+        assert (7, left_out) == (figures["pages"], figures["links_left_out"])
 
 
 async def test_plain_lines_tell_the_progress_where_there_is_no_terminal(tmp_path: Path) -> None:

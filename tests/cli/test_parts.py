@@ -129,9 +129,13 @@ def test_only_peer_directories_count_as_peers(tmp_path: Path) -> None:
         ({}, []),
         ({"session_id": 2}, ["2 links were followed without their session IDs (--session-ids)"]),
         ({"canonical": 3}, ["3 links, repeats included, were left to the pages named as canonical (--canonical)"]),
+        ({"twins": 3}, ["3 links, repeats included, were not followed on near-identical pages (--twins)"]),
         (
-            {"length": 1, "site_pages": 5},
-            ["limits left out 6 links, repeats included: length 1, site_pages 5 (--max-site-pages)"],
+            {"length": 1, "path_queries": 2, "site_pages": 5},
+            [
+                "limits left out 8 links, repeats included: length 1, path_queries 2 (--max-path-queries), "
+                "site_pages 5 (--max-site-pages)"
+            ],
         ),
     ],
 )

@@ -12,8 +12,10 @@ from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.found import Finder, Found
 from kadcrawl.crawl.robots import parse
 from kadcrawl.crawl.scope import Scope
+from kadcrawl.crawl.twins import Twins
 from kadcrawl.history.entry import Entry
 from kadcrawl.keys import Key
+from kadcrawl.page_rules import PageRules, RoleRule
 from tests.crawl.test_sitemap import returned
 
 SITE = "http://a.test"
@@ -32,10 +34,15 @@ def found(
     mime: str = "text/html",
     hops: int = 0,
     failure: Failure | None = None,
+    depth: int = 1,
+    twins: Twins | None = None,
+    simhash: int | None = None,
 ) -> Found:
     """Return what a page with these links leads to."""
     limits = Limits(links_per_page_max=5, sitemap_urls_max=7)
-    finder = Finder(LinkExtractor(limits), Scope(job), lambda urls, depth: list(urls), limits)
+    finder = Finder(
+        LinkExtractor(limits), Scope(job), lambda urls, depth: list(urls), limits, PageRules(job.roles), twins
+    )
     body = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
     body += content.encode()
     fetched = Fetched(
@@ -57,9 +64,9 @@ def found(
         seconds=0.0,
         first_byte_at=0.0,
     )
-    entry = Entry(1, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
+    entry = Entry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
     named = parse(rules.encode(), "kadcrawl")
-    return finder.found(entry, fetched, named, returned(finder.read_sitemap(entry, fetched, named)))
+    return finder.found(entry, fetched, named, returned(finder.read_sitemap(entry, fetched, named)), simhash)
 
 
 def redirected(job: Job, path: str, target: str) -> Found:
@@ -205,3 +212,91 @@ def test_a_page_that_says_nofollow_leads_nowhere() -> None:
 def test_the_header_field_names_as_well() -> None:
     page = found(HONORING, "/x?y", "/a", headers={b"Link": b'</x>; rel="canonical"'})
     assert (["/x"], {"canonical": 1}) == (onward(page), page.left_out)
+
+
+LEADING = Job(
+    seeds=(f"{SITE}/", f"{SITE}/seed"),
+    canonical="honor",
+    roles=(
+        RoleRule(pattern="/list/", role="next_link"),
+        RoleRule(pattern="/item/./", role="detail_request", follow=True),
+        RoleRule(pattern="/item/", role="detail_request"),
+    ),
+)
+NEAR = 0b111
+
+
+def met(twins: Twins, path: str, *links: str, simhash: int | None = NEAR, **page: Any) -> tuple[list[str], str | None]:
+    """Return where a page leads and whose twin it is."""
+    answer = found(LEADING, path, *links, twins=twins, simhash=simhash, **page)
+    return onward(answer), answer.twin and answer.twin.removeprefix(SITE)
+
+
+def first_met(simhash: int = 0) -> Twins:
+    """Return what knows a page /first with this SimHash."""
+    twins = Twins()
+    assert (["/a"], None) == met(twins, "/first", "/a", simhash=simhash)
+    return twins
+
+
+def test_links_of_a_twin_are_left_to_the_first_and_told_and_counted() -> None:
+    page = found(LEADING, "/x", "/b", "/c", twins=first_met(), simhash=NEAR)
+    assert ([], f"{SITE}/first", {"twins": 2}) == (page.onward, page.twin, page.left_out)
+    assert ((f"{SITE}/b", f"{SITE}/c"), None) == (page.links, page.failed)
+    page = found(LEADING, "/x", *map(str, range(7)), twins=first_met(), simhash=NEAR)
+    assert {"twins": 7} == page.left_out, "those beyond the limit as well"
+    page = found(LEADING, "/x", content="no links", twins=first_met(), simhash=0)
+    assert ({}, f"{SITE}/first") == (page.left_out, page.twin)
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("/x", {"simhash": 0b1111}),
+        ("/x", {"simhash": None}),
+        ("/first", {}),
+        ("/seed", {}),
+        ("/seed", {"depth": 3}),
+        ("/x", {"depth": 0, "hops": 1}),
+        ("/list/2", {}),
+        ("/item/1/", {}),
+    ],
+    ids=[
+        "another text",
+        "hardly any text",
+        "itself",
+        "seed",
+        "linked seed",
+        "where a seed led",
+        "leads on",
+        "followed item",
+    ],
+)
+def test_any_other_page_is_followed_whatever_its_text(path: str, page: dict[str, Any]) -> None:
+    assert (["/b"], None) == met(first_met(), path, "/b", **page)
+
+
+def test_only_a_page_whose_links_were_followed_is_a_first() -> None:
+    twins = Twins()
+    met(twins, "/no-links", content="text")
+    met(twins, "/nofollow", "/a", content="<meta name=robots content=nofollow>")
+    met(twins, "/item/1", "/a")
+    met(twins, "/named?x", "/a", content='<link rel=canonical href="/named">')
+    met(twins, "/gone", "/a", status=404)
+    met(twins, "/moved", status=302, headers={b"Location": b"/a"})
+    assert 0 == len(twins)
+    for number, simhash in enumerate((0, 0b111, 0b111111)):
+        met(twins, f"/{number}", "/a", simhash=simhash)
+    assert 2 == len(twins), "a twin of a twin may be another page"
+
+
+def test_a_seed_is_the_first_of_others() -> None:
+    twins = Twins()
+    met(twins, "/", "/a", depth=0)
+    assert ([], "/") == met(twins, "/index.html", "/a", simhash=0)
+
+
+def test_a_site_of_twins_keeps_its_sitemaps() -> None:
+    mapped = Job(seeds=(f"{SITE}/",), sitemaps=True)
+    page = found(mapped, "/x", "/a", twins=first_met(), simhash=NEAR)
+    assert (["/sitemap.xml"], {"twins": 1}) == (onward(page), page.left_out)

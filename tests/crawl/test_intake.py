@@ -9,6 +9,7 @@ import pytest
 from kadcrawl.config import Job, Limits
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.intake import Intake
+from kadcrawl.crawl.path_queries import PathQueries
 from kadcrawl.crawl.place import Placer
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
@@ -123,6 +124,34 @@ def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_co
     world.merge_done(INSIDE + "3")
     world.take(INSIDE + "3")
     assert {"site_pages": 2} == world.totals.left_out, "what is known is not left out"
+
+
+def test_a_path_gets_as_many_queries_as_it_may_have_but_what_is_known_and_seeds_are_taken(world: World) -> None:
+    world.intake._path_queries = PathQueries(2)
+    world.merge(INSIDE + "?0")
+    for query in ("1", "1", "2", "1", "0"):
+        world.take(f"{INSIDE}?{query}")
+    assert ({}, 2) == (world.totals.left_out, world.totals.urls)
+    world.take(INSIDE + "?3")
+    world.offer(INSIDE + "?4")
+    world.take(INSIDE + "?2")
+    assert {"path_queries": 2} == world.totals.left_out, "what is known is not left out"
+    world.take(INSIDE)
+    world.take(INSIDE + "y?3")
+    world.offer(INSIDE + "?5", 0)
+    world.merge(INSIDE + "?6")
+    world.merge_done(INSIDE + "?7")
+    assert [None, None, PENDING, PENDING, DONE] == [world.state(f"{INSIDE}?{query}") for query in "34567"]
+    assert {PENDING} == {world.state(INSIDE), world.state(INSIDE + "y?3")}
+    assert {"path_queries": 2} == world.totals.left_out
+
+
+def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: World) -> None:
+    world.intake._site_pages_max = 1
+    world.intake._path_queries = PathQueries(1)
+    for query in "12":
+        world.take(f"{INSIDE}?{query}")
+    assert {"site_pages": 1} == world.totals.left_out
 
 
 def test_a_record_counts_as_accepted_only_where_it_was_offered(world: World) -> None:

@@ -1,6 +1,8 @@
 """Sites that make up pages for ever: a crawl of them ends, fetches what it may, and says what ended it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -8,12 +10,14 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Peer
+from kadcrawl.crawl.simhash import simhash as text_hash
 from kadcrawl.peer.job_record import journaled_job
 from scripts.kadcrawl_run import PageLine
 from sim import sample_traps
 from sim.sample_web import SampleWeb
-from tests.peer.conftest import MakePeer, finish, swarm, until
+from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
 from tests.peer.crash import crash
+from tests.peer.test_draining import SITES, sites_of
 from tests.web import Web, html
 
 Lines = Callable[[], dict[str, PageLine]]
@@ -22,15 +26,24 @@ Lines = Callable[[], dict[str, PageLine]]
 async def test_a_site_of_nothing_but_traps_is_crawled_to_its_bounds_and_the_totals_tell_which(
     make_peer: MakePeer, lines: Lines
 ) -> None:
-    async with SampleWeb(traps=sample_traps.Bounds()) as sample:
-        peer = await make_peer(scope="host", site_pages_max=200)
+    bounds = sample_traps.Bounds()
+    async with SampleWeb(traps=bounds) as sample:
+        peer = await make_peer(scope="host", site_pages_max=bounds.site_pages, path_queries_max=bounds.path_queries)
         await peer.crawl([f"{sample.trap_origin}/"])
         await finish([peer])
-        paths = [f"{sample.trap_origin}{path}" for path in sample_traps.paths(sample_traps.Bounds())]
+        paths = [f"{sample.trap_origin}{path}" for path in sample_traps.paths(bounds)]
         assert sorted(paths) == sorted(access.url for access in sample.access_log)
         assert set(paths) - {f"{sample.trap_origin}/robots.txt"} == set(lines())
         assert sample_traps.left_out() == peer.totals.left_out
-        assert (200, 200) == (peer.totals.urls, peer.totals.pages)
+        assert (bounds.site_pages, bounds.site_pages) == (peer.totals.urls, peer.totals.pages)
+
+
+async def test_a_list_of_facets_without_end_is_ended_by_its_queries_alone(make_peer: MakePeer) -> None:
+    async with SampleWeb(traps=sample_traps.Bounds()) as sample:
+        peer = await make_peer(scope="host", path_queries_max=9)
+        await peer.crawl([f"{sample.trap_origin}/list"])
+        await finish([peer])
+        assert ({"path_queries": 1}, 10) == (peer.totals.left_out, peer.totals.pages)
 
 
 def calendar(request: web.BaseRequest) -> web.StreamResponse:
@@ -86,6 +99,25 @@ async def test_a_site_whose_share_is_spent_gets_no_more_after_a_restart(make_pee
         assert {"site_pages": 2} == again.totals.left_out
 
 
+async def test_the_owner_of_a_site_counts_the_queries_that_others_find(make_peer: MakePeer) -> None:
+    """Pages of one site link to the list on the other, each with a query of its own: only its owner sees them all."""
+    async with Web(2) as web:
+        web.pages["/"] = lambda request: html("/0", "/1", "/2")
+        web.pages["/list"] = lambda request: html()
+        web.fallback = lambda request: html(*(web.url(f"/list?{request.path[1:]}{n}", 1) for n in range(4)))
+        peers = await swarm(make_peer, "abc", path_queries_max=5)
+        await peers[0].crawl([web.url("/list", 1)])
+        for peer in peers:
+            await peer.wait_done()
+        await peers[0].crawl([web.url()])
+        await finish(peers)
+        assert 5 == sum("/list?" in url for url in web.fetched)
+        owner = owner_of(web.url("/list", 1), peers)
+        assert owner is not None
+        assert [{"path_queries": 7}] == [peer.totals.left_out for peer in peers if peer.totals.left_out]
+        assert {"path_queries": 7} == owner.totals.left_out
+
+
 async def test_near_identical_pages_are_told_by_their_simhash_if_the_job_asks_for_it(
     make_peer: MakePeer, lines: Lines
 ) -> None:
@@ -105,15 +137,94 @@ async def test_near_identical_pages_are_told_by_their_simhash_if_the_job_asks_fo
     assert (None, None) == (found[site.url("/gone")], found[site.url()])
 
 
+TEXT = " ".join(f"word{number * number % 997}" for number in range(2_000))
+
+
+def dated(day: str, *links: str) -> web.Response:
+    """Return a page with these links whose long text differs from others in a word."""
+    anchors = "".join(f'<a href="{link}">on</a>' for link in links)
+    return web.Response(text=f"<p>Today is {day}.</p>{anchors}{TEXT}", content_type="text/html")
+
+
+@pytest.mark.parametrize("simhash", [False, True])
+async def test_links_of_near_identical_pages_are_left_to_the_first_if_the_job_says_so(
+    simhash: bool, make_peer: MakePeer, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+
+    def counting(html: bytes) -> int | None:
+        read.append(html)
+        return text_hash(html)
+
+    monkeypatch.setattr("kadcrawl.crawl.answers.simhash", counting)
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/one")
+        site.pages["/one"] = lambda request: dated("Monday", "/two", "/1")
+        site.pages["/two"] = lambda request: dated("Tuesday", "/three", "/2", "/1")
+        site.pages["/seed"] = lambda request: dated("Friday", "/4")
+        site.fallback = lambda request: html()
+        peer = await make_peer(twins="skip", simhash=simhash)
+        await peer.crawl([site.url()])
+        await peer.wait_done()
+        await peer.crawl([site.url("/seed")])
+        await finish([peer])
+        assert {site.url(path) for path in ("/", "/one", "/two", "/1", "/seed", "/4")} == set(site.fetched)
+    found = lines()
+    assert {site.url("/two"): site.url("/one")} == {
+        url: line.fields["twin"] for url, line in found.items() if "twin" in line.fields
+    }
+    two = found[site.url("/two")]
+    assert (3, 200, 2_000 < two.fields["bytes"]) == (two.fields["links"], two.status, True)
+    assert {"twins": 3} == peer.totals.left_out
+    assert simhash is ("simhash" in two.fields)
+    assert 4 == len(read), "once for each page that is not empty"
+
+
+async def test_of_pages_lent_each_peer_compares_what_it_fetched_and_nothing_is_lost(
+    make_peer: MakePeer, lines: Lines
+) -> None:
+    """Ten texts of many pages each, on one site without a delay: their links are found with each peer's first ones."""
+    pages, part, texts = 200, 20, 10
+
+    async def page(request: web.BaseRequest) -> web.StreamResponse:
+        late = sum(site.fetched.values()) > pages // 2
+        await asyncio.sleep(0.2 if late and quick.totals.pages < part else 0.02)
+        text = int(request.path[1:]) % texts
+        words = " ".join(f"word{number * number % (901 + 2 * text)}" for number in range(400))
+        return web.Response(text=f'<a href="/to/{text}">on</a>{words}', content_type="text/html")
+
+    async with Web(SITES) as site:
+        site.pages |= {f"/to/{text}": lambda request: html() for text in range(texts)}
+        site.pages["/"] = lambda request: html(*(f"/{number}" for number in range(pages)))
+        site.fallback = page
+        slow = await make_peer("a", limits=replace(QUICK, fetches_max=1), twins="skip", block_urls=5, update_s=0.3)
+        quick = await make_peer("b", join=slow)
+        await slow.crawl([site.url(site=sites_of(slow, quick, site, 1)[0])])
+        await finish([slow, quick])
+    assert part <= quick.totals.pages == slow.balancing.loans.lending.done
+    found = lines()
+    assert 1 + pages + texts == len(found)
+    for url, line in found.items():
+        if (first := line.fields.get("twin")) is not None:
+            assert (line.fields["peer"], None) == (found[first].fields["peer"], found[first].fields.get("twin"))
+            assert int(url.rpartition("/")[2]) % texts == int(first.rpartition("/")[2]) % texts
+    of_twins = sum("twin" in line.fields for line in found.values())
+    assert pages - 2 * texts <= of_twins <= pages - texts
+    assert of_twins == sum(peer.totals.left_out["twins"] for peer in (slow, quick))
+
+
 async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_path: Path) -> None:
-    first = await make_peer("a", path_segments_max=7, session_ids="keep", site_pages_max=3)
+    bounds = {
+        "path_segments_max": 7,
+        "session_ids": "keep",
+        "site_pages_max": 3,
+        "path_queries_max": 4,
+        "twins": "skip",
+    }
+    first = await make_peer("a", **bounds)
     second = await make_peer("b", join=first)
     assert first.parts.job == second.parts.job
-    assert (7, "keep", 3) == (
-        second.parts.job.path_segments_max,
-        second.parts.job.session_ids,
-        second.parts.job.site_pages_max,
-    )
+    assert bounds == {name: getattr(second.parts.job, name) for name in bounds}
 
 
 async def test_a_directory_of_a_build_without_these_bounds_goes_on_with_the_defaults(
@@ -121,7 +232,8 @@ async def test_a_directory_of_a_build_without_these_bounds_goes_on_with_the_defa
 ) -> None:
     peer = await make_peer("a")
     older = msgspec.to_builtins(peer.parts.job)
-    for name in ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max"):
+    later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")
+    for name in (*later, "path_queries_max", "twins"):
         del older[name]
     peer.store.set_meta("job", msgspec.json.encode(older))
     await peer.store.durable()
