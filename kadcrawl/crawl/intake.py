@@ -21,7 +21,7 @@ from kadcrawl.history.schema import is_pending
 from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import SITE_BYTES, Key
-from kadcrawl.link.messages import Link
+from kadcrawl.link.messages import DatedLink, Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.urls import canonical
 
@@ -51,6 +51,8 @@ class Intake:
         """Called when there is something new to crawl, or less than before."""
         self.on_visit: Callable[[Key], None] = lambda key: None
         """Called when another holder told of a visit."""
+        self.on_modified: Callable[[Key, float], None] = lambda key, at: None
+        """Called when a sitemap says of a page met before that it was modified at this wall-clock second."""
         self.rejected = 0
         """Links other peers should not have sent."""
 
@@ -60,8 +62,11 @@ class Intake:
             self._totals.leave_out({"site_pages": 1})
         elif self._accept(link, place, now):
             self._totals.urls += 1
-        elif self._by_depth:
-            self._store.shorten(place.key, link.depth)
+        else:
+            if self._by_depth:
+                self._store.shorten(place.key, link.depth)
+            if isinstance(link, DatedLink) and link.modified is not None:
+                self.on_modified(place.key, link.modified)
 
     def take_offered(self, link: Link, place: Place, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""

@@ -349,7 +349,7 @@ class Peer(Member):
                 self.clock,
                 lambda: copies.unacknowledged,
             )
-            self._parts.rounds.on_finished = self._parts.intake.on_visit = recrawling.visited
+            self._parts.rounds.on_due = self._parts.intake.on_visit = recrawling.visited
             self._cells.crawl.on_opened = recrawling.opened
             self._cells.crawl.on_closed.append(recrawling.closed)
         self.activity.armed = bool(job.seeds)
