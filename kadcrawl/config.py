@@ -77,7 +77,8 @@ class Job:
     they are taken out, or kept as parts of the URL."""
     sitemaps: bool = False
     """Whether the sitemaps of each site are fetched and what they list is followed, as if all its pages linked to them.
-    Not by default, as with Heritrix and Scrapy: they list what no page links to any more."""
+    Not by default, as with Heritrix and Scrapy: they list what no page links to any more. With `recrawl_after_s`, pages
+    they say were modified since are fetched again sooner."""
     canonical: Canonical = "ignore"
     """What a page's canonical link is: a link like any other, or, if it names a simpler URL of its domain, a redirect,
     whose page is followed in place of this one (crawl/canonical_link.py)."""

@@ -153,10 +153,11 @@ def crawl(
     failed = sum(result.urls_failed.values())
     reasons = ", ".join(f"{reason} {count}" for reason, count in result.urls_failed.items())
     at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
+    records = "" if result.records is None else f"{result.records} records, "
     click.echo(
-        f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {result.urls_done} of {result.urls_found} URLs done"
-        f" ({failed} failed{': ' + reasons if reasons else ''}), {at_least}{result.duplicates} fetched twice,"
-        f" {result.seconds:.1f} s; below {data}/"
+        f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {records}"
+        f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{': ' + reasons if reasons else ''}),"
+        f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
     )
     for sentence in limits_met(result.links_left_out):
         click.echo(sentence)

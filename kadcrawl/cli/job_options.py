@@ -94,7 +94,8 @@ def job_options(command: Command) -> Command:
                 "--sitemaps/--no-sitemaps",
                 default=False,
                 help="Follow what each site's sitemaps list as well: those its robots.txt names, or else /sitemap.xml. "
-                "They count as linked from each page of the site.",
+                "They count as linked from each page of the site. With --recrawl-after, pages they say were "
+                "modified come sooner.",
             ),
             click.option(
                 "--canonical",

@@ -218,7 +218,7 @@ class Swarm:
             for child in dead:
                 if child.row is not None and (counters := counters_of(child.directory)) is not None:
                     child.row = msgspec.structs.replace(child.row, counters=counters)
-        summary = add_up([child.row for child in self._children if child.row is not None], seconds)
+        summary = add_up([child.row for child in self._children if child.row is not None], seconds, self._plan.job)
         if summary.urls_done > LINES_COMPARED_MAX:
             return summary
         logs = PageLogs([*(child.directory for child in self._children), *self._set_aside])

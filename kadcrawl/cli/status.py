@@ -15,7 +15,7 @@ from kadcrawl.link.messages import RESTING, Status
 
 def show(answer: Status, as_json: bool) -> None:
     """Print what a peer says of its swarm."""
-    summary = add_up(answer.answer.rows, 0.0)
+    summary = add_up(answer.answer.rows, 0.0, answer.job)
     states = {row.state for row in answer.answer.rows if not row.state.startswith(LEAF_STATE)}
     waiting = {state for state in states if state.startswith("paused: ")}
     state = "paused" if answer.paused else "done" if answer.ended else "crawling"
@@ -38,6 +38,7 @@ def show(answer: Status, as_json: bool) -> None:
                 "pages": row.counters.pages,
                 "urls": row.counters.urls,
                 "failed": row.counters.failed,
+                **({} if summary.records is None else {"records": row.counters.records}),
                 "behind": row.behind,
                 "fingerprints": row.fingerprints,
                 "uptime_s": row.uptime_s,
@@ -54,6 +55,8 @@ def show(answer: Status, as_json: bool) -> None:
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
     if summary.revisits:
         click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
+    if summary.records is not None:
+        click.echo(f"{summary.records} records")
     if due_s is not None:
         click.echo(f"the next page is due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
     if answer.job.history == "bloom":

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kadcrawl.config import Job
 from kadcrawl.link.messages import PeerRow
 
 LINES_COMPARED_MAX = 1_000_000
@@ -54,16 +55,21 @@ class Summary:
     """Of the pages: those fetched again, as they were due."""
     unchanged: int
     """Of these: as they had been."""
+    records: int | None
+    """Lines of records.jsonl; None if the job has no records."""
     seconds: float
     """Of this run."""
     peers: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        figures = asdict(self)
+        if self.records is None:
+            del figures["records"]
+        return figures
 
 
-def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
-    """Return the summary of these peers."""
+def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
+    """Return the summary of these peers, which crawl this job."""
     rows = sorted(rows, key=lambda row: row.contact.id)
     failed: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
@@ -83,6 +89,7 @@ def add_up(rows: Iterable[PeerRow], seconds: float) -> Summary:
         peer_messages=sum(row.counters.peer_messages for row in rows),
         revisits=sum(row.counters.revisits for row in rows),
         unchanged=sum(row.counters.unchanged for row in rows),
+        records=sum(row.counters.records for row in rows) if job.records else None,
         seconds=round(seconds, 3),
         peers=[{"id": row.contact.id.hex(), "pages": row.counters.pages, "urls": row.counters.urls} for row in rows],
     )

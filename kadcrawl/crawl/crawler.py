@@ -125,7 +125,8 @@ class Crawler:
             activity=activity,
         )
         page_rules = rules or PageRules()
-        finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins)
+        news = forwarder.news if rounds is not None else None
+        finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins, news)
         self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction)
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()
@@ -399,6 +400,7 @@ class Crawler:
         self._totals.body_bytes += answered.body_bytes
         self._totals.revisits += answered.number > 0
         self._totals.unchanged += answered.is_unchanged
+        self._totals.records += records.count(b"\n")
         self._finish(entry, line, answered.failed, answered.visit, answered.number, records)
 
     def _finish(

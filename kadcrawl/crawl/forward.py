@@ -4,13 +4,14 @@ A link met lately costs a dict look-up; one in the cell of its page, while that 
 intake, as whatever is told of the cell to its backups keeps the order: they have the link before they hear that the
 page is DONE. All others go in batches, one per owner, which may be this peer. A page is
 finished only when its `Receipt` is complete, that is, when every one of its links is safe: journaled at its owner and
-the owner's backups. Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
+the owner's backups. A link met before goes again if a sitemap says that its page has changed since it was last told so.
+Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
 bounded by the crawler, which starts nothing while too many pages are unfinished.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +21,7 @@ from kadcrawl.crawl.place import Place, Placer
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Accepted, Contact, Link, Offer
+from kadcrawl.link.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
 from kadcrawl.spacing import Spacing
 
 OFFER_DEADLINE_S = 10.0
@@ -69,7 +70,7 @@ class Trip:
     """A link on its way to its owner."""
 
     link: Link
-    """As it was met nearest to a seed."""
+    """As it was met nearest to a seed, with the latest date it was met with."""
     receipts: list[Receipt]
     """Of the pages it was found on."""
 
@@ -104,6 +105,8 @@ class Forwarder:
         self._is_open = is_open
         self._accept_here = accept_here
         self._recent: dict[str, int] = {}
+        self._dates: dict[str, float] = {}
+        """When pages changed last, as their owners were told lately."""
         self._travelling: dict[str, Trip] = {}
         self._queue: list[tuple[Link, Place]] = []
         self._queued = asyncio.Event()
@@ -124,6 +127,11 @@ class Forwarder:
         """Forget what was sent: its owners may have forgotten it as well."""
         self._recent.clear()
 
+    def news(self, modified: Mapping[str, float]) -> list[str]:
+        """Return the URLs whose owners have not lately been told that their pages changed at this second, or later."""
+        dates = self._dates
+        return [url for url, at in modified.items() if at > dates.get(url, -1.0)]
+
     def forward(self, links: Iterable[Link], cell: Cell | None) -> Receipt:
         """Send canonical, in-scope links on their way; the receipt is complete when they are safe.
 
@@ -135,13 +143,14 @@ class Forwarder:
         for link in links:
             known_depth = self._recent.get(link.url)
             if known_depth is not None and (known_depth <= link.depth or not self._by_depth):
-                continue
+                date = _date(link)
+                if date is None or date <= self._dates.get(link.url, -1.0):
+                    continue
             trip = self._travelling.get(link.url)
             if trip is not None:
                 receipt.expect()
                 trip.receipts.append(receipt)
-                if self._by_depth and link.depth < trip.link.depth:
-                    trip.link = link  # Offered once the longer path has arrived.
+                trip.link = self._joined(trip.link, link)
                 continue
             place = self._placer.place(link.url)
             if place.cell == open_cell:
@@ -190,7 +199,7 @@ class Forwarder:
         else:
             try:
                 accepted = await self._client.ask(
-                    owner.address, Offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
+                    owner.address, _offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
                 )
             except RemoteError:
                 self._owners.suspect(owner)
@@ -209,10 +218,23 @@ class Forwarder:
         self._queue.append((link, place))
         self._queued.set()
 
+    def _joined(self, known: Link, met: Link) -> Link:
+        """Return what is to be told of a link on its way that is met again; `known` itself if there is no news.
+
+        News is offered once what is on its way has arrived.
+        """
+        nearest = met if self._by_depth and met.depth < known.depth else known
+        before, date = _date(known), _date(met)
+        if date is None or (before is not None and before >= date):
+            date = before
+        if date == _date(nearest):
+            return nearest
+        return DatedLink(nearest.url, nearest.depth, nearest.hops, date)
+
     def _settle(self, link: Link, place: Place) -> None:
-        """Its owner has the link; its trip is over unless it was met nearer to a seed meanwhile."""
+        """Its owner has the link; its trip is over unless there is more to tell by now."""
         trip = self._travelling[link.url]
-        if trip.link.depth < link.depth:
+        if trip.link is not link:
             self._send(trip.link, place)
             return
         del self._travelling[link.url]
@@ -223,4 +245,21 @@ class Forwarder:
     def _remember(self, link: Link) -> None:
         if len(self._recent) >= self._limits.recent_links_max:
             del self._recent[next(iter(self._recent))]
-        self._recent[link.url] = link.depth
+        self._recent[link.url] = min(link.depth, self._recent.get(link.url, link.depth))
+        if (date := _date(link)) is not None:
+            self._dates.pop(link.url, None)
+            if len(self._dates) >= self._limits.recent_links_max:
+                del self._dates[next(iter(self._dates))]
+            self._dates[link.url] = date
+
+
+def _date(link: Link) -> float | None:
+    """Return the wall-clock second at which its page changed last, if the link says so."""
+    return link.modified if isinstance(link, DatedLink) else None
+
+
+def _offer(links: list[Link]) -> Offer | DatedOffer:
+    """Return the offer of these links, which is longer only if there are dates."""
+    if not any(isinstance(link, DatedLink) for link in links):
+        return Offer(links)
+    return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links])

@@ -4,7 +4,7 @@ Decides what a final answer leads to: the target of a redirect, or what a page n
 the links of a page unless its role says that they are not followed, what a sitemap lists, or nothing; and whether the
 URL counts as failed. If the job has sitemaps on, each answer leads to those of its site as well: so they are offered
 before the site's first page is finished, whoever has fetched its robots.txt and when, and are as safe from a crash as
-any link.
+any link. If pages are fetched again, links of a sitemap go on with the dates it gives, and again when these are later.
 
 By `Job.twins` the links of a page whose text is nearly that of one before are left to that one (twins.py), unless
 somebody asked for this one: a seed, what a seed redirects to, or a page that by its role leads on.
@@ -29,10 +29,11 @@ from kadcrawl.crawl.sitemap import Sitemap, named_like_one, of_origin, read
 from kadcrawl.crawl.traps import without_session
 from kadcrawl.crawl.twins import Twins
 from kadcrawl.history.entry import Entry
-from kadcrawl.link.messages import Link
+from kadcrawl.link.messages import DatedLink, Link
 from kadcrawl.page_rules import PageRules
-from kadcrawl.urls import canonical, origin_of
+from kadcrawl.urls import canonical, origin_of, site_of
 
+NO_DATES: Mapping[str, float] = {}
 log = logging.getLogger(__name__)
 
 
@@ -66,15 +67,18 @@ class Finder:
         limits: Limits,
         page_rules: PageRules | None = None,
         twins: Twins | None = None,
+        news: Callable[[Mapping[str, float]], list[str]] | None = None,
     ) -> None:
         """`fresh` returns those of the URLs, met at this depth, whose owners may not know them yet.
 
-        `twins` if the links of near-identical pages are not followed.
+        `twins` if the links of near-identical pages are not followed. `news` returns those whose owners may not know
+        that their pages changed so lately; without it, when pages changed matters to nobody, as each is fetched once.
         """
         self._extractor = extractor
         self._scope = scope
         self._fresh = fresh
         self._limits = limits
+        self._news = news
         self._page_rules = page_rules or PageRules()
         self._twins = twins
 
@@ -165,8 +169,8 @@ class Finder:
         return Found(tuple(links), onward, None, left_out)
 
     def _listed(self, entry: Entry, fetched: Fetched, listed: Sitemap) -> Found:
-        # Only which URLs it lists is passed on: when they changed matters to nobody who fetches each of them once.
-        onward, left_out = self._onward(listed.locations, entry.depth + 1, 0, None)
+        dates = _own_dates(entry.url, listed) if self._news is not None else {}
+        onward, left_out = self._onward(listed.locations, entry.depth + 1, 0, None, dates)
         if listed.cut:
             left_out["links_per_page"] += listed.cut
         failed = fetched.why_failed or ("bad_sitemap" if listed.faulty else None)
@@ -201,23 +205,42 @@ class Finder:
         return first
 
     def _onward(
-        self, urls: Iterable[str], depth: int, hops: int, redirected: str | None
+        self, urls: Iterable[str], depth: int, hops: int, redirected: str | None, dates: Mapping[str, float] = NO_DATES
     ) -> tuple[list[Link], Counter[str]]:
-        """Return the links to be forwarded, and how many limits kept out; `redirected` is the URL that led here."""
+        """Return the links to be forwarded, and how many limits kept out; `redirected` is the URL that led here.
+
+        `dates` are the wall-clock seconds in which some of the URLs changed last.
+        """
         onward: list[Link] = []
         left_out: Counter[str] = Counter()
         why_not, strips = self._scope.why_not, self._scope.strips_sessions
         # In this order: most links of a site have been forwarded before, and then were in scope.
-        for url in self._fresh(urls, depth):
+        wanted: Iterable[str] = self._fresh(urls, depth)
+        if dates and self._news is not None:
+            wanted = dict.fromkeys([*wanted, *self._news(dates)])
+        for url in wanted:
             plain = without_session(url) if strips else url
             if plain is not url and plain == redirected:
                 # Some servers show a page only to who has a session, and send everybody else here to get one.
                 plain = url
             why = why_not(plain, depth)
             if why is None:
-                onward.append(Link(plain, depth, hops))
+                date = dates.get(url)
+                onward.append(Link(plain, depth, hops) if date is None else DatedLink(plain, depth, hops, date))
                 if plain != url:
                     left_out["session_id"] += 1
             elif why in LIMITS:
                 left_out[why] += 1
         return onward, left_out
+
+
+def _own_dates(url: str, listed: Sitemap) -> dict[str, float]:
+    """Return when the pages a sitemap lists changed last, of those of its own registered domain.
+
+    The links of a sitemap are those of any page, wherever they lead. But what it says of their dates makes us ask for
+    them sooner, and nobody is to hurry us to somebody else's site.
+    """
+    domain = site_of(url, "domain")
+    return {
+        page: date for page, date in listed.locations.items() if date is not None and site_of(page, "domain") == domain
+    }

@@ -24,7 +24,7 @@ from kadcrawl.history.seen_cells import Told
 from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import SITE_BYTES, Cell, Key
-from kadcrawl.link.messages import Link
+from kadcrawl.link.messages import DatedLink, Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.urls import canonical
 
@@ -56,6 +56,8 @@ class Intake:
         """Called when there is something new to crawl, or less than before."""
         self.on_visit: Callable[[Key], None] = lambda key: None
         """Called when another holder told of a visit."""
+        self.on_modified: Callable[[Key, float], None] = lambda key, at: None
+        """Called when a sitemap says of a page met before that it was modified at this wall-clock second."""
         self.rejected = 0
         """Links other peers should not have sent."""
 
@@ -67,8 +69,11 @@ class Intake:
             self._totals.urls += 1
             if self._path_queries is not None:
                 self._path_queries.count(link.url)
-        elif self._by_depth:
-            self._store.shorten(place.key, link.depth)
+        else:
+            if self._by_depth:
+                self._store.shorten(place.key, link.depth)
+            if isinstance(link, DatedLink) and link.modified is not None:
+                self.on_modified(place.key, link.modified)
 
     def take_offered(self, link: Link, place: Place, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""

@@ -4,6 +4,9 @@ Decides only: made from the job, asked by the crawler when a page is finished (`
 asked for again (`validators`). The period of a page is the job's; if the job adapts, it becomes shorter when the page
 had changed and longer when it had not, as Nutch's AdaptiveFetchSchedule has it. A page that is gone (404, 410) is
 asked for after twice the time, each time, and then no more. Any other failure may pass, so it changes nothing.
+
+A sitemap that says that a page changed after its last visit brings the next one forward (`hastened`). It is believed
+only so far that no page is visited again within the shortest period of the job, whatever sitemaps say and how often.
 """
 
 from collections.abc import Sequence
@@ -12,6 +15,7 @@ from re import ASCII, compile as pattern
 
 from kadcrawl.config import RECRAWL_LEAST_S, RECRAWL_MOST_S, Job
 from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.sitemap import AHEAD_S
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.visit import Visit
 from kadcrawl.link.messages import VALIDATOR_CHARS_MAX
@@ -93,7 +97,30 @@ class Recrawl:
         if last is None and not passes:
             return None
         last = last or self._first(entry)
-        return last._replace(due=now + last.period_s if passes else None)
+        return last._replace(due=now + self._wait_s(last) if passes else None)
+
+    def hastened(self, visit: Visit, modified: float, now: float) -> float | None:
+        """Return when to visit a page of which a sitemap says that it was modified; None to leave it at its time.
+
+        `visit` is of a page that is done; all are wall-clock seconds. A visit does not say when it was made, but when
+        the next is due and by what period: the difference is when it was made, as long as the next has not been
+        brought forward. One that has been is due within the shortest period from then on, and a page due within that
+        is left alone. So what was brought forward is not again, the difference is right where it is used, and two
+        visits are never nearer than the shortest period.
+
+        Of a page given up as gone nobody knows when that was. It comes back if it changed within its last period,
+        which is about the time since its sitemap was looked at before; and after the shortest period, not now, as it
+        may just have been visited.
+        """
+        soon = now + self._least_s
+        if modified > now + AHEAD_S:
+            return None
+        if visit.due is None:
+            return soon if visit.gone and modified > now - visit.period_s else None
+        visited = visit.due - self._wait_s(visit)
+        if visit.due <= soon or modified <= visited:
+            return None
+        return max(now, visited + self._least_s)
 
     def _first(self, entry: Entry) -> Visit:
         return Visit(entry.key, entry.site, entry.url, entry.depth, None, self._after_s, "", "", "", "", 0)
@@ -102,8 +129,12 @@ class Recrawl:
         gone = last.gone + 1
         if gone >= GONE_MAX[status]:
             return last._replace(due=None, gone=gone)
-        wait_s = min(last.period_s * 2.0**gone, max(self._most_s, 2 * last.period_s))
-        return last._replace(due=now + wait_s, gone=gone)
+        last = last._replace(gone=gone)
+        return last._replace(due=now + self._wait_s(last))
+
+    def _wait_s(self, visit: Visit) -> float:
+        """Return the seconds between a visit and the next: the page's period, or longer if it is gone."""
+        return min(visit.period_s * 2.0**visit.gone, max(self._most_s, 2 * visit.period_s))
 
     def _adapted(self, period_s: float, factor: float) -> float:
         if not self._adapts:

@@ -20,8 +20,8 @@ class Rounds:
         self._recrawl = recrawl
         self._store = store
         self._now = now
-        self.on_finished: Callable[[Key], None] = lambda key: None
-        """Called when a page was finished in its round."""
+        self.on_due: Callable[[Key], None] = lambda key: None
+        """Called when a page was finished in its round, or is to be visited sooner."""
 
     def last(self, entry: Entry) -> Visit | None:
         """Return the last visit to a page; None at the first."""
@@ -50,8 +50,18 @@ class Rounds:
         """Return what is kept of a page that was not asked for, if it may be another time."""
         return self._recrawl.unasked(entry, self.last(entry), why, self._now())
 
+    def modified(self, key: Key, at: float) -> None:
+        """A sitemap says that a page was modified at this wall-clock second: visit it sooner if that is news.
+
+        Only the owner of the page knows. If its cell moves before the page has come round, it may come in its period.
+        """
+        visit = self._store.visit(key)
+        due = self._recrawl.hastened(visit, at, self._now()) if visit is not None else None
+        if due is not None and self._store.hasten(key, due):
+            self.on_due(key)
+
     def finish(self, entry: Entry, line: bytes, records: bytes, visit: Visit | None, number: int) -> bool:
         """Journal the page as done in this round, before which there were so many; False if it was before."""
         finished = self._store.finish(entry, line, records, visit, number)
-        self.on_finished(entry.key)
+        self.on_due(entry.key)
         return finished

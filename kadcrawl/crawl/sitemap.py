@@ -33,6 +33,8 @@ TOKEN_BYTES_MAX = 1024 * 1024
 """Of one tag or comment, which expat begins anew with each piece that does not end it."""
 PIECE_BYTES = 64 * 1024
 """Handed to expat, or read of lines, at a time: some 5 ms of work."""
+AHEAD_S = 86_400.0
+"""How far in the future a date may lie: a day begins in Tokyo before it does in Greenwich, and clocks differ."""
 LINE_BYTES = 64
 """What a line of text counts beside its bytes, as an empty one is work as well."""
 
@@ -49,7 +51,7 @@ class Sitemap:
 
     locations: dict[str, float | None] = field(default_factory=dict)
     """Canonical URLs, of pages or of further sitemaps -> when they changed last as it says, in wall-clock seconds; None
-    if it does not say so, or what cannot be."""
+    if it does not say so, or what cannot be. A day is its beginning, perhaps one still to come."""
     cut: int = 0
     """URLs left out because there are too many."""
     faulty: bool = False
@@ -93,7 +95,7 @@ def read(
 
 
 def changed_at(lastmod: str, now: float) -> float | None:
-    """Return a W3C datetime (a profile of ISO 8601) in wall-clock seconds; None for what is none or still to come.
+    """Return a W3C datetime (a profile of ISO 8601) in wall-clock seconds; None for what is none, or far to come.
 
     What is left out of it is its beginning, and of a time zone UTC.
     """
@@ -103,7 +105,7 @@ def changed_at(lastmod: str, now: float) -> float | None:
         seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None
-    return seconds if 0 <= seconds <= now else None
+    return seconds if 0 <= seconds <= now + AHEAD_S else None
 
 
 class _Shelf:

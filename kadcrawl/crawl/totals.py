@@ -38,6 +38,7 @@ class Totals:
     peer_messages: int = 0
     revisits: int = 0
     unchanged: int = 0
+    records: int = 0
     failed: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
 
@@ -64,6 +65,7 @@ class Totals:
             unchanged=self.unchanged,
             failed=dict(self.failed),
             left_out=dict(self.left_out),
+            records=self.records,
         )
 
     def to_bytes(self) -> bytes:

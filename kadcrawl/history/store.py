@@ -183,6 +183,16 @@ class Store(SiteRecords):
         self._changed(key, state, state + 1)
         return entry
 
+    def hasten(self, key: Key, due: float) -> bool:
+        """Let a page that is done come round at this wall-clock second already; False if it is pending or due sooner.
+
+        Its state stays as it is, so other holders are not told: to them the page is due when it was.
+        """
+        state = self.state(key)
+        if state is None or is_pending(state):
+            return False
+        return self._write("UPDATE visit SET due=?2 WHERE key=?1 AND (due IS NULL OR due>?2)", (key, due)) > 0
+
     def learn_visit(self, visit: Visit, state: int, tries: int, due: float) -> Entry | None:
         """Another holder knows of this visit, and the key in this state: of two states the later one wins.
 

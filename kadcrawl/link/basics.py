@@ -87,3 +87,5 @@ class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """Of the pages: those fetched again, as they were due."""
     unchanged: Count = 0
     """Of these: as they had been."""
+    records: Count = 0
+    """Lines of records.jsonl."""

@@ -14,7 +14,7 @@ from yarl import URL
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES, BrokenError, Connection, UnsentError
-from kadcrawl.link.messages import Message, Offer, Refused, Reply
+from kadcrawl.link.messages import DatedOffer, Message, Offer, Refused, Reply
 from kadcrawl.link.server import PATH
 
 Expected = TypeVar("Expected", bound=Message)
@@ -114,7 +114,9 @@ class LinkClient:
 
 
 async def _ask(connection: Connection, message: Message, question: bytes) -> bytes:
-    if isinstance(message, Offer):  # It waits at the other end until copies of its links are safe elsewhere.
+    if isinstance(
+        message, Offer | DatedOffer
+    ):  # It waits at the other end until copies of its links are safe elsewhere.
         return await connection.ask_patiently(question)
     return await connection.ask(question)
 

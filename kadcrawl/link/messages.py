@@ -169,6 +169,22 @@ class Offer(Message, frozen=True):
     links: Annotated[list[Link], Meta(max_length=BATCH_MAX)]
 
 
+class DatedLink(Link, frozen=True):
+    """A link of a sitemap that says when its page changed last."""
+
+    modified: LongSeconds | None = None
+    """As wall-clock second; None if this one's was not said."""
+
+
+class DatedOffer(Message, frozen=True):
+    """An Offer some of whose links have dates, if pages are fetched again; answered like one.
+
+    A repeat brings no page forward twice, as what is due soon stays as it is (crawl/recrawl.py).
+    """
+
+    links: Annotated[list[DatedLink], Meta(max_length=BATCH_MAX)]
+
+
 class Elsewhere(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The link at `index` of an offer is not mine: ask `owner`."""
 
@@ -337,6 +353,7 @@ class Ok(Message, frozen=True):
 
 Request = (
     Offer
+    | DatedOffer
     | Hello
     | FindRanges
     | Wave

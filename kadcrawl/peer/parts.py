@@ -173,6 +173,8 @@ def build(
 
     crawler = crawler_over(store, frontier, activity, may_start, limits)
     intake.wake = crawler.wake
+    if rounds is not None:
+        intake.on_modified = rounds.modified
     return Parts(
         job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler, crawler_over, rounds
     )

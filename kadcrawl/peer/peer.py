@@ -352,7 +352,7 @@ class Peer(Member):
                 self.clock,
                 lambda: copies.unacknowledged,
             )
-            self._parts.rounds.on_finished = self._parts.intake.on_visit = recrawling.visited
+            self._parts.rounds.on_due = self._parts.intake.on_visit = recrawling.visited
             self._cells.crawl.on_opened = recrawling.opened
             self._cells.crawl.on_closed.append(recrawling.closed)
         elif job.recrawl_after_s is not None and self.store.seen is not None:

@@ -67,7 +67,7 @@ class Recrawling:
         self._due.drop(cell)
 
     def visited(self, key: Key) -> None:
-        """A page was finished, or another holder told of it."""
+        """A page was finished or is to come sooner, or another holder told of it."""
         cell = self._store.cell_of(key)
         if self._frontier.is_open(cell) and (cell not in self._full or self._pending(cell) <= CELL_PENDING_MAX // 2):
             self.opened(cell)

@@ -22,6 +22,7 @@ from kadcrawl.link.messages import (
     Compare,
     Compared,
     Contact,
+    DatedOffer,
     Draw,
     Drawn,
     Elsewhere,
@@ -88,6 +89,7 @@ class Service:
     def register(self, server: LinkServer) -> None:
         """Let the server answer by these handlers."""
         server.handle(Offer, self.offer)
+        server.handle(DatedOffer, self.offer)
         server.handle(Hello, self.hello)
         server.handle(FindRanges, self.find_ranges)
         server.handle(Wave, self.wave)
@@ -111,7 +113,7 @@ class Service:
 
     # --- the life of a URL ---------------------------------------------------------------------------------------
 
-    async def offer(self, offer: Offer) -> Accepted:
+    async def offer(self, offer: Offer | DatedOffer) -> Accepted:
         """Take the links this peer owns, and name the owners of the others."""
         peer = self._settled()
         mine = []

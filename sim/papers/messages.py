@@ -44,7 +44,7 @@ ENTRIES = 1 / 3
 SHEDDING: dict[Literal["level", "drain"], str] = {"level": "with shedding by level", "drain": "with shedding by drain"}
 OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
 KINDS = {
-    **dict.fromkeys(("Offer",), LINKS),
+    **dict.fromkeys(("Offer", "DatedOffer"), LINKS),
     **dict.fromkeys(("Records", "Settle", "Compare", "Exchange"), COPIES),
     **dict.fromkeys(("GetLevel", "Lend", "Report", "Recall"), BALANCE),
 }

@@ -32,7 +32,7 @@ async def test_the_example_runs(tmp_path: Path) -> None:
         seed = sample.seeds[ALMANAC]
         run = await kadcrawl(
             *("crawl", seed, "--job", str(EXAMPLE), "--peers", "2", "--allow-network", "127.0.0.0/8"),
-            *("--data", str(tmp_path)),
+            *("--data", str(tmp_path), "--summary", str(tmp_path / "summary.json")),
         )
     assert run.code == 0, run
     lines = list(page_lines(tmp_path))
@@ -44,6 +44,8 @@ async def test_the_example_runs(tmp_path: Path) -> None:
     found = {one["url"]: one for one in records(tmp_path)}
     assert details == found.keys()
     assert len(found) == len(records(tmp_path))
+    assert len(found) == json.loads((tmp_path / "summary.json").read_text())["records"]
+    assert f" MB, {len(found)} records, " in run.out
     for url, one in found.items():
         by_fields = "/topic-5/" in url
         assert one["rule"] == ("article" if by_fields else "word count")
@@ -74,6 +76,7 @@ async def test_killed_altogether_again_and_again_no_record_is_lost_or_there_twic
         expected = {site.url(f"/item/{number}", one) for one in range(3) for number in range(40)}
     found = Counter(one["url"] for one in records(tmp_path))
     assert dict.fromkeys(expected, 1) == found
+    assert f" MB, {len(expected)} records, " in run.out, "those of the runs before as well"
 
 
 def check(*arguments: str) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from kadcrawl.crawl.forward import Forwarder
 from kadcrawl.crawl.place import Place, Placer
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
-from kadcrawl.link.messages import Accepted, Contact, Elsewhere, Link, Offer
+from kadcrawl.link.messages import Accepted, Contact, DatedLink, DatedOffer, Elsewhere, Link, Offer
 
 ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3))
 
@@ -33,6 +33,8 @@ class World:
     """Sites whose cell is not open here."""
     offers: list[tuple[Contact, list[str]]] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
+    dates: list[float | None] = field(default_factory=list)
+    """Of all links in offers with dates."""
     faults: int = 0
     elsewhere: Contact | None = None
     hints: list[tuple[Cell, Contact]] = field(default_factory=list)
@@ -75,7 +77,7 @@ class World:
         self.taken.append(link.url)
 
     async def ask(
-        self, address: tuple[str, int], offer: Offer, expected: type[Accepted], deadline_s: float
+        self, address: tuple[str, int], offer: Offer | DatedOffer, expected: type[Accepted], deadline_s: float
     ) -> Accepted:
         contact = next(one for one in (ME, OTHER, THIRD) if one.address == address)
         if self.faults:
@@ -85,6 +87,8 @@ class World:
         await self.answer.wait()
         self.offers.append((contact, [link.url for link in offer.links]))
         self.depths += [link.depth for link in offer.links]
+        if isinstance(offer, DatedOffer):
+            self.dates += [link.modified for link in offer.links]
         if self.elsewhere is not None:
             hint, self.elsewhere = self.elsewhere, None
             return Accepted([Elsewhere(index, hint) for index in range(len(offer.links))])
@@ -279,3 +283,71 @@ async def test_a_url_on_its_way_is_still_fresh() -> None:
         world.answer.set()
         await receipt.acknowledged
         assert forward.fresh(["http://theirs/a"], 1) == []
+
+
+def dated(host: str, number: int, date: float | None, depth: int = 1) -> Link:
+    return DatedLink(f"http://{host}/{number}", depth, 0, date)
+
+
+async def test_a_link_met_before_goes_again_only_with_a_later_date(world: World) -> None:
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1), None).acknowledged
+        for date in (5.0, 5.0, 4.0, None, 6.0, 5.0, 6.0):
+            await forward.forward([dated("other", 1, date)], None).acknowledged
+        assert (3, [5.0, 6.0]) == (len(world.offers), world.dates)
+        assert ["http://other/1"] == forward.news({"http://other/1": 7.0})
+        assert [] == forward.news({"http://other/1": 6.0})
+        assert [] == forward.fresh(["http://other/1"], 1)
+
+
+async def test_a_later_date_in_an_open_cell_is_taken_at_once(world: World) -> None:
+    async with forwarder(world) as forward:
+        for date in (5.0, 5.0, 6.0):
+            assert forward.forward([dated("mine", 1, date)], cell("mine")).acknowledged.done()
+        assert ["http://mine/1"] * 2 == world.taken
+
+
+async def test_only_an_offer_with_dates_is_one_with_dates(world: World) -> None:
+    async with forwarder(world) as forward:
+        await forward.forward([*links("other", 1, 2), dated("third", 3, 5.0), *links("third", 4)], None).acknowledged
+        assert [5.0, None] == world.dates
+
+
+@pytest.mark.parametrize("when", ["queued", "offered"])
+@pytest.mark.parametrize(("before", "met", "dates"), [(None, 5.0, [5.0]), (5.0, 6.0, [5.0, 6.0]), (6.0, 5.0, [6.0])])
+async def test_a_later_date_met_while_the_link_travels_reaches_its_owner_before_both_pages_are_finished(
+    world: World, before: float | None, met: float, dates: list[float], when: str
+) -> None:
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        first = forward.forward(links("other", 1) if before is None else [dated("other", 1, before)], None)
+        if when == "offered":
+            await world.asked.wait()
+        second = forward.forward([dated("other", 1, met)], None)
+        third = forward.forward(links("other", 1), None)
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, second.acknowledged, third.acknowledged)
+        assert dates == world.dates
+        assert forward.unacknowledged == 0
+        assert [] == forward.news({"http://other/1": max(met, before or 0.0)})
+
+
+async def test_a_shorter_path_and_a_later_date_are_told_together(world: World) -> None:
+    world.answer.clear()
+    async with forwarder(world, by_depth=True) as forward:
+        first = forward.forward([dated("other", 1, 5.0, depth=9)], None)
+        await world.asked.wait()
+        near = forward.forward(links("other", 1, depth=2), None)
+        late = forward.forward([dated("other", 1, 6.0, depth=3)], None)
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, near.acknowledged, late.acknowledged)
+        assert ([9, 2], [5.0, 6.0]) == (world.depths, world.dates)
+        await forward.forward([dated("other", 1, 7.0, depth=8)], None).acknowledged
+        assert [] == forward.fresh(["http://other/1"], 2), "it was met nearer before"
+
+
+async def test_memory_of_dates_is_bounded(world: World) -> None:
+    async with forwarder(world, recent_links_max=3) as forward:
+        forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
+        assert 3 == len(forward._dates)
+        assert ["http://mine/0"] == forward.news({f"http://mine/{number}": 5.0 for number in (0, 7, 8, 9)})

@@ -15,6 +15,7 @@ from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.twins import Twins
 from kadcrawl.history.entry import Entry
 from kadcrawl.keys import Key
+from kadcrawl.link.messages import DatedLink
 from kadcrawl.page_rules import PageRules, RoleRule
 from tests.crawl.test_sitemap import returned
 
@@ -37,11 +38,24 @@ def found(
     depth: int = 1,
     twins: Twins | None = None,
     simhash: int | None = None,
+    told: Mapping[str, float] | None = None,
+    known: tuple[str, ...] = (),
 ) -> Found:
-    """Return what a page with these links leads to."""
+    """Return what a page with these links leads to; `told` are the dates owners know, `known` the URLs."""
     limits = Limits(links_per_page_max=5, sitemap_urls_max=7)
+
+    def news(modified: Mapping[str, float]) -> list[str]:
+        assert told is not None
+        return [url for url, at in modified.items() if at > told.get(url, 0.0)]
+
     finder = Finder(
-        LinkExtractor(limits), Scope(job), lambda urls, depth: list(urls), limits, PageRules(job.roles), twins
+        LinkExtractor(limits),
+        Scope(job),
+        lambda urls, depth: [url for url in urls if url not in known],
+        limits,
+        PageRules(job.roles),
+        twins,
+        None if told is None else news,
     )
     body = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
     body += content.encode()
@@ -150,6 +164,50 @@ def test_a_sitemap_has_a_share_of_its_own() -> None:
     many = f"<urlset>{''.join(f'<url><loc>/{n}</loc></url>' for n in range(8))}</urlset>"
     page = found(MAPPED, "/sitemap.xml", content=many)
     assert (7, {"links_per_page": 1}) == (len(page.links), page.left_out)
+
+
+WIDE = Job(seeds=(f"{SITE}/",), scope="any", sitemaps=True)
+DATED = "".join(
+    f"<url><loc>{url}</loc><lastmod>{lastmod}</lastmod></url>"
+    for url, lastmod in (
+        ("/new", "2025-01-01"),
+        ("/changed", "2025-01-02T00:00:00Z"),
+        ("/told", "2025-01-01"),
+        ("/undated", ""),
+        ("https://www.a.test:8443/twin", "2025-01-01"),
+        ("http://b.test/other", "2025-01-01"),
+        ("/to-come", "2026-01-03"),
+    )
+)
+FIRST, SECOND = 1735689600.0, 1735776000.0
+"""Of the year 2025, in wall-clock seconds."""
+
+
+def test_the_dates_of_a_sitemap_go_on_with_its_links_if_pages_are_fetched_again() -> None:
+    told = {f"{SITE}/changed": FIRST, f"{SITE}/told": FIRST}
+    known = tuple(f"{SITE}/{path}" for path in ("changed", "told", "undated", "sitemap.xml"))
+    page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", told=told, known=known)
+    dates = {link.url: link.modified if isinstance(link, DatedLink) else None for link in page.onward}
+    assert {
+        f"{SITE}/new": FIRST,
+        "https://www.a.test:8443/twin": FIRST,
+        "http://b.test/other": None,
+        f"{SITE}/to-come": None,
+        f"{SITE}/changed": SECOND,
+    } == dates, "nobody hurries us to another's site"
+    assert len(dates) == len(page.onward)
+
+
+def test_dates_matter_to_nobody_who_fetches_each_page_once() -> None:
+    page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", known=(f"{SITE}/changed",))
+    assert not any(isinstance(link, DatedLink) for link in page.onward)
+    assert f"{SITE}/changed" not in {link.url for link in page.onward}
+
+
+def test_a_date_is_that_of_the_link_without_its_session_id() -> None:
+    content = f"<urlset><url><loc>/a{ID}</loc><lastmod>2025-01-01</lastmod></url></urlset>"
+    page = found(MAPPED, "/sitemap.xml", content=content, told={})
+    assert DatedLink(f"{SITE}/a", 2, 0, FIRST) == page.onward[0]
 
 
 HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))

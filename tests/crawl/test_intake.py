@@ -14,7 +14,8 @@ from kadcrawl.crawl.place import Placer
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.store import DONE, PENDING, Store
-from kadcrawl.link.messages import Link
+from kadcrawl.keys import Key
+from kadcrawl.link.messages import DatedLink, Link
 from kadcrawl.overlay.termination import Activity
 
 NOW = 1_000_000.0
@@ -201,3 +202,18 @@ def test_done_is_learned_of_a_url_never_met(world: World) -> None:
     world.merge_done(INSIDE)
     world.take(INSIDE)
     assert (DONE, 0, 1) == (world.state(INSIDE), world.totals.urls, world.activity.count)
+
+
+@pytest.mark.parametrize("world", [True, False], indirect=True)
+def test_a_date_is_heard_of_pages_met_before(world: World) -> None:
+    heard: list[tuple[Key, float]] = []
+    world.intake.on_modified = lambda key, at: heard.append((key, at))
+    place = world.placer.place(INSIDE)
+    for link in (DatedLink(INSIDE, 1, 0, 5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
+        world.intake.take_offered(link, place, NOW)
+    assert [] == heard, "when it is new it is fetched anyway"
+    world.intake.take_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
+    world.intake.take(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
+    world.intake.take_offered(DatedLink(OUTSIDE, 1, 0, 8.0), world.placer.place(OUTSIDE), NOW)
+    assert [(place.key, 6.0), (place.key, 7.0)] == heard
+    assert (1, 1) == (world.totals.urls, world.intake.rejected)

@@ -193,3 +193,40 @@ def test_a_shorter_path_to_a_page_lets_its_links_be_followed_at_the_next_visit(s
     kept = store.visit(key(1))
     assert kept is not None
     assert (1, "", "") == (kept.depth, kept.digest, kept.etag)
+
+
+def test_a_page_is_hastened_but_never_put_off(store: Store) -> None:
+    fetch(store, 1)
+    told: list[Key] = []
+    store.on_changed = lambda cell, key: told.append(key)
+    state, tallies = store.state(key(1)), dict(store.cells)
+    assert store.hasten(key(1), NOW + 5)
+    assert NOW + 5 == store.next_visit(CELL)
+    assert not store.hasten(key(1), NOW + 5)
+    assert not store.hasten(key(1), NOW + 6)
+    assert NOW + 5 == store.next_visit(CELL)
+    kept = store.visit(key(1))
+    assert visit(1, NOW + 5) == kept
+    assert (state, tallies, []) == (store.state(key(1)), store.cells, told), "other holders have it as it was"
+    assert store.begin_round(key(1)) is not None
+    consistent(store)
+
+
+def test_a_page_never_due_again_comes_if_it_is_hastened(store: Store) -> None:
+    fetch(store, 1, due=None)
+    assert store.hasten(key(1), NOW)
+    assert [key(1)] == store.due_visits(CELL, NOW, 10)
+
+
+def test_what_is_pending_or_not_to_be_fetched_again_is_not_hastened(store: Store) -> None:
+    assert not store.hasten(key(1), NOW), "never met"
+    accept(store, 2)
+    assert not store.hasten(key(2), NOW)
+    entry = accept(store, 3)
+    store.finish(entry, line(3))
+    assert not store.hasten(key(3), NOW), "it has no visit"
+    fetch(store, 1, due=NOW)
+    store.begin_round(key(1))
+    assert not store.hasten(key(1), NOW)
+    assert store.next_visit(CELL) is None
+    consistent(store)
