@@ -126,6 +126,7 @@ class Watcher:
         self._show = show
         self._shown_at = 0.0
         self._measured_at = 0.0
+        self._frozen = False
 
     def look(self, trial: Trial) -> None:
         """Called after each look of the observer."""
@@ -133,6 +134,10 @@ class Watcher:
             self._measured_at = trial.now
             self.disk_bytes = max(self.disk_bytes, trial.machines.disk_bytes)
             gc.collect()
+            if not self._frozen and all(machine.begun for machine in trial.machines.live):
+                # What the peers are made of stays: most of what there is to look through.
+                self._frozen = True
+                gc.freeze()
         now = time.perf_counter()
         if now >= self._shown_at + SHOWN_APART_S:
             self._shown_at = now
