@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.page_rules import RecordRule, RoleRule, check_rules
+from kadcrawl.proxy import PROXIES_MAX, PROXY_CHARS_MAX, parse
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -30,6 +31,8 @@ SEEDS_MAX = 10_000
 SEEDS_CHARS_MAX = 1_000_000
 """Characters of all seeds together: they fit one message (`Limits.message_bytes_max`) with room to spare."""
 
+_URL = re.compile(r"https?://[a-z0-9._:\[\]-]+/[!-~]*")
+"""What every canonical URL looks like (urls.py, which is above this file)."""
 RECRAWL_LEAST_S = 1
 RECRAWL_MOST_S = 10 * 366 * 86_400
 LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
@@ -103,6 +106,12 @@ class Job:
     """The shortest it may become; None for a tenth of `recrawl_after_s`."""
     recrawl_most_s: float | None = None
     """The longest it may become; None for ten times that."""
+    proxies: tuple[str, ...] = field(default=(), repr=False)
+    """URLs of proxies, with their credentials (proxy.py), through which every peer fetches."""
+    proxies_from: str | None = field(default=None, repr=False)
+    """In place of them a canonical URL that gives a list of them, which each peer asks now and again; may be secret."""
+    proxy_judge: str = ""
+    """The canonical URL by which proxies are verified. Its site is not crawled, as it is asked beside all clocks."""
     contact: str = ""
     """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""
     roles: tuple[RoleRule, ...] = ()
@@ -142,6 +151,7 @@ class Job:
             "lent: only their owner knows its share of the first, a shorter path to one, and what it was like before",
         )
         self._check_recrawl()
+        self._check_proxies()
         _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
         _require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
         _require(len(self.contact) <= 200, "contact must have at most 200 characters")
@@ -172,9 +182,15 @@ class Job:
             (("block_urls", "update_s"), lends, f"this job lends no pages: not with balance off, {_OR_LENDS_NOT}"),
             (("recrawl_adaptive",), self.recrawl_after_s is not None, "it is for recrawl_after_s"),
             (("recrawl_least_s", "recrawl_most_s"), self.recrawl_adaptive, "they are for recrawl_adaptive"),
+            (("proxy_judge",), self.by_proxies, "it is for proxies"),
         ):
             if idle := [name for name in names if name in said and not useful]:
                 raise ConfigError(f"{' and '.join(idle)} would do nothing, as {otherwise}")
+
+    @property
+    def by_proxies(self) -> bool:
+        """Whether pages are fetched through proxies."""
+        return bool(self.proxies) or self.proxies_from is not None
 
     @property
     def recrawl_bounds_s(self) -> tuple[float, float]:
@@ -200,6 +216,26 @@ class Job:
         _require(
             least_s <= self.recrawl_after_s <= most_s,
             "recrawl_after_s must lie between recrawl_least_s and recrawl_most_s",
+        )
+
+    def _check_proxies(self) -> None:
+        _require(not self.proxies or self.proxies_from is None, "proxies and proxies_from cannot go together")
+        _require(len(self.proxies) <= PROXIES_MAX, f"a job has at most {PROXIES_MAX} proxies")
+        for number, url in enumerate(self.proxies, 1):
+            try:
+                _require(len(url) <= 3 * PROXY_CHARS_MAX, "too long")
+                parse(url)
+            except ConfigError as error:
+                raise ConfigError(f"proxy {number} of {len(self.proxies)}: {error}") from None
+        for name in ("proxies_from", "proxy_judge"):
+            url = getattr(self, name)
+            _require(
+                not url or _URL.fullmatch(url) is not None, f"{name} must be a canonical URL, as urls.seed makes it"
+            )
+        _require(
+            bool(self.proxy_judge) or not self.by_proxies,
+            "proxies need proxy_judge: the URL of a page that answers 200, by which each proxy is verified before it "
+            "is used and every few minutes; a page of yours, or one meant for that, on a site this crawl leaves alone",
         )
 
 
@@ -243,6 +279,12 @@ class Limits:
     """Average below which a body that drips is given up, after `rate_grace_s`."""
     rate_grace_s: float = 15
     """Time a slow start is forgiven."""
+    proxy_verify_s: float = 300
+    """How long a proxy is used before it is verified again."""
+    proxy_retry_s: float = 5
+    """First wait before a dead proxy is verified again; doubles each time, to a quarter of an hour."""
+    proxy_source_s: float = 600
+    """How often the source of proxies is asked what there are; while few are alive, sooner."""
     redirects_max: int = 10
     """Hops in a row; the hop after that is recorded as failed, not followed."""
     retry_base_s: float = 5

@@ -49,6 +49,7 @@ DECISIONS = (
     "crawl.page",
     "crawl.patience",
     "crawl.place",
+    "crawl.proxies",
     "crawl.records",
     "crawl.robots",
     "crawl.robots_cache",

@@ -227,6 +227,8 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "recrawl-adaptive": False,
         "recrawl-least": None,
         "recrawl-most": None,
+        "proxies": "",
+        "proxy-judge": "",
         "simhash": False,
         "name": "crawl",
         "contact": "",
