@@ -1,20 +1,23 @@
 """What can be chosen, with units and reasons: `Job` for the whole swarm, `Config` for one peer, `Limits` for both.
 
 A `Job` is defined once, by whoever starts the swarm, and handed to every joiner; it must be the same everywhere,
-or two peers would disagree on owners and manners. A `Config` belongs to one peer and one machine. `Limits` are the
-bounds that keep a peer alive whatever it meets; they rarely need changing. All three are checked when they are made.
+or two peers would disagree on owners and manners. A `Config` belongs to one peer and one machine. `Limits` (limits.py)
+are the bounds that keep a peer alive whatever it meets; they rarely need changing. All three are checked when they are
+made.
 """
 
 import ipaddress
 import math
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.limits import Limits as Limits, require
 from kadcrawl.page_rules import RecordRule, RoleRule, check_rules
+from kadcrawl.proxy import PROXIES_MAX, PROXY_CHARS_MAX, parse
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -34,6 +37,8 @@ SEEDS_MAX = 10_000
 SEEDS_CHARS_MAX = 1_000_000
 """Characters of all seeds together: they fit one message (`Limits.message_bytes_max`) with room to spare."""
 
+_URL = re.compile(r"https?://[a-z0-9._:\[\]-]+/[!-~]*")
+"""What every canonical URL looks like (urls.py, which is above this file)."""
 RECRAWL_LEAST_S = 1
 RECRAWL_MOST_S = 10 * 366 * 86_400
 GRAINS_DEFAULT, GRAINS_MAX = 7, 400
@@ -124,6 +129,12 @@ class Job:
     for a seventh of that."""
     filters: Filters = "pybloom"
     """The package that makes the filters."""
+    proxies: tuple[str, ...] = field(default=(), repr=False)
+    """URLs of proxies, with their credentials (proxy.py), through which every peer fetches."""
+    proxies_from: str | None = field(default=None, repr=False)
+    """In place of them a canonical URL that gives a list of them, which each peer asks now and again; may be secret."""
+    proxy_judge: str = ""
+    """The canonical URL by which proxies are verified. Its site is not crawled, as it is asked beside all clocks."""
     contact: str = ""
     """URL or e-mail address put in the User-Agent, so that a site's owner can reach a person."""
     roles: tuple[RoleRule, ...] = ()
@@ -132,54 +143,55 @@ class Job:
     """What is taken out of pages into records.jsonl, by the first whose pattern is found in their URL."""
 
     def __post_init__(self) -> None:
-        _require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
-        _require(self.scope in get_args(ScopeKind), f"scope must be one of {', '.join(get_args(ScopeKind))}")
-        _require(
+        require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
+        require(self.scope in get_args(ScopeKind), f"scope must be one of {', '.join(get_args(ScopeKind))}")
+        require(
             self.partition in get_args(Partition),
             f"partition must be one of {', '.join(get_args(Partition))}",
         )
-        _require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; a page that links to them is one")
+        require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; a page that links to them is one")
         chars = sum(map(len, self.seeds))
-        _require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
-        _require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
-        _require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
-        _require(0 <= self.retries <= 20, "retries must be from 0 to 20")
-        _require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
-        _require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
+        require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
+        require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
+        require(0 <= self.retries <= 20, "retries must be from 0 to 20")
+        require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
+        require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
-            _require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
-        _require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
-        _require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
-        _require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
-        _require(
+            require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
+        require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
+        require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
+        require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
+        require(
             self.site_pages_max is None or self.partition != "url",
             "site_pages_max cannot go with partition url, where each URL is a site and nobody sees how many a host "
             "has; max_pages and max_depth can",
         )
-        _require(self.path_queries_max is None or self.path_queries_max >= 1, "path_queries_max must be 1 or more")
-        _require(
+        require(self.path_queries_max is None or self.path_queries_max >= 1, "path_queries_max must be 1 or more")
+        require(
             self.path_queries_max is None or self.partition != "url",
             "path_queries_max cannot go with partition url, where each URL is a site and nobody sees how many queries "
             "a path has; query_parameters_max and max_pages can",
         )
-        _require(self.twins in get_args(TwinLinks), "twins must be follow or skip")
-        _require(
+        require(self.twins in get_args(TwinLinks), "twins must be follow or skip")
+        require(
             self.twins == "follow" or self.partition != "url",
             "twins skip cannot go with partition url, where each URL is a site and has no other page to be like; "
             "partition host or domain can",
         )
-        _require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
-        _require(
+        require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
+        require(
             self.balance in ("auto", "off") or self.can_lend,
             f"balance {self.balance} cannot go with {_OR_LENDS_NOT}, where no pages are "
             "lent: only their owner knows its share of the first, a shorter path to one, and what it was like before, "
             "and a fingerprint cannot be taken back",
         )
         self._check_recrawl()
-        _require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
-        _require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
-        _require(len(self.contact) <= 200, "contact must have at most 200 characters")
-        _require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
+        self._check_proxies()
+        require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
+        require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
+        require(len(self.contact) <= 200, "contact must have at most 200 characters")
+        require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         check_rules(self.roles, self.records)
         for pattern in (*self.include, *self.exclude):
             try:
@@ -212,9 +224,15 @@ class Job:
                 self.history == "bloom" and self.recrawl_after_s is not None,
                 "it is for history bloom with recrawl_after_s",
             ),
+            (("proxy_judge",), self.by_proxies, "it is for proxies"),
         ):
             if idle := [name for name in names if name in said and not useful]:
                 raise ConfigError(f"{' and '.join(idle)} would do nothing, as {otherwise}")
+
+    @property
+    def by_proxies(self) -> bool:
+        """Whether pages are fetched through proxies."""
+        return bool(self.proxies) or self.proxies_from is not None
 
     @property
     def recrawl_bounds_s(self) -> tuple[float, float]:
@@ -225,20 +243,20 @@ class Job:
     def _check_recrawl(self) -> None:
         for name in ("recrawl_after_s", "recrawl_least_s", "recrawl_most_s"):
             seconds = getattr(self, name)
-            _require(
+            require(
                 seconds is None or RECRAWL_LEAST_S <= seconds <= RECRAWL_MOST_S,
                 f"{name} must be from {RECRAWL_LEAST_S} second to {RECRAWL_MOST_S // 86_400} days",
             )
         self._check_history()
         if self.recrawl_after_s is None:
             return
-        _require(
+        require(
             self.max_pages is None,
             "recrawl_after_s cannot go with max_pages, which would be used up by the pages fetched again; "
             "site_pages_max and max_depth can",
         )
         least_s, most_s = self.recrawl_bounds_s
-        _require(
+        require(
             least_s <= self.recrawl_after_s <= most_s,
             "recrawl_after_s must lie between recrawl_least_s and recrawl_most_s",
         )
@@ -251,120 +269,48 @@ class Job:
         return math.ceil(self.recrawl_after_s / self.grain_s) if self.grain_s else GRAINS_DEFAULT
 
     def _check_history(self) -> None:
-        _require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
-        _require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
+        require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
+        require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
         if self.history == "bloom":
-            _require(
+            require(
                 self.site_pages_max is None,
                 "history bloom cannot go with site_pages_max: fingerprints of a site's URLs cannot be counted; "
                 "max_pages and max_depth can",
             )
-            _require(
+            require(
                 not self.recrawl_adaptive,
                 "history bloom cannot go with recrawl_adaptive, as it forgets what a page was like",
             )
-        _require(self.grain_s is None or self.grain_s >= 1, "grain_s must be at least 1 second")
+        require(self.grain_s is None or self.grain_s >= 1, "grain_s must be at least 1 second")
         if self.history == "bloom" and self.recrawl_after_s is not None:
-            _require(
+            require(
                 self.recrawl_after_s >= GRAINS_DEFAULT or self.grain_s is not None,
                 f"recrawl_after_s must be at least {GRAINS_DEFAULT} seconds with history bloom, or grain_s be given",
             )
-            _require(
+            require(
                 (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
                 f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to all of it",
             )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Bounds, each with its unit and the reason it stands where it stands."""
-
-    url_chars_max: int = 2083
-    """Longer URLs are traps far more often than pages; the classic browser limit."""
-    links_per_page_max: int = 20_000
-    """Distinct links taken from one page; the largest honest index pages stay below."""
-    sitemap_urls_max: int = 50_000
-    """Distinct URLs taken from one sitemap: as many as sitemaps.org allows."""
-    header_bytes_max: int = 64 * 1024
-    """All response headers of one response together."""
-    body_bytes_max: int = 32 * 1024 * 1024
-    """Body as received; the rest is cut off and the page recorded as truncated by us."""
-    inflated_bytes_max: int = 64 * 1024 * 1024
-    """Body after decompression: what one gzip bomb may cost in memory."""
-    robots_ttl_s: float = 86_400
-    """RFC 9309 2.4: a cached robots.txt is not used for longer than 24 hours."""
-    robots_retry_s: float = 5
-    """An unreachable robots.txt (5xx, no answer) forbids the site for now; asked again after this, then twice this."""
-    robots_tries_max: int = 3
-    """Then the URLs waiting for it are recorded as failed, so that a crawl with a dead site still ends."""
-    robots_dead_s: float = 3600
-    """How long the robots.txt of such a site is not asked for again, while more of its URLs turn up."""
-    robots_cached_max: int = 10_000
-    """Parsed robots.txt files in memory; the others are in the journal."""
-    robots_cached_bytes_max: int = 4 * 1024 * 1024
-    """Text of those files; parsed, a file of many short rules takes 16 times its text."""
-    crawl_delay_max_s: float = 60
-    """A Crawl-delay above this is taken as this: some files ask for days to keep everybody out."""
-    connect_timeout_s: float = 10
-    """TCP and TLS set-up together."""
-    fetch_timeout_s: float = 120
-    """One request from first byte sent to last byte read."""
-    idle_timeout_s: float = 20
-    """Silence of the server in the middle of an answer."""
-    rate_min_bytes_s: int = 512
-    """Average below which a body that drips is given up, after `rate_grace_s`."""
-    rate_grace_s: float = 15
-    """Time a slow start is forgiven."""
-    redirects_max: int = 10
-    """Hops in a row; the hop after that is recorded as failed, not followed."""
-    retry_base_s: float = 5
-    """First wait before a retry; doubles each time, with jitter."""
-    retry_after_max_s: float = 3600
-    """A Retry-After above this is taken as this."""
-    fetches_max: int = 64
-    """Requests in flight per peer."""
-    site_connections_max: int = 8
-    """Requests in flight to one site when its delay is 0; with a delay there is exactly one."""
-    unfinished_max: int = 512
-    """Pages fetched whose links are not yet acknowledged; above it fetching waits (backpressure)."""
-    unfinished_bytes_max: int = 64 * 1024 * 1024
-    """Links and unread content of those pages; above it fetching waits. What is in flight then comes on top."""
-    active_sites_max: int = 2_000
-    """Sites with URLs in memory; the others wait on disk."""
-    site_window: int = 128
-    """URLs of one active site in memory; refilled from disk."""
-    recent_links_max: int = 200_000
-    """Links remembered as already forwarded, so that repeats cost no message."""
-    batch_links_max: int = 500
-    """Links in one offer to another peer: about 50 KB."""
-    batch_spacing_s: float = 0.05
-    """Least time between two batches of links, or of copies to one peer: what comes alone goes at once."""
-    message_bytes_max: int = 5 * 1024 * 1024
-    """One message between peers, packed."""
-    commit_spacing_s: float = 0.05
-    """Least time between two commits: what is acknowledged waits at most this long for the disk to begin."""
-    warc_bytes_max: int = 1_000_000_000
-    """A WARC file is closed and the next begun at this size (WARC 1.1 annex C suggests 1 GB)."""
-    record_page_bytes_max: int = 4 * 1024 * 1024
-    """Of a page records are taken out of; as a tree 4 MB of plain HTML take 100 MB and 3 s."""
-    record_bytes_max: int = 1024 * 1024
-    """All records of one page, as JSON."""
-    records_per_page_max: int = 1_000
-    """Records of one page."""
-    record_time_s: float = 10
-    """One page in the worker; then that is killed and the page has no records."""
-    record_memory_bytes: int = 1024 * 1024 * 1024
-    """Address space of the worker, with Python and what a hook imports."""
-    disk_reserve_bytes: int = 64 * 1024 * 1024
-    """With less room on the disk nothing is fetched; what is under way, and the journal, live on the reserve."""
-
-    def __post_init__(self) -> None:
-        for entry in fields(self):
-            minimum = 0 if entry.name in _MAY_BE_ZERO else 1e-9
-            _require(getattr(self, entry.name) >= minimum, f"{entry.name} must be above 0")
-
-
-_MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_spacing_s", "commit_spacing_s", "disk_reserve_bytes"})
+    def _check_proxies(self) -> None:
+        require(not self.proxies or self.proxies_from is None, "proxies and proxies_from cannot go together")
+        require(len(self.proxies) <= PROXIES_MAX, f"a job has at most {PROXIES_MAX} proxies")
+        for number, url in enumerate(self.proxies, 1):
+            try:
+                require(len(url) <= 3 * PROXY_CHARS_MAX, "too long")
+                parse(url)
+            except ConfigError as error:
+                raise ConfigError(f"proxy {number} of {len(self.proxies)}: {error}") from None
+        for name in ("proxies_from", "proxy_judge"):
+            url = getattr(self, name)
+            require(
+                not url or _URL.fullmatch(url) is not None, f"{name} must be a canonical URL, as urls.seed makes it"
+            )
+        require(
+            bool(self.proxy_judge) or not self.by_proxies,
+            "proxies need proxy_judge: the URL of a page that answers 200, by which each proxy is verified before it "
+            "is used and every few minutes; a page of yours, or one meant for that, on a site this crawl leaves alone",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,15 +340,10 @@ class Config:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        _require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
-        _require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
+        require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
+        require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
         for network in self.allow_networks:
             try:
                 ipaddress.ip_network(network)
             except ValueError as error:
                 raise ConfigError(f"--allow-network takes a CIDR such as 192.168.0.0/16: {error}") from None
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ConfigError(otherwise)

@@ -7,7 +7,7 @@ has several values of its own and is no single option: [[roles]] and [[records]]
 
 Every mistake is a ConfigError of one sentence that names the file, the line if it can be known, the key, and what
 would do. What a value may be stands in one place each: its type at the field of `Job`, its range in the check of
-`Job`; here are only the words for both. `read` touches the disk, `parse` nothing.
+`Job`; here are only the words for both. `read` touches the disk, `parse` nothing but a list of proxies it names.
 """
 
 import json
@@ -25,7 +25,8 @@ from kadcrawl import rule_file
 from kadcrawl.config import Balance, Canonical, Filters, History, Job, Partition, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.durations import seconds_of
 from kadcrawl.errors import ConfigError
-from kadcrawl.urls import seed
+from kadcrawl.proxy import read_file
+from kadcrawl.urls import canonical, seed
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 """A larger file is something else: all the seeds a job may have are 1 MB."""
@@ -78,12 +79,16 @@ KEYS = {
     "history": Key("history", f"one of {', '.join(get_args(History))}, in quotes"),
     "grain": Key("grain_s", _DURATION),
     "filters": Key("filters", f"one of {', '.join(get_args(Filters))}, in quotes"),
+    "proxies": Key("proxies", "a file with a proxy a line, or the URL of such a list, in quotes"),
+    "proxy-judge": Key("proxy_judge", "a URL, in quotes"),
     "simhash": Key("simhash", "true or false"),
     "name": Key("name", "a text in quotes"),
     "contact": Key("contact", "a URL or an e-mail address, in quotes"),
 }
 """What a job file may say, in the order in which `--help` explains it."""
 
+PROXIES = "proxies"
+"""The key that stands for two fields (`proxy_fields`), whose values are not shown."""
 SINKS = "sinks"
 """What it may say besides, of this machine alone: a list of --sink."""
 TABLES: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
@@ -145,6 +150,9 @@ def parse(text: str, path: Path) -> JobFile:
         try:
             if key == SINKS:
                 sinks = _sinks(value)
+                continue
+            if key == PROXIES:
+                values |= proxy_fields(value)
                 continue
             if key in TABLES:
                 values[key] = TABLES[key](value)
@@ -234,10 +242,30 @@ def _sinks(value: object) -> tuple[str, ...]:
         raise ConfigError(f'{SINKS} must be a list of sinks, such as ["sqlite:results.db"]') from None
 
 
+def proxy_fields(said: object) -> dict[str, object]:
+    """Return the fields of a job for what its proxies are said to be: a file, the URL of a list, or "" for none.
+
+    Raises ConfigError, which does not show what was said as that may hold a password, for a file that cannot be read or
+    has a bad line, and for anything else.
+    """
+    takes = f"{PROXIES} must be {KEYS[PROXIES].takes}"
+    if not isinstance(said, str):
+        raise ConfigError(takes)
+    if re.match(r"(?i)https?://", said):
+        if (url := canonical(said)) is None:
+            raise ConfigError(takes)
+        return {"proxies": (), "proxies_from": url}
+    if re.match(r"[A-Za-z0-9]+://", said):
+        raise ConfigError(f"{takes}; write a single proxy into a file")
+    return {"proxies": read_file(Path(said)) if said else (), "proxies_from": None}
+
+
 def _refined(key: str, value: Any) -> Any:
     """Return a value of the right type as the job has it: URLs canonical, patterns as they were meant."""
     if key == "seeds":
         return tuple(dict.fromkeys(map(seed, value)))
+    if key == "proxy-judge":
+        return seed(value)
     if key in ("include", "exclude") and any("\b" in pattern for pattern in value):
         raise ConfigError("\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
     return value

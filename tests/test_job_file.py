@@ -83,12 +83,13 @@ def test_every_key_reaches_the_job() -> None:
     assert Job(max_pages=9) == parse("max-pages = 9", FILE).job
     forgets = parse('history = "bloom"\nrecrawl-after = "7d"\ngrain = "1d"\nfilters = "rbloom"', FILE)
     assert Job(history="bloom", recrawl_after_s=604_800.0, grain_s=86_400.0, filters="rbloom") == forgets.job
-    apart = {"block", "update", "max-pages", "history", "grain", "filters"}
+    apart = {"block", "update", "max-pages", "history", "grain", "filters", "proxies", "proxy-judge"}
     assert set(KEYS) == {line.split(" = ")[0] for line in ALL.strip().splitlines()} | apart
 
 
 def test_every_field_of_a_job_but_the_cells_can_be_said() -> None:
-    assert {entry.name for entry in fields(Job)} - {"cell_bits"} == {
+    # `proxies` says the one or the other.
+    assert {entry.name for entry in fields(Job)} - {"cell_bits", "proxies_from"} == {
         field for field, _ in KEYS.values()
     } | TABLES.keys()
 

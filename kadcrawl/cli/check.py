@@ -12,7 +12,8 @@ from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import make_sinks, needs_contact
 from kadcrawl.config import Job
 from kadcrawl.durations import shown
-from kadcrawl.job_file import DURATIONS, KEYS, SINKS, JobFile, read
+from kadcrawl.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
+from kadcrawl.proxy import shown as proxies_shown
 from kadcrawl.sinks.names import parse
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
 
 
 def _as_json(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"]) -> dict[str, Any]:
-    settings = {key: getattr(file.job, field) for key, (field, _) in KEYS.items() if key != "seeds"}
+    settings = {key: _value(file.job, key) for key in KEYS if key != "seeds"}
     return {
         "file": str(file.path),
         "settings": settings,
@@ -194,8 +195,13 @@ def _lacks_contact(job: Job) -> bool:
 def _changed(job: Job) -> list[tuple[str, Any, Any]]:
     """Return (key, value, default) of every setting that is not as it would be without the file."""
     default = Job()
-    rows = [(key, getattr(job, field), getattr(default, field)) for key, (field, _) in KEYS.items() if key != "seeds"]
+    rows = [(key, _value(job, key), _value(default, key)) for key in KEYS if key != "seeds"]
     return [row for row in rows if row[1] != row[2]]
+
+
+def _value(job: Job, key: str) -> Any:
+    """Return the value of a setting as it may be shown."""
+    return proxies_shown(job.proxies, job.proxies_from) if key == PROXIES else getattr(job, KEYS[key].field)
 
 
 def _shown(value: Any, key: str) -> str:

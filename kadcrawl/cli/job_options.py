@@ -211,6 +211,21 @@ def job_options(command: Command) -> Command:
                 "machine: pip install 'kadcrawl[fast-history]'.",
             ),
             click.option(
+                "--proxies",
+                metavar="FILE|URL",
+                help="Fetch pages, robots.txt and sitemaps through proxies, on all peers: a file with one a line, such "
+                "as socks5://user:password@203.0.113.7:1080 (or http://, https://; # begins a comment), which goes to "
+                "every peer with the job; or the URL of such a list, which each peer asks again and again. A site "
+                "keeps its pace whatever the proxies; while none works the crawl waits. Sites' names are looked up by "
+                "the proxies. '' for none again. Needs --proxy-judge.",
+            ),
+            click.option(
+                "--proxy-judge",
+                metavar="URL",
+                help="A page that answers 200, by which each proxy is verified before it is used and every five "
+                "minutes: one of yours, or one meant for that. Its site is not crawled, as this keeps to no delay.",
+            ),
+            click.option(
                 "--simhash",
                 is_flag=True,
                 help="Write the SimHash of each page's text to pages.jsonl: near-identical pages differ in 3 of its 64 "

@@ -14,11 +14,11 @@ from click.core import ParameterSource
 from kadcrawl.balance.lessons import load
 from kadcrawl.balance.powers import MOST, checked, untold
 from kadcrawl.cli.pipe import Machine
-from kadcrawl.config import PORT_DEFAULT, Job, Limits
+from kadcrawl.config import PORT_DEFAULT, Job, Limits, Partition
 from kadcrawl.errors import ConfigError
-from kadcrawl.job_file import KEYS, in_keys, read
+from kadcrawl.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.sinks.names import FORMS, check, parse
-from kadcrawl.urls import host_of, seed
+from kadcrawl.urls import host_of, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -233,8 +233,13 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
     }
     journaled = _journaled_job(directory)
     try:
+        if PROXIES in given:
+            given |= proxy_fields(given[PROXIES])
+        if given.get("proxy_judge"):
+            given["proxy_judge"] = seed(given["proxy_judge"])
         job = replace(journaled, **(said | given | {"seeds": ()}))
         job.check_useful(given)
+        _check_judge(job, seeds)
     except ConfigError as error:
         raise ConfigError(in_keys(str(error), "--")) from None
     if not job.contact and needs_contact(seeds):
@@ -246,6 +251,16 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
         contact = click.prompt("Contact for the sites' owners (URL or e-mail address; goes into the User-Agent)")
         job = replace(job, contact=contact)
     return seeds, job
+
+
+def _check_judge(job: Job, seeds: Sequence[str]) -> None:
+    partition: Partition = "domain" if job.partition == "domain" else "host"
+    for url in seeds if job.by_proxies else ():
+        if site_of(url, partition) == site_of(job.proxy_judge, partition):
+            raise ConfigError(
+                f"proxy_judge must be on a site that is not crawled, and {site_of(url, partition)} is a seed's: every "
+                "peer asks it through each proxy, beside the pace a site is crawled at"
+            )
 
 
 def needs_contact(seeds: Sequence[str]) -> bool:

@@ -122,6 +122,7 @@ def _why_out(job: Job, scope: Scope, url: str, reason: str) -> str:
         "depth": f"it is not a seed (max-depth {job.max_depth})",
         "exclude": f"it matches exclude {scope.excluded_by(url)!r}",
         "include": "it matches no include",
+        "proxy_judge": "it is on the site of proxy-judge, which is asked beside all clocks and so not crawled",
         "path_segments": f"its path has more than {job.path_segments_max} segments (max-path-segments)",
         "path_repeats": f"its path repeats itself more than {job.path_repeats_max} times in a row (max-path-repeats)",
         "query_parameters": f"its query has more than {job.query_parameters_max} parameters (max-parameters)",

@@ -21,7 +21,7 @@ from kadcrawl.crawl.answers import Answered, Answers
 from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.extraction import Extraction
-from kadcrawl.crawl.fetch import Fetcher
+from kadcrawl.crawl.fetch import Fetching
 from kadcrawl.crawl.fetched import UNASKED, UNREACHED, Failure, Fetched
 from kadcrawl.crawl.forward import Forwarder
 from kadcrawl.crawl.found import Finder
@@ -47,7 +47,10 @@ from kadcrawl.urls import origin_of
 FILES_WAIT_S = 5.0
 """How long nothing is started after this machine had no socket to give: other requests end meanwhile."""
 ALONE_WAIT_S = 0.25
-"""How long a site is left alone before it is asked again whether anybody else would know what was fetched of it."""
+"""How long a site is left alone before it is asked again whether anybody else would know what was fetched of it, or
+whether its proxies were verified."""
+NO_PROXY = "proxies"
+"""The reason among a crawler's holds that no proxy is alive; it goes when one is (proxy_checks.py)."""
 LINKS_AT_ONCE = 1_000
 """Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
 log = logging.getLogger(__name__)
@@ -80,7 +83,7 @@ class Crawler:
         frontier: Frontier,
         robots: RobotsCache,
         budget: Budget,
-        fetcher: Fetcher,
+        fetcher: Fetching,
         extractor: LinkExtractor,
         scope: Scope,
         forwarder: Forwarder,
@@ -167,7 +170,9 @@ class Crawler:
 
     def wake(self) -> None:
         """Something changed: there may be work, or none any more."""
-        self._activity.settle(not self.holds and not self.pending and not self._forwarder.unacknowledged)
+        # Who lacks a proxy, and nothing else, keeps nobody from ending.
+        held = bool(self.holds - {NO_PROXY})
+        self._activity.settle(not held and not self.pending and not self._forwarder.unacknowledged)
         self._stir()
 
     def _stir(self) -> None:
@@ -294,7 +299,7 @@ class Crawler:
             last = self._rounds.last(entry) if self._rounds else None
             number = self._rounds.number(entry) if self._rounds else 0
             fetched = await self._request(entry, entry.url, self._rounds.validators(last) if self._rounds else ())
-            if fetched is None:
+            if fetched is None or fetched.failure is Failure.UNSURE:
                 final = False
                 self._give_back(entry)
                 return
@@ -333,6 +338,11 @@ class Crawler:
         if fetched.failure in UNASKED:
             if fetched.failure is Failure.NO_SOCKET:
                 self._wait_for_files(fetched.detail)
+            elif fetched.failure is Failure.NO_PROXY:
+                self.holds.add(NO_PROXY)
+            elif fetched.failure is Failure.VERIFYING:
+                now = self._clock.now()
+                self._frontier.hold(entry.site, now + ALONE_WAIT_S, now)
             return None
         hold_s = fetched.retry_after_s if fetched.retry_after_s and fetched.passing else 0.0
         self._frontier.release(entry, self._clock.of(fetched.first_byte_at), self._clock.now(), hold_s)

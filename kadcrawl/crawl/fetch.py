@@ -5,7 +5,8 @@ It owns the connections. It never follows a redirect, never repeats a request th
 for anything a server can do. Sizes are bounded while they arrive; the guard sees every address before it is
 connected to; time comes from the loop. One timer per fetch asks `Patience`, and only when a verdict is
 possible, so that a quick page pays nothing per chunk. Names are looked up by c-ares, without threads: a name server
-that keeps silent delays nobody but its own hosts, and neither a commit nor the end of the process.
+that keeps silent delays nobody but its own hosts, and neither a commit nor the end of the process. A fetch may say by
+which proxy it goes.
 """
 
 import asyncio
@@ -13,7 +14,8 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import ClassVar, Final
+from functools import partial
+from typing import ClassVar, Final, Protocol
 from weakref import WeakSet
 
 import aiohttp
@@ -29,6 +31,8 @@ from kadcrawl.crawl.fault import Broken, classified
 from kadcrawl.crawl.fetched import Failure, Fetched, retry_after_s
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.patience import Patience
+from kadcrawl.proxy import Proxy
+from kadcrawl.urls import host_of
 
 ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
 HEADERS_MAX: Final = 256
@@ -49,6 +53,8 @@ def always() -> bool:
 
 _may_send: ContextVar[Callable[[], bool]] = ContextVar("may_send", default=always)
 """Of the fetch this task is making: aiohttp carries nothing of ours from a call to its request."""
+_proxy: ContextVar[Proxy | None] = ContextVar("proxy", default=None)
+"""By which it goes."""
 
 
 def user_agent(version: str, contact: str = "") -> str:
@@ -61,6 +67,15 @@ def system_resolver() -> aiohttp.AsyncResolver:
     return aiohttp.AsyncResolver(timeout=DNS_TRY_S, tries=DNS_TRIES)
 
 
+class Fetching(Protocol):
+    """What a crawler fetches with."""
+
+    async def fetch(
+        self, url: str, extra_headers: Sequence[tuple[str, str]] = (), may_send: Callable[[], bool] = always
+    ) -> Fetched:
+        """Return what came of one GET of a canonical URL."""
+
+
 class Fetcher:
     """Fetches URLs, `Limits.fetches_max` at a time at most, each from an address the guard permits."""
 
@@ -71,8 +86,13 @@ class Fetcher:
         user_agent: str,
         now: Callable[[], float],
         resolver: Callable[[], AbstractResolver] = system_resolver,
+        by_proxies: bool = False,
     ) -> None:
-        """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names."""
+        """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names.
+
+        Only if `by_proxies` a fetch may name a proxy.
+        """
+        self._by_proxies = by_proxies
         self._make_resolver = resolver
         self._now = now
         self._limits = limits
@@ -85,8 +105,7 @@ class Fetcher:
     async def start(self) -> None:
         limits = self._limits
         self._resolver = self._make_resolver()
-        connector = aiohttp.TCPConnector(
-            socket_factory=self._guard.socket,
+        connector = self._connector_class()(
             limit=limits.fetches_max,
             keepalive_timeout=KEEPALIVE_S,
             ttl_dns_cache=DNS_TTL_S,
@@ -106,6 +125,13 @@ class Fetcher:
             max_headers=HEADERS_MAX,
         )
 
+    def _connector_class(self) -> Callable[..., aiohttp.TCPConnector]:
+        if not self._by_proxies:
+            return partial(aiohttp.TCPConnector, socket_factory=self._guard.socket)
+        from kadcrawl.crawl.proxy_connector import ProxyConnector  # Not at the top: most crawls have no proxies.
+
+        return partial(ProxyConnector, self._guard)
+
     async def close(self) -> None:
         """Close all connections; the caller has ended its fetches."""
         if self._session is not None:
@@ -114,14 +140,21 @@ class Fetcher:
             await self._resolver.close()
 
     async def fetch(
-        self, url: str, extra_headers: Sequence[tuple[str, str]] = (), may_send: Callable[[], bool] = always
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        proxy: Proxy | None = None,
     ) -> Fetched:
         """Return what came of one GET of a canonical URL. Raises nothing but CancelledError.
 
         `may_send` is asked once more when the connection is there, which may take long: if not, nothing is sent.
+        What the guard forbids a proxy to be asked for is refused before that hears of it.
         """
         assert self._session is not None, "start() comes before fetch()"
+        assert proxy is None or self._by_proxies, "made to fetch by proxies"
         _may_send.set(may_send)
+        _proxy.set(proxy)
         loop = asyncio.get_running_loop()
         started_at = datetime.fromtimestamp(self._now(), UTC)
         started = loop.time()
@@ -132,7 +165,9 @@ class Fetcher:
         watch = _Watch(loop, patience)
         try:
             async with watch.scope:
-                await self._converse(self._session, URL(url, encoded=True), extra_headers, answer, patience)
+                if proxy is not None and not self._guard.permits_host(host_of(url)):
+                    raise Broken(Failure.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
+                await self._converse(self._session, URL(url, encoded=True), extra_headers, answer, patience, proxy)
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
@@ -149,11 +184,13 @@ class Fetcher:
         extra_headers: Sequence[tuple[str, str]],
         answer: "_Answer",
         patience: Patience,
+        proxy: Proxy | None,
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
         answer.request_head = self._request_head(url, extra_headers)
-        response = await session.get(url, headers=extra_headers or None, allow_redirects=False)
+        way = None if proxy is None else proxy.url
+        response = await session.get(url, headers=extra_headers or None, allow_redirects=False, proxy=way)
         assert isinstance(response, _Response), "the session makes our responses"
         try:
             now = loop.time()
@@ -252,7 +289,8 @@ class _Response(aiohttp.ClientResponse):
 
     aiohttp repeats a GET whose connection broke before any answer. That is right for a kept one, which the
     server closed just then (RFC 9112 9.3.1); on a new one it would be a second request behind the back of the
-    politeness clock, so there the fault is made one that aiohttp does not repeat.
+    politeness clock, so there the fault is made one that aiohttp does not repeat; and so by a proxy, which may have
+    passed the request on before it closed.
     """
 
     address: str
@@ -264,8 +302,9 @@ class _Response(aiohttp.ClientResponse):
         self.protocol = connection.protocol
         # Neither the transport nor its peer's name outlives a reset.
         peer = connection.transport and connection.transport.get_extra_info("peername")
-        self.address = peer[0] if peer else ""
-        kept = self.protocol in self._used
+        by_proxy = _proxy.get() is not None
+        self.address = peer[0] if peer and not by_proxy else ""
+        kept = self.protocol in self._used and not by_proxy
         self._used.add(self.protocol)
         try:
             return await super().start(connection)
@@ -276,11 +315,13 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Request(aiohttp.ClientRequest):
-    """Goes out only if it still may."""
+    """Goes out only if it still may; to the site itself if that is at the end of a tunnel."""
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         if not _may_send.get()():
             raise Broken(Failure.NOT_SENT, "called off")
+        if self.proxy is not None and not self.proxy.scheme.startswith("http"):
+            self.proxy = None  # aiohttp takes each proxy for one that relays.
         return await super().send(conn)
 
 

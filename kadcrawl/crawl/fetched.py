@@ -46,6 +46,15 @@ class Failure(StrEnum):
     """This machine is out of file descriptors, socket buffers or memory. Never in ``urls_failed``."""
     NOT_SENT = "not_sent"
     """Called off by this peer before the request went out. Never in ``urls_failed``."""
+    NO_PROXY = "no_proxy"
+    """The job has proxies, and none is alive. Never in ``urls_failed``."""
+    VERIFYING = "verifying"
+    """By all proxies alive this URL had trouble, and they are being verified. Never in ``urls_failed``."""
+    PROXY = "proxy"
+    """The proxy itself did not do, and the site was not asked: another is to try. Never in ``urls_failed``."""
+    UNSURE = "unsure"
+    """Through a proxy, and nobody knows whose fault it is: another is to try. The site may have been asked, so its
+    clock runs. Never in ``urls_failed``."""
 
 
 PASSING = frozenset(
@@ -72,7 +81,7 @@ UNREACHED = frozenset(
     }
 )
 """Failures that, without a status, may be those of this machine or its network alone."""
-UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT})
+UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT, Failure.NO_PROXY, Failure.VERIFYING, Failure.PROXY})
 """Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
 HTML = frozenset({"text/html", "application/xhtml+xml", ""})
 """Media types whose links are followed; a page without a type is looked at."""
@@ -109,7 +118,8 @@ class Fetched:
     retry_after_s: float | None
     """Seconds to wait as the server asked, at most ``retry_after_max_s``; None if it did not ask."""
     address: str
-    """The IP address answered from; empty when there was no answer, or the connection was reset at once."""
+    """The IP address answered from; empty when there was no answer, the connection was reset at once, or a proxy passed
+    the answer on, which alone knows."""
     started_at: datetime
     """When the request was begun, UTC."""
     seconds: float

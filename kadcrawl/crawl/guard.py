@@ -6,6 +6,10 @@ for a socket to each address it is about to connect to, whether that came from a
 redirect, and a forbidden address gets none. Invariant: the fetcher never connects to an address
 `Guard.permits` refuses.
 
+What is fetched through a proxy is connected to by that: of it the guard sees the proxy's address, and before anything
+is sent `Guard.permits_host` the site's host, so that literals and names that mean something only inside a network are
+refused here as well. Other names are looked up by the proxy, and what they mean there nobody here knows.
+
 `is_public` follows the IANA special-purpose registries (RFC 6890). IPv6 is public inside 2000::/3 only, which
 leaves out the forms that carry an IPv4 address past a careless check (NAT64, ::a.b.c.d, ...); 6to4 and Teredo
 are cut out of it. An IPv4-mapped address is judged as the IPv4 address the kernel would connect to.
@@ -32,6 +36,10 @@ _NOT_PUBLIC = tuple(
         "3fff::/20",  # documentation (RFC 9637)
     )
 )
+_LOCALHOST = "127.0.0.1"
+_INSIDE = frozenset({"local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "arpa", "onion"})
+"""Top-level domains that never lead to a public address (RFC 6762, 7686, 8375 and ICANN's reserved ones); ``arpa`` is
+nobody's web."""
 
 
 class AddressRefused(OSError):
@@ -58,6 +66,20 @@ class Guard:
         if parsed is None:
             return False
         return _public(parsed) or any(parsed in network for network in self._allowed)
+
+    def permits_host(self, host: str) -> bool:
+        """Tell whether a proxy may be asked for this host of a canonical URL, which it will look up itself.
+
+        A literal address is judged as by `permits`, and localhost as 127.0.0.1. Names without a dot and those of
+        domains that exist only inside networks are refused.
+        """
+        name = host.strip("[]").rstrip(".").lower()
+        if _parse(name) is not None:
+            return self.permits(name)
+        last = name.rpartition(".")[2]
+        if last == "localhost":
+            return self.permits(_LOCALHOST)
+        return "." in name and last not in _INSIDE
 
     def socket(self, addr_info: AddrInfoType) -> socket.socket:
         """Return a socket for the address, as ``aiohttp.TCPConnector(socket_factory=...)`` asks.

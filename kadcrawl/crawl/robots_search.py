@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
-from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.outputs import Outputs
 from kadcrawl.crawl.robots import Rules, verdict
@@ -118,6 +118,8 @@ class RobotsSearch:
         now = self._clock.now()
         for name in self._elsewhere(entry, search.url):
             self._frontier.hold(name, self._clock.of(fetched.first_byte_at) + self._delay_s, now)
+        if fetched.failure is Failure.UNSURE:
+            return  # Asked again by another proxy.
         target = canonical(fetched.location, fetched.url) if fetched.location else None
         rules = verdict(fetched.status, fetched.content, ROBOTS_AGENT)
         if target is not None and search.hops < ROBOTS_HOPS_MAX:

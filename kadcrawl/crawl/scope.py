@@ -4,19 +4,20 @@ A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``
 are any, is not too deep or too long, and is not built like those of a trap (traps.py). A seed is always near itself and
 included, and no trap, as somebody asked for it; ``exclude`` binds even seeds. Nearness looks at the site, so http and
 https are near to each other. With `Job.sitemaps` what is named like a sitemap need be neither below the path of a seed
-nor included, as it is no page but lists some. The reasons are words of the page log.
+nor included, as it is no page but lists some. Never in scope is the site of the proxies' judge, which is asked beside
+all clocks. The reasons are words of the page log.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Literal
 
-from kadcrawl.config import Job, Limits
+from kadcrawl.config import Job, Limits, Partition
 from kadcrawl.crawl.sitemap import named_like_one
 from kadcrawl.crawl.traps import Trap, Traps
 from kadcrawl.urls import path_of, site_of
 
-Reason = Literal["length", "depth", "scope", "exclude", "include"] | Trap
+Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
 """The reasons that keep a crawl from going on for ever, so that one may have ended it; the others say what it is of."""
 
@@ -32,6 +33,9 @@ class Scope:
         self.follows_sitemaps = job.sitemaps
         self.honors_canonical = job.canonical == "honor"
         self._traps = Traps(job)
+        # What counts as one site here.
+        self._site_kind: Partition = "domain" if job.partition == "domain" else "host"
+        self._judge = site_of(job.proxy_judge, self._site_kind) if job.by_proxies else None
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
         self._seeds: set[str] = set()
@@ -63,6 +67,8 @@ class Scope:
             return "scope"
         if self._exclude and self.excluded_by(url) is not None:
             return "exclude"
+        if self._judge is not None and site_of(url, self._site_kind) == self._judge:
+            return "proxy_judge"
         if url in self._seeds:
             return None
         if self._include and self.included_by(url) is None and not self.is_sitemap(url):

@@ -122,6 +122,8 @@ class LeafWork:
             (self.borrowing.run(), "borrow"),
             (self._late.run(), "late pages"),
         ]
+        if self.parts.proxy_checks is not None:
+            works.append((self.parts.proxy_checks.run(self.crawler), "proxies"))
         await self.parts.fetcher.start()
         async with asyncio.TaskGroup() as group:
             for work, name in works:

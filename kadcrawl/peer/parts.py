@@ -14,13 +14,16 @@ from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.crawler import Crawler, CrawlStore
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.extraction import Extraction
-from kadcrawl.crawl.fetch import Fetcher, user_agent
+from kadcrawl.crawl.fetch import Fetcher, Fetching, user_agent
 from kadcrawl.crawl.forward import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.intake import Intake
 from kadcrawl.crawl.outputs import Outputs
 from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.proxied import ThroughProxies
+from kadcrawl.crawl.proxies import Proxies
+from kadcrawl.crawl.proxy_checks import ProxyChecks
 from kadcrawl.crawl.recrawl import Recrawl
 from kadcrawl.crawl.robots_cache import RobotsCache
 from kadcrawl.crawl.rounds import Rounds
@@ -57,6 +60,8 @@ class Parts:
     """Makes another crawler with the same parts."""
     rounds: Rounds | None
     """If pages are fetched again."""
+    proxy_checks: ProxyChecks | None
+    """If pages are fetched through proxies."""
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limits], Crawler]
@@ -119,7 +124,18 @@ def build(
     known = msgpack.unpackb(store.meta("grants") or b"\x80", strict_map_key=False)
     budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
     agent = user_agent(VERSION, job.contact)
-    fetcher = Fetcher(limits, Guard(config.allow_networks), agent, clock.now, resolver)
+    guard = Guard(config.allow_networks)
+
+    def fetcher_with(limits: Limits) -> Fetcher:
+        return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies)
+
+    fetcher = fetcher_with(limits)
+    fetching: Fetching = fetcher
+    proxy_checks: ProxyChecks | None = None
+    if job.by_proxies:
+        pool = Proxies(random, limits.proxy_verify_s, limits.proxy_retry_s)
+        fetching = ThroughProxies(fetcher, pool, job.partition, clock.now)
+        proxy_checks = ProxyChecks(job, pool, fetcher_with, limits, clock.now)
     peer = owners.me.id.hex()
     outputs = Outputs(
         directory,
@@ -158,7 +174,7 @@ def build(
             frontier=front,
             robots=RobotsCache(store, limits),
             budget=budget,
-            fetcher=fetcher,
+            fetcher=fetching,
             extractor=extractor,
             scope=scope,
             forwarder=forwarder,
@@ -176,5 +192,17 @@ def build(
     if rounds is not None:
         intake.on_modified = rounds.modified
     return Parts(
-        job, scope, placer, frontier, intake, forwarder, budget, fetcher, outputs, crawler, crawler_over, rounds
+        job,
+        scope,
+        placer,
+        frontier,
+        intake,
+        forwarder,
+        budget,
+        fetcher,
+        outputs,
+        crawler,
+        crawler_over,
+        rounds,
+        proxy_checks,
     )

@@ -379,6 +379,8 @@ class Peer(Member):
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
         self._run(self.cells.run(), "cells")
         self._run(self.balancing.run(), "balance")
+        if parts.proxy_checks is not None:
+            self._run(parts.proxy_checks.run(parts.crawler), "proxies")
         if self._recrawling is not None:
             self._run(self._recrawling.run(), "recrawl")
         if self._expiring is not None:

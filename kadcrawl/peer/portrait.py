@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from kadcrawl.crawl.crawler import NO_PROXY
 from kadcrawl.link.messages import RESTING, PeerRow
 from kadcrawl.peer.disk_guard import HOLD as DISK
 
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
 DISK_FULL = "paused: disk full"
-WAITING = {DISK: DISK_FULL, "files": "paused: too many open files"}
+WAITING = {DISK: DISK_FULL, "files": "paused: too many open files", NO_PROXY: "waiting for proxies"}
 """By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
 
 

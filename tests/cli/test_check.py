@@ -246,6 +246,8 @@ def test_json_says_the_same_for_machines(tmp_path: Path) -> None:
         "history": "exact",
         "grain": None,
         "filters": "pybloom",
+        "proxies": "",
+        "proxy-judge": "",
         "simhash": False,
         "name": "crawl",
         "contact": "",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from aiohttp import web
 from click.testing import CliRunner
 
 from kadcrawl.cli.app import main
@@ -18,6 +19,7 @@ from kadcrawl.history.store import Store
 from kadcrawl.job_file import KEYS
 from kadcrawl.peer.job_record import JobRecord
 from tests.cli.command import LOOPBACK, finished, kadcrawl
+from tests.proxies import ProxyServer
 from tests.web import Web, tree
 
 ROOT = Path(__file__).parent.parent.parent
@@ -160,3 +162,73 @@ def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.Monke
     assert commands
     for arguments in commands:
         main.commands["crawl"].make_context("crawl", shlex.split(arguments))
+
+
+def test_proxies_of_the_file_or_the_option_reach_the_job_and_may_be_taken_back(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours.txt", tmp_path / "theirs.txt"
+    ours.write_text("http://me:s3cret@a.example:1\n")
+    theirs.write_text("socks5://b.example\n")
+    text = LOCAL + f"proxies = '{ours}'\nproxy-judge = 'http://judge.example'\n"
+    job = made(text, tmp_path=tmp_path)[1]
+    assert (("http://me:s3cret@a.example:1",), None) == (job.proxies, job.proxies_from)
+    assert job.proxy_judge == "http://judge.example/"
+    assert ("socks5://b.example:1080",) == made(text, f"--proxies={theirs}", tmp_path=tmp_path)[1].proxies
+    job = made(text, "--proxies=https://list.example/?key=s3cret", tmp_path=tmp_path)[1]
+    assert ((), "https://list.example/?key=s3cret") == (job.proxies, job.proxies_from)
+    assert not made(text, "--proxies=", tmp_path=tmp_path)[1].by_proxies
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--proxies={list}"], "proxies need --proxy-judge"),
+        (["--proxy-judge=http://judge.example/"], "--proxy-judge would do nothing"),
+        (["--proxies={list}", "--proxy-judge=http://127.0.0.2/x"], "127.0.0.2 is a seed's"),
+        (["--proxies={list}", "--proxy-judge=judge.example"], "has no scheme"),
+        (["--proxies=/no/such", "--proxy-judge=http://judge.example/"], "cannot read the proxies in /no/such"),
+        (["--proxies=socks5://me:s3cret@a.example", "--proxy-judge=http://judge.example/"], "into a file"),
+        (["--proxies={bad}", "--proxy-judge=http://judge.example/"], "bad.txt, line 2: not the URL of a proxy"),
+    ],
+)
+def test_what_cannot_be_with_proxies_is_said_without_passwords(arguments: list[str], why: str, tmp_path: Path) -> None:
+    names = {"list": tmp_path / "list.txt", "bad": tmp_path / "bad.txt"}
+    names["list"].write_text("http://a.example\n")
+    names["bad"].write_text("http://a.example\nme:s3cret@a.example\n")
+    with pytest.raises(ConfigError) as found:
+        made(LOCAL, *(argument.format(**names) for argument in arguments), tmp_path=tmp_path)
+    assert why in str(found.value)
+    assert "s3cret" not in str(found.value)
+
+
+def test_check_tells_how_many_proxies_and_no_passwords(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("http://me:s3cret@a.example:1\nsocks5://b.example\n")
+    for said, shown in (
+        (f"{tmp_path}/list.txt", "2 proxies"),
+        ("https://l.example/?s3cret", "from https://l.example"),
+    ):
+        (tmp_path / "kadcrawl.toml").write_text(
+            LOCAL + f"scope = 'any'\nproxies = '{said}'\nproxy-judge = 'http://judge.example'\n"
+        )
+        for form in ([], ["--json"]):
+            run = CliRunner().invoke(main, ["check", str(tmp_path / "kadcrawl.toml"), "http://judge.example/x", *form])
+            assert run.exit_code == 0, run.output
+            assert shown in run.output
+            assert "s3cret" not in run.output
+            assert "it is on the site of proxy-judge" in run.output
+
+
+async def test_the_command_crawls_through_proxies_and_shows_no_password(tmp_path: Path) -> None:
+    async with Web() as site, Web() as judge, ProxyServer("socks5", ("me", "s3cret")).living() as proxy:
+        site.fallback = tree(10)(site)
+        judge.fallback = lambda request: web.Response(text="fine")
+        (tmp_path / "list.txt").write_text(proxy.url)
+        run = await kadcrawl(
+            "crawl", site.url("/0"), "--peers", "2", "--delay", "0", *LOOPBACK, "--data", str(tmp_path / "data"),
+            "--proxies", str(tmp_path / "list.txt"), "--proxy-judge", judge.url("/"),
+        )  # fmt: skip
+        assert run.code == 0, run
+        assert len(finished(tmp_path / "data")) == 10
+        assert proxy.asked.count(site.url("").removeprefix("http://")) >= 1
+        logs = "".join(path.read_text() for path in (tmp_path / "data").rglob("*.log"))
+        assert "s3cret" not in run.out + run.err + logs
+        assert "proxy.alive" in logs

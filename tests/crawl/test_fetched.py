@@ -80,6 +80,10 @@ def test_which_failures_are_worth_another_try(failure: Failure) -> None:
         "inflated_too_large",
         "no_socket",
         "not_sent",
+        "no_proxy",
+        "verifying",
+        "proxy",
+        "unsure",
     }
     assert replace(ANSWER, status=None, failure=failure).passing is (failure not in lasting)
     assert (failure in PASSING) is (failure not in lasting)

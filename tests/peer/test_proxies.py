@@ -1,0 +1,258 @@
+"""Whole peers fetch through proxies: some die, all die, the list changes; and each site keeps its pace."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from warcio.archiveiterator import ArchiveIterator
+
+from kadcrawl import Config, Leaf
+from kadcrawl.crawl import proxies as proxies_module, proxy_checks
+from scripts.kadcrawl_run import PageLine
+from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
+from tests.proxies import ProxyServer
+from tests.web import Answer, Web, html, slow, tree
+
+Lines = Callable[[], dict[str, PageLine]]
+LIMITS = replace(QUICK, proxy_retry_s=0.05, proxy_verify_s=0.3, connect_timeout_s=1)
+SECRET = ("someone", "pa55word")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_checks, "JUDGE_APART_S", 0.01)
+    monkeypatch.setattr(proxy_checks, "POLL_S", 0.01)
+    monkeypatch.setattr(proxy_checks, "FEW_WAIT_S", 0.05)
+    monkeypatch.setattr(proxies_module, "DEAD_WAIT_MAX_S", 0.1)
+
+
+@pytest.fixture
+async def judge() -> AsyncIterator[Web]:
+    async with Web() as web_:
+        web_.fallback = lambda request: web.Response(text="fine")
+        yield web_
+
+
+@pytest.fixture
+async def proxies() -> AsyncIterator[list[ProxyServer]]:
+    kinds = ("http", "socks5", "http")
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(ProxyServer(kind, SECRET).living()) for kind in kinds]
+
+
+def of_job(proxies: list[ProxyServer], judge: Web) -> dict[str, object]:
+    return {"proxies": tuple(proxy.url for proxy in proxies), "proxy_judge": judge.url("/judge")}
+
+
+def host(site: Web, number: int = 0) -> str:
+    return site.url("", number).removeprefix("http://")
+
+
+async def test_everything_comes_through_proxies_and_nothing_tells_their_passwords(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines, tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    caplog.set_level("DEBUG")
+    async with Web(sites=4) as site:
+        site.fallback = tree(40, sites=4)(site)
+        site.pages["/robots.txt"] = lambda request: web.Response(text=f"Sitemap: {site.url('/sitemap.xml')}")
+        site.pages["/sitemap.xml"] = lambda request: web.Response(
+            text=f"<urlset><url><loc>{site.url('/77')}</loc></url></urlset>"
+        )
+        peers = await swarm(make_peer, "ab", limits=LIMITS, sitemaps=True, **of_job(proxies, judge))
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        found = lines()
+        assert {"/sitemap.xml", "/77", "/39"} <= {"/" + url.rsplit("/", 1)[1] for url in found}
+        assert {200} == {line.status for line in found.values()}
+        # One connection of the site for one request or tunnel of a proxy, and none past them.
+        asked = [where for proxy in proxies for where in proxy.asked if where != host(judge)]
+        assert set(asked) == {host(site, number) for number in range(4)}
+        assert len([where for proxy in proxies if proxy.kind == "http" for where in proxy.asked]) > 0
+        assert peers[1].job.proxies == tuple(proxy.url for proxy in proxies)
+        # A site keeps its proxy, of each peer that asks it.
+        for number in range(4):
+            assert sum(host(site, number) in proxy.asked for proxy in proxies) <= len(peers)
+    shown = caplog.text + repr([(peer, peer.row(), peer.job) for peer in peers])
+    outputs = [path for path in tmp_path.rglob("*") if path.suffix in (".jsonl", ".log", ".gz")]
+    assert outputs
+    for path in outputs:
+        if path.suffix == ".gz":
+            with path.open("rb") as file:
+                for record in ArchiveIterator(file):
+                    assert record.rec_headers.get_header("WARC-IP-Address") is None
+                    shown += str(record.http_headers) + str(record.rec_headers)
+        else:
+            shown += path.read_text()
+    assert SECRET[1] not in shown
+    assert "proxy-auth" not in shown.lower()
+
+
+async def test_when_a_proxy_dies_others_take_over_and_no_page_is_lost(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    async with Web(sites=6) as site:
+        site.fallback = slow(tree(150, sites=6)(site), 0.01)
+        peer = await make_peer(limits=LIMITS, retries=0, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) > 30)
+        await proxies[0].die()
+        proxies[1].breaks = True
+        await until(lambda: len(site.fetched) > 60)
+        proxies[2].refuses = b"HTTP/1.1 502 No way"
+        proxies[1].breaks = False
+        await finish([peer])
+        assert len(lines()) == 150
+        assert not [line for line in lines().values() if line.failed]
+
+
+async def test_with_all_proxies_dead_the_crawl_waits_and_goes_on_with_the_first_that_lives(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    async with Web(sites=4) as site:
+        site.fallback = slow(tree(120, sites=4)(site), 0.01)
+        peers = await swarm(make_peer, "ab", limits=LIMITS, retries=0, **of_job(proxies, judge))
+        await peers[0].crawl([site.url("/0")])
+        for round_ in (1, 2):
+            enough = len(site.fetched) + 20
+            await until(lambda enough=enough: len(site.fetched) > enough)  # type: ignore[misc]
+            await asyncio.gather(*(proxy.die() for proxy in proxies))
+            await until(lambda: any(peer.state == "waiting for proxies" for peer in peers))
+            assert not any(peer.ended for peer in peers)
+            await proxies[round_].start()
+        await finish(peers)
+        assert len(lines()) == 120
+        assert not [line for line in lines().values() if line.failed]
+
+
+async def test_a_crawl_begins_once_a_proxy_lives(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    await asyncio.gather(*(proxy.die() for proxy in proxies))
+    async with Web() as site:
+        site.fallback = tree(3)(site)
+        peer = await make_peer(limits=LIMITS, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0")])
+        await until(lambda: peer.state == "waiting for proxies")
+        assert site.requests == []
+        await proxies[1].start()
+        await finish([peer])
+        assert len(lines()) == 3
+
+
+def broken(request: web.BaseRequest) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def test_a_site_keeps_its_pace_over_all_proxies_and_faults(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    delay_s = 0.06
+    async with Web() as site:
+
+        def page(request: web.BaseRequest) -> Answer:
+            # Now and then a proxy breaks at this site, so that others are asked for it.
+            for number, proxy in enumerate(proxies):
+                proxy.breaks = len(site.requests) % 7 == 2 * number
+            return tree(16)(site)(request)
+
+        site.fallback = page
+        # The site was asked, whoever is to blame, so its clock runs.
+        site.pages["/3"] = broken
+        peer = await make_peer(limits=LIMITS, delay_s=delay_s, retries=1, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0")])
+        await finish([peer])
+        times = [at for at, _ in site.requests]
+        assert min(later - sooner for sooner, later in pairwise(times)) >= delay_s
+        assert sum(host(site) in proxy.asked for proxy in proxies) > 1
+        failed = {line.url: line.failed for line in lines().values() if line.failed}
+        assert failed == {site.url("/3"): "disconnected"}
+        assert site.fetched[site.url("/3")] > 2  # Tries of its own, and of other proxies.
+
+
+async def test_a_page_that_breaks_by_every_proxy_fails_in_the_end_and_costs_no_proxy_its_life(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    async with Web() as site:
+        site.fallback = tree(10)(site)
+        site.pages["/4"] = broken
+        peer = await make_peer(limits=LIMITS, retries=0, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0")])
+        await finish([peer])
+        failed = {line.url: line.failed for line in lines().values() if line.failed}
+        assert failed == {site.url("/4"): "disconnected"}
+        assert 2 <= site.fetched[site.url("/4")] <= 10
+        checks = peer.parts.proxy_checks
+        assert checks is not None
+        await until(lambda: checks._pool.alive == 3)
+
+
+async def test_the_judges_site_is_never_crawled(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    async with Web() as site:
+        site.fallback = lambda request: html(judge.url("/page"))
+        peer = await make_peer(limits=LIMITS, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0"), judge.url("/seed")])
+        await finish([peer])
+        assert {site.url("/0"): None, judge.url("/seed"): "proxy_judge"} == {
+            line.url: line.failed for line in lines().values()
+        }
+        assert set(judge.fetched) == {judge.url("/judge")}
+
+
+async def test_the_pool_follows_what_a_url_names(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
+) -> None:
+    async with Web() as site, Web() as source:
+        site.fallback = slow(tree(80)(site), 0.005)
+        named = [proxies[0]]
+        source.fallback = lambda request: web.Response(
+            text="\n".join(["<p>no proxy", *(proxy.url for proxy in named), "# the end"])
+        )
+        limits = replace(LIMITS, proxy_source_s=0.1)
+        peers = await swarm(
+            make_peer, "ab", limits=limits, retries=0, proxies_from=source.url("/list"), proxy_judge=judge.url("/judge")
+        )
+        await peers[0].crawl([site.url("/0")])
+        await until(lambda: len(site.fetched) > 10)
+        await proxies[0].die()
+        named[:] = [proxies[1]]
+        await until(lambda: len(site.fetched) > 30)
+        named.clear()  # What names nothing is no list, so what it named before stays.
+        asked = len(source.requests)
+        await until(lambda: len(source.requests) > asked + 2)
+        for peer in peers:
+            checks = peer.parts.proxy_checks
+            assert checks is not None
+            assert checks._pool.known == 1
+        await finish(peers)
+        assert len(lines()) == 80
+        assert not [line for line in lines().values() if line.failed]
+
+
+async def test_a_leaf_fetches_through_the_proxies_of_the_job(
+    make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines, tmp_path: Path
+) -> None:
+    async with Web(sites=8) as site:
+        site.fallback = slow(tree(200, sites=8)(site), 0.02)
+        peer = await make_peer(limits=replace(LIMITS, fetches_max=2), retries=0, **of_job(proxies, judge))
+        await peer.crawl([site.url("/0")])
+        config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=LIMITS)
+        async with Leaf(config) as leaf:
+            await leaf.join([peer.contact.address])
+            await until(lambda: leaf.totals.pages > 10)
+            await asyncio.gather(*(proxy.die() for proxy in proxies))
+            await until(lambda: "waiting for proxies" in (leaf.state, peer.state))
+            await proxies[0].start()
+            await finish([peer])
+            await leaf.finish()
+        assert len(lines()) == 200
+        assert not [line for line in lines().values() if line.failed]
