@@ -12,7 +12,7 @@ merged; else two histories of one cell could never become equal. Nor does a path
 have (`Job.path_queries_max`), counted as they are taken here (path_queries.py).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.path_queries import PathQueries
@@ -20,7 +20,7 @@ from kadcrawl.crawl.place import Place
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.schema import is_pending
-from kadcrawl.history.seen_cells import Told
+from kadcrawl.history.seen import Seen
 from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import SITE_BYTES, Cell, Key
@@ -109,12 +109,16 @@ class Intake:
             self._activity.move()
             self.wake()
 
-    def merge_slices(self, cell: Cell, slices: Iterable[Told], now: float, *, adopt: bool) -> None:
-        """Another holder of the cell, its owner if `adopt`, knows as DONE what is in these slices."""
-        for entry in self._store.join_slices(cell, slices, adopt=adopt):
-            self._frontier.remove(entry, now)
-        self._activity.move()
-        self.wake()
+    def merge_seen(self, cell: Cell, news: Sequence[Seen], first: bytes, count: int, now: float) -> bytes | None:
+        """Another holder of the cell knows as DONE what is in `news`: look for the next `count` URLs that are PENDING.
+
+        They begin at the key `first`. Return the key to go on from; None at the end of the cell.
+        """
+        rows = self._store.records(cell, first, count)
+        for key, _ in rows:
+            if any(one.seen(key, now) for one in news):
+                self.merge_done(key, now)
+        return rows[-1][0] + b"\0" if len(rows) == count else None
 
     def merge_visit(self, visit: Visit, state: int, now: float, tries: int, due: float) -> None:
         """Another holder of the cell knows this page in this state, its last visit and the next."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
-from kadcrawl.history.slices import records
+from kadcrawl.history.slices import packed
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally
 from kadcrawl.keys import Cell, Key
@@ -78,8 +78,8 @@ class Stream:
         self.spacing = spacing
         self.keys: dict[Key, Cell] = {}
         self.sites: dict[str, None] = {}
-        self.slices: dict[tuple[Cell, int], None] = {}
-        """Of jobs that keep fingerprints: what the peer has otherwise of a cell, by grain. They go first."""
+        self.slices: dict[Cell, set[int]] = {}
+        """Of jobs that keep fingerprints: grains of a cell in which the peer has something else. They go first."""
         self.notices: dict[Cell, tuple[int, CellDigest | None]] = {}
         """Cell -> role, and what the peer has of it; what we have, if None."""
         self.queued = 0
@@ -98,10 +98,11 @@ class Stream:
         return not (self.keys or self.sites or self.slices or self.notices)
 
     def put_slice(self, cell: Cell, grain: int, now: float) -> None:
-        if (cell, grain) not in self.slices:
+        grains = self.slices.setdefault(cell, set())
+        if grain not in grains:
             if self.delivered == self.queued:
                 self.moved_at = now
-            self.slices[cell, grain] = None
+            grains.add(grain)
             self.queued += 1
 
     def put(self, key: Key, cell: Cell, now: float) -> None:
@@ -126,13 +127,12 @@ class Stream:
             del self.sites[site]
         return keys, sites
 
-    def take_slices(self) -> tuple[Cell, list[int]]:
-        """Take the slices of one cell from the queue, in order of time."""
-        cell = next(iter(self.slices))[0]
-        grains = sorted(grain for one, grain in self.slices if one == cell)
-        for grain in grains:
-            del self.slices[cell, grain]
-        return cell, grains
+    def take_slices(self) -> dict[Cell, list[int]]:
+        """Take the slices of the next cells from the queue, each cell's in order of time."""
+        taken = {cell: sorted(grains) for cell, grains in islice(self.slices.items(), BATCH_MAX)}
+        for cell in taken:
+            del self.slices[cell]
+        return taken
 
     def take_notices(self) -> tuple[int, dict[Cell, CellDigest | None]]:
         """Take the next notices of one role from the queue."""
@@ -299,17 +299,15 @@ class Copies:
                 return
 
     async def _deliver_slices(self, stream: Stream) -> None:
-        """Deliver the slices of one cell, as they are by then: with all that has gone before, and some that comes."""
-        cell, grains = stream.take_slices()
-        while not stream.lost:
-            if not (slices := records(self._store, cell, grains)):
-                stream.advance(len(grains), asyncio.get_running_loop().time())
-                return
-            await self._store.durable()
-            if await self._ask(stream, KeepSlices(self._overlay.me, cell, slices), Recorded) is not None:
-                reached = grains.index(slices[-1].label.grain) + 1
-                stream.advance(reached, asyncio.get_running_loop().time())
-                grains = grains[reached:]
+        """Deliver slices of some cells, as they are by then: with all that has gone before, and some that comes."""
+        left = stream.take_slices()
+        while left and not stream.lost:
+            cells, through = packed(self._store, left)
+            if cells:
+                await self._store.durable()
+            if not cells or await self._ask(stream, KeepSlices(self._overlay.me, cells), Recorded) is not None:
+                stream.advance(sum(map(len, through.values())), asyncio.get_running_loop().time())
+                left = {cell: rest for cell, grains in left.items() if (rest := grains[len(through.get(cell, ())) :])}
 
     async def _deliver_notices(self, stream: Stream) -> None:
         role, taken = stream.take_notices()

@@ -142,8 +142,10 @@ class SeenCells:
             if self.labels(cell).get(grain) == label:
                 continue
             now = self.now()
+            if grain > self.period.grain(now) + self.period.grains:
+                continue  # No clock is believed to be that far ahead; what is nearer expires when its time comes.
             try:
-                one = from_bytes(bits, self.period, now)
+                one = from_bytes(bits, self.period, max(now, grain * self.period.grain_s))
                 if [slice.grain for slice in one.slices] != [grain]:
                     continue  # It has expired meanwhile, or is another than it is said to be.
                 before = self._bits(cell, grain)

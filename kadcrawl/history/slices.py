@@ -7,7 +7,7 @@ move, and its pages may come again.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from kadcrawl.history.seen_cells import Label, Told
 from kadcrawl.history.store import Store
@@ -17,6 +17,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     SLICE_BYTES_MAX,
     SLICES_MAX,
+    CellSlices,
     Contact,
     GetSlices,
     GotSlices,
@@ -29,10 +30,10 @@ DEADLINE_S = 30.0
 log = logging.getLogger(__name__)
 
 
-def records(store: Store, cell: Cell, grains: Iterable[int]) -> list[SliceRecord]:
-    """Return slices of a cell as they travel, in the order of `grains`, as many as go into one message."""
+def records(store: Store, cell: Cell, grains: Iterable[int], room: int | None = None) -> list[SliceRecord]:
+    """Return slices of a cell as they travel, in the order of `grains`, as many as go into so many bytes."""
+    room = SLICE_BYTES_MAX if room is None else room
     found: list[SliceRecord] = []
-    room = SLICE_BYTES_MAX
     for grain in grains:
         told = store.seen.told(cell, grain) if store.seen is not None else None
         if told is None:
@@ -47,6 +48,29 @@ def records(store: Store, cell: Cell, grains: Iterable[int]) -> list[SliceRecord
     return found
 
 
+def packed(store: Store, wanted: Mapping[Cell, Sequence[int]]) -> tuple[list[CellSlices], dict[Cell, Sequence[int]]]:
+    """Return slices of cells as they travel, as many as go into one message, and the grains that are through with that.
+
+    What is not there any more, and what is too large, is through as well.
+    """
+    cells: list[CellSlices] = []
+    through: dict[Cell, Sequence[int]] = {}
+    room = SLICE_BYTES_MAX
+    for cell, grains in wanted.items():
+        found = records(store, cell, grains, room)
+        room -= sum(len(one.bits) for one in found)
+        if found:
+            cells.append(CellSlices(cell, found))
+        reached = grains.index(found[-1].label.grain) + 1 if found else 0
+        # Is there more of it, which had no room? What never has any is no reason to wait.
+        while reached < len(grains) and not records(store, cell, grains[reached : reached + 1]):
+            reached += 1
+        through[cell] = grains[:reached]
+        if reached < len(grains):
+            break
+    return cells, through
+
+
 def told_by(slices: Iterable[SliceRecord]) -> list[Told]:
     """Return slices that have arrived, as the store takes them."""
     return [Told(one.label.grain, _told(one.label), one.bits) for one in slices]
@@ -59,7 +83,7 @@ class SliceExchange:
         self,
         client: LinkClient,
         store: Store,
-        join: Callable[[Cell, Sequence[Told]], None],
+        join: Callable[[Cell, Sequence[Told]], Awaitable[None]],
         put: Callable[[Contact, Cell, Iterable[int]], None],
     ) -> None:
         """`join` takes up what another holder has; `put` sends it our slices of some grains, in order with copies."""
@@ -77,7 +101,7 @@ class SliceExchange:
             have = self._labels(cell, after)
             got = await self._client.ask(other.address, GetSlices(cell, after, have), GotSlices, DEADLINE_S)
             if got.slices:
-                self._join(cell, told_by(got.slices))
+                await self._join(cell, told_by(got.slices))
                 await self._store.durable()
             if push:
                 ours = self._store.seen.labels(cell)

@@ -345,23 +345,16 @@ class Store(SiteRecords):
         if self.seen is not None and cell in self.seen:
             self._change_slices(cell, self.seen.expire)
 
-    def join_slices(self, cell: Cell, slices: Iterable[Told], *, adopt: bool) -> list[Entry]:
-        """Take up what another holder of a cell knows as done (`SeenCells.join`); return what was PENDING till now."""
+    def join_slices(self, cell: Cell, slices: Iterable[Told], *, adopt: bool) -> list[Seen]:
+        """Take up what another holder of a cell knows as done (`SeenCells.join`); return what of it was news.
+
+        What is PENDING here may be in it and is still to be learned of.
+        """
         seen = self.seen
-        if seen is None:
-            return []
         news: list[Seen] = []
-        self._change_slices(cell, lambda cell: news.extend(seen.join(cell, slices, adopt=adopt)))
-        finished_now = []
-        if news:
-            begin, end = self._bounds(cell)
-            for (key,) in self._db.execute(
-                "SELECT key FROM history WHERE key BETWEEN ? AND ?", (begin, end)
-            ).fetchall():
-                if any(one.seen(key, seen.now()) for one in news) and (entry := self.entry(key)) is not None:
-                    finished_now.append(entry)
-                    self.learn_done(key)
-        return finished_now
+        if seen is not None:
+            self._change_slices(cell, lambda cell: news.extend(seen.join(cell, slices, adopt=adopt)))
+        return news
 
     def _is_seen(self, key: Key) -> bool:
         return self.seen is not None and self.seen.has(self.cell_of(key), key)

@@ -256,12 +256,18 @@ class GotSlices(Message, frozen=True):
     upto: Annotated[int, Meta(ge=0, le=2**53)] | None
 
 
-class KeepSlices(Message, frozen=True):
-    """As the owner of this cell I have these slices: join them to yours, and call them as I do. May be repeated."""
+class CellSlices(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Slices of one cell, in order of time."""
 
-    owner: Contact
     cell: CellNumber
     slices: Slices
+
+
+class KeepSlices(Message, frozen=True):
+    """As the owner of these cells I have these slices: join them to yours, and call them as I do. May be repeated."""
+
+    owner: Contact
+    cells: Annotated[list[CellSlices], Meta(max_length=BATCH_MAX)]
 
 
 class Settle(Message, frozen=True):

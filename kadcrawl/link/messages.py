@@ -46,6 +46,7 @@ from kadcrawl.link.cell_messages import (
     Batch as Batch,
     CellAnswer as CellAnswer,
     CellDigest as CellDigest,
+    CellSlices as CellSlices,
     Claim as Claim,
     Claimed as Claimed,
     Compare as Compare,

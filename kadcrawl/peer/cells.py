@@ -199,11 +199,13 @@ class Cells:
 
     async def keep_slices(self, message: KeepSlices) -> None:
         """Journal what the owner of a cell knows as done in it."""
-        self._store.check(message.cell)
-        cell = Cell(message.cell)
-        if cell not in self.holdings.owned:
-            self.records.merge_slices(cell, told_by(message.slices), adopt=True)
-            self.telling.backed([cell], message.owner)
+        for one in message.cells:
+            self._store.check(one.cell)
+        for one in message.cells:
+            cell = Cell(one.cell)
+            if cell not in self.holdings.owned:
+                await self.records.merge_slices(cell, told_by(one.slices), adopt=True)
+                self.telling.backed([cell], message.owner)
         self._activity.move()
         await self._store.durable()
         self._parts.crawler.wake()

@@ -5,6 +5,7 @@ canonical, its place is worked out here. Taking it in is a join in a lattice (la
 instant), so batches may repeat, overtake each other, and meet URLs that have come another way.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from kadcrawl.crawl.frontier import Frontier
@@ -29,6 +30,8 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.urls import canonical, origin_of
 
+SEEN_AT_ONCE = 2_000
+"""URLs looked for in slices before other work gets its turn: some 10 ms."""
 WAIT_MAX_S = 86_400.0
 """Of a wait on the wire."""
 UNFINISHED_WAIT_S = 10.0
@@ -127,13 +130,17 @@ class Records:
         places = [self._placer.place(one.url) for one in batch.pending]
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
-    def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
-        """Take slices of a cell into the open transaction, those of its owner if `adopt`."""
-        self.merging = True
-        try:
-            self._intake.merge_slices(cell, slices, self._now(), adopt=adopt)
-        finally:
-            self.merging = False
+    async def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
+        """Take in slices of a cell, those of its owner if `adopt`; a cell may have a million URLs pending."""
+        news = self._store.join_slices(cell, slices, adopt=adopt)
+        first: bytes | None = b"" if news else None
+        while first is not None:
+            self.merging = True
+            try:
+                first = self._intake.merge_seen(cell, news, first, SEEN_AT_ONCE, self._now())
+            finally:
+                self.merging = False
+            await asyncio.sleep(0)
 
     def _merge_visit(self, record: VisitRecord, only: Cell | None, now: float) -> Cell | None:
         """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""

