@@ -42,9 +42,9 @@ def mean_ratio(seeds: range, peers: int, drawn: int, apart_s: float | None) -> f
     "apart_s", [pytest.param(None, id="one after another"), pytest.param(1e-5, id="all at once, by one peer")]
 )
 def test_the_busiest_of_eight_owns_little_more_than_the_others(apart_s: float | None) -> None:
-    seeds = range(12)
-    assert mean_ratio(seeds, 8, 1, apart_s) >= 1.75
-    assert mean_ratio(seeds, 8, DRAWN_MAX, apart_s) <= 1.5
+    assert mean_ratio(range(12), 8, 1, apart_s) >= 1.75
+    # Each is 1 or, one time in three, 2: of a dozen the mean may well be above a half.
+    assert mean_ratio(range(36), 8, DRAWN_MAX, apart_s) <= 1.5
 
 
 def test_the_busiest_of_a_hundred_owns_less_than_twice_the_mean() -> None:

@@ -62,7 +62,10 @@ def test_all_that_is_discovered_is_written_down_with_who_did() -> None:
     assert 150 == count.pages == len(count.discovered)
     # All but the seeds, to which nothing need lead.
     assert count.pages - experiment.SEEDS <= len(found) <= count.pages
-    assert set(count.peers) == {name for name, _ in count.discovered}
+    # Of four peers and ten sites one may own none.
+    finders = {name for name, _ in count.discovered}
+    assert finders <= set(count.peers)
+    assert len(finders) >= 3
     assert count.links == sum(len(links) for _, links in count.discovered) > 150
 
 
