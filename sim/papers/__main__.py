@@ -26,7 +26,7 @@ console = Console(highlight=False, soft_wrap=True)
 )
 @click.option("--only", multiple=True, type=click.Choice(list(EXPERIMENTS)), help="Just this one; may be repeated.")
 @click.option("--seed", default=1, show_default=True, help="Of all chance: the same seed writes the same bytes.")
-@click.option("--full", is_flag=True, help="Up to a thousand real peers (twenty minutes and 3 GB of memory more).")
+@click.option("--full", is_flag=True, help="Up to a thousand real peers (twenty minutes and 4.5 GB of memory more).")
 def main(output: Path, only: tuple[str, ...], seed: int, full: bool) -> None:
     """Do the experiments of the four papers again, and show theirs beside ours.
 
