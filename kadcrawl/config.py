@@ -288,8 +288,8 @@ class Job:
                 f"recrawl_after_s must be at least {GRAINS_DEFAULT} seconds with history bloom, or grain_s be given",
             )
             require(
-                (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
-                f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to all of it",
+                2 * (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
+                f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to half of it",
             )
 
     def _check_proxies(self) -> None:

@@ -9,6 +9,7 @@ What is added is journaled as a place of 8 bytes; when there are many places of 
 slice's bits and deleted. Rows are written in the transaction of the change they are part of.
 """
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
@@ -22,6 +23,7 @@ from kadcrawl.history.seen_slice import FEW_MAX, Slice
 from kadcrawl.history.seen_wire import from_bytes, to_bytes
 from kadcrawl.history.tally import DIGEST_BYTES, CellTally, contribution
 from kadcrawl.keys import Cell, Key
+from kadcrawl.link.messages import SLICE_KEYS_MAX
 
 SCHEMA = (
     "CREATE TABLE IF NOT EXISTS slice("
@@ -36,6 +38,11 @@ TABLES = ("slice", "slice_bits", "slice_place")
 FOLDED_SHARE = 4
 """Places of a slice are written down as bits when they are more than this part of it: so bits are written few times,
 and little is read one by one at the next start."""
+PLACES_MAX = 250_000
+"""Whatever a label says."""
+
+
+log = logging.getLogger(__name__)
 
 
 class Label(NamedTuple):
@@ -123,11 +130,11 @@ class SeenCells:
         seen = self._seen(cell)
         seen.add(key, now)
         keys, digest = self.labels(cell).get(grain, Label(0, 0))
-        self._label(cell, grain, Label(keys + 1, digest ^ contribution(key, DONE)))
+        self._label(cell, grain, Label(min(keys + 1, SLICE_KEYS_MAX), digest ^ contribution(key, DONE)))
         place = place_of(key).to_bytes(8, "big")
         row = (cell, grain, place)
         self._places[cell, grain] += self._write("INSERT OR IGNORE INTO slice_place VALUES (?, ?, ?)", row)
-        if self._places[cell, grain] > max(FEW_MAX, keys // FOLDED_SHARE):
+        if self._places[cell, grain] > min(max(FEW_MAX, keys // FOLDED_SHARE), PLACES_MAX):
             self._fold(cell, grain)
 
     def join(self, cell: Cell, theirs: Iterable[Told], *, adopt: bool) -> list[Seen]:
@@ -138,7 +145,7 @@ class SeenCells:
         this period is left out: its sender is told nothing, and the cells stay unlike.
         """
         news = []
-        for grain, label, bits in theirs:
+        for grain, label, bits in {one.grain: one for one in theirs}.values():
             if self.labels(cell).get(grain) == label:
                 continue
             now = self.now()
@@ -223,15 +230,21 @@ class SeenCells:
     def _journaled(self, cell: Cell) -> Iterable[Slice]:
         slices: dict[int, Slice] = {}
         for grain, bits in self._read("SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,)).fetchall():
-            # As of its own time: the clock may have been put back since.
-            one = from_bytes(bits, self.period, grain * self.period.grain_s)
+            try:
+                # As of its own time: the clock may have been put back since.
+                one = from_bytes(bits, self.period, grain * self.period.grain_s)
+            except ValueError as error:
+                # Copies of several strangers joined may err more than may travel: better forgotten than no start.
+                log.warning("slices.dropped cell=%d grain=%d why=%s", cell, grain, error)
+                continue
             slices.update((slice.grain, slice) for slice in one.slices)
         places: defaultdict[int, list[int]] = defaultdict(list)
         for grain, place in self._read("SELECT grain, place FROM slice_place WHERE cell=?", (cell,)):
             places[grain].append(int.from_bytes(place, "big"))
         for grain, some in places.items():
             if grain not in slices:
-                slices[grain] = Slice(grain, self.period.make, self.period.slice_error, self.labels(cell)[grain].keys)
+                expected = min(self.labels(cell)[grain].keys, FOLDED_SHARE * len(some))
+                slices[grain] = Slice(grain, self.period.make, self.period.slice_error, expected)
             for place in some:
                 slices[grain].add(place)
         return slices.values()

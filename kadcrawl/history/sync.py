@@ -10,6 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import count
+from math import inf
 from typing import Any, Protocol
 
 from kadcrawl.errors import RemoteError, StorageError
@@ -38,6 +39,9 @@ RETRY_S = 0.5
 SYNCS_MAX = 2 * BATCH_MAX
 """Cells synced at the same time."""
 WHOLE_POLL_S = 0.1
+UNLIKE_S = 5.0
+"""Where fingerprints are kept, least time between two syncs of a cell because a copy is unlike: clocks that differ, and
+slices too large to travel, keep it so for a while whatever is done. Exact copies become alike by one sync."""
 REPAIR_S = 10.0
 """How often an owner compares digests with its backups."""
 SILENCE_MAX_S = 1.5 * REPAIR_S
@@ -88,6 +92,7 @@ class CellSync:
         self._places = asyncio.Semaphore(SYNCS_MAX)
         self._opened: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
         self._round = 0
+        self._unlike_at: dict[Cell, float] = {}
         self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
         """Starts a task that ends with the peer."""
         self._arrival = Arrival(overlay, client, self.want, lambda work, name: self.spawn(work, name))
@@ -269,6 +274,10 @@ class CellSync:
 
     def _unlike(self, contact: Contact, cell: Cell) -> None:
         if self._holdings.is_open(cell):
+            if self._store.seen is not None:
+                if self._now() < self._unlike_at.get(cell, -inf) + UNLIKE_S:
+                    return  # The next repair will see.
+                self._unlike_at[cell] = self._now()
             self.want(cell, contact)
 
     def _claimed(self, cell: Cell, claimant: Contact) -> None:

@@ -25,7 +25,8 @@ VALIDATOR_CHARS_MAX = 256
 """Of an entity tag or a date by which a server knows what it sent."""
 DIGEST_CHARS_MAX = 64
 SLICE_BYTES_MAX = 4 * 1024 * 1024
-"""Of one slice of a cell, and of all in one message: some 1.6 million URLs of one cell in one grain."""
+"""Of one slice of a cell, and of all in one message: a million URLs of one cell in one grain, as the next filter is
+larger."""
 SLICES_MAX = 1_000
 """Slices of a cell: those that live, and as many ahead of a clock that was put back (history/seen.py)."""
 SLICE_KEYS_MAX = 2**40

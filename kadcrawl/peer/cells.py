@@ -126,6 +126,7 @@ class Cells:
         self.crawl = crawl = CellCrawl(parts, store, clock)
         self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
         self.holdings = Holdings(overlay.me.number, bits)
+        self.records.owns = lambda cell: cell in self.holdings.owned
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
         merge_slices = partial(self.records.merge_slices, adopt=False)
         self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)

@@ -65,6 +65,8 @@ class Records:
         self._placer = placer
         self._is_taken = is_taken
         self._now = now
+        self.owns: Callable[[Cell], bool] = lambda cell: False
+        """Whether a cell is this peer's own: then nobody else knows better what is done in it."""
         self.merging = False
         """What changes in the store just now has come from another peer."""
 
@@ -114,7 +116,9 @@ class Records:
                     continue
                 due = now + one.wait_s if one.wait_s else 0.0
                 link = Link(one.url, one.depth, one.hops)
-                self._intake.merge_pending(link, place, now, one.tries, due, even_seen=only is None)
+                self._intake.merge_pending(
+                    link, place, now, one.tries, due, even_seen=only is None and not self.owns(place.cell)
+                )
                 cells.add(place.cell)
             for visit in batch.visits:
                 if (visited := self._merge_visit(visit, only, now)) is not None:

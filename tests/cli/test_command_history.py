@@ -83,7 +83,7 @@ async def test_pages_come_round_by_their_seeds_and_the_status_counts_fingerprint
         ),
         (
             ["--history", "bloom", "--recrawl-after", "7d", "--grain", "1m"],
-            "--grain must be from a 400th of --recrawl-after to all of it",
+            "--grain must be from a 400th of --recrawl-after to half of it",
         ),
         (["--history", "bloom", "--recrawl-after", "5s"], "--recrawl-after must be at least 7 seconds"),
     ],

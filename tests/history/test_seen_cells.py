@@ -7,11 +7,13 @@ import pytest
 
 from kadcrawl.history import seen_cells, seen_slice
 from kadcrawl.history.schema import DONE, PENDING
-from kadcrawl.history.seen import Period
+from kadcrawl.history.seen import Period, Seen
 from kadcrawl.history.seen_cells import TABLES, Label, Told
+from kadcrawl.history.seen_wire import from_bytes
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import EMPTY, contribution
 from kadcrawl.keys import Cell
+from kadcrawl.link.messages import SLICE_KEYS_MAX
 from tests.history.test_store import accept, key, line
 
 HOUR = 3_600.0
@@ -287,3 +289,46 @@ def test_a_forged_label_costs_nothing_but_a_comparison(store: Store, other: Stor
     assert (5, 0, 7) == store.cells[CELL]
     assert 0 == store.forget_cell(CELL, 10)
     assert {} == store.cells
+
+
+def test_a_label_that_claims_too_much_costs_no_memory_and_still_travels(make: Callable[[str], Store]) -> None:
+    store, liar = make("one"), make("liar")
+    finish(liar, 1)
+    (one,) = told(liar)
+    store.join_slices(CELL, [one._replace(label=Label(SLICE_KEYS_MAX, 7))], adopt=True)
+    finish(store, *range(2, 300))
+    assert SLICE_KEYS_MAX == told(store)[0].label.keys
+    assert len(told(store)[0].bits) < 10_000
+
+
+async def test_a_slice_that_cannot_be_read_again_is_forgotten_and_the_store_starts(
+    make: Callable[[str], Store],
+) -> None:
+    store = make("one")
+    finish(store, 1)
+    await store.commit()
+    store._db.execute("INSERT INTO slice_bits VALUES (?, ?, ?)", (CELL, 1_000, b"no slice"))
+    store._db.execute("DELETE FROM slice_place")
+    await store.commit()
+    store._db.execute("COMMIT")
+    store._db.execute("BEGIN")
+    store = make("one")
+    assert store.state(key(1)) is None
+    finish(store, 2)
+    assert store.state(key(2)) == DONE
+
+
+def test_one_slice_told_again_and_again_is_joined_once(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(other, 1)
+    (one,) = told(other)
+    read: list[bytes] = []
+
+    def noted(bits: bytes, period: Period, now: float) -> Seen:
+        read.append(bits)
+        return from_bytes(bits, period, now)
+
+    monkeypatch.setattr(seen_cells, "from_bytes", noted)
+    store.join_slices(CELL, [one._replace(label=Label(number, number)) for number in range(1, 50)], adopt=True)
+    assert [one.bits] == read

@@ -1,0 +1,20 @@
+"""A peer that keeps fingerprints believes of its own cells what it knows itself."""
+
+from kadcrawl.history.store import DONE
+from kadcrawl.link.messages import Batch, PendingRecord, Records
+from tests.peer.conftest import MakePeer, until
+from tests.web import Web, html
+
+
+async def test_a_copy_that_comes_late_makes_no_owner_fetch_again(make_peer: MakePeer) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/")
+        peer = await make_peer("a", delay_s=0.0, history="bloom")
+        await peer.crawl([site.url("/")])
+        await until(lambda: peer.ended)
+        place = peer.parts.placer.place(site.url("/"))
+        assert peer.store.state(place.key) == DONE
+        late = Batch([], [PendingRecord(site.url("/"), 0, 0, 0, 0.0)], [], [])
+        await peer.cells.receive(Records(peer.contact, late))
+        assert (DONE, 0) == (peer.store.state(place.key), peer.store.pending)
+        assert {site.url("/"): 1} == site.fetched
