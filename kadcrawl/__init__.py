@@ -1,8 +1,8 @@
 """kadcrawl: a fully decentralized web crawler.
 
 `Peer` is one peer of a swarm, to be embedded in an asyncio program, `Leaf` one that nobody can connect to; `Config` is
-what it needs to know of its machine, `Job` what the swarm crawls. Everything kadcrawl raises on purpose is a
-`KadcrawlError`.
+what it needs to know of its machine, `Job` what the swarm crawls, `SwarmKey` what lets a peer in. Everything kadcrawl
+raises on purpose is a `KadcrawlError`.
 """
 
 from importlib import import_module
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.config import Config, Job, Limits
 from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
+from kadcrawl.swarm_key import SwarmKey
 from kadcrawl.version import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "RemoteError",
     "StartError",
     "StorageError",
+    "SwarmKey",
     "__version__",
 ]
 

@@ -18,6 +18,7 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.limits import Limits as Limits, require
 from kadcrawl.page_rules import RecordRule, RoleRule, check_rules
 from kadcrawl.proxy import PROXIES_MAX, PROXY_CHARS_MAX, parse
+from kadcrawl.swarm_key import SwarmKey
 
 Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
@@ -325,6 +326,9 @@ class Config:
     """Port for both; 0 lets the system choose one."""
     allow_networks: tuple[str, ...] = ()
     """CIDRs that may be fetched from although they are not public, e.g. 127.0.0.0/8."""
+    swarm_key: SwarmKey | None = None
+    """What whoever is in the swarm has, and nobody else: all that peers say to each other is encrypted, and nobody else
+    is let in or answered. Without one anybody is, so such a peer listens on loopback only."""
     exit_when_done: bool = False
     """Stop the peer once the swarm is quiescent."""
     work_area: int | None = None

@@ -76,7 +76,7 @@ class End:
         client: Any = self
         self.exchanger = Exchanger(lambda: self.contact, client, store, self._records.moving, self._records.merge)
 
-    async def ask(self, address: tuple[str, int], message: Message, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: Message, expected: Any, deadline_s: float) -> Any:
         """Stand in for the LinkClient: what would be on the wire goes right to the other end."""
         question = unpack(pack(message), type(message), LIMITS.message_bytes_max)
         answer = await self.other.answer(question)

@@ -351,6 +351,7 @@ class Machines:
             random=Random(f"peer {self._seed} {machine.number} {machine.incarnations} {self.loop.time()}"),
             wall=self.wall + machine.clock_s,
             overlay=self._overlay,
+            trusted_network=True,
             sync=machine.disk.sync,
             resolver=lambda: WebResolver(self._web),
             free_bytes=lambda _: 1 << 40,

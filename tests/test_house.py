@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kadcrawl"
 
-FLOORS = ("cli", "peer", "sinks", "crawl", "history", "balance", "overlay", "link", "")
+FLOORS = ("cli", "peer", "sinks", "crawl", "history", "balance", "overlay", "link", "members", "")
 """From the roof down; the last are the words: keys, urls, config, errors, clock, version."""
 
 DECISIONS = (
@@ -22,6 +22,7 @@ DECISIONS = (
     "limits",
     "errors",
     "spacing",
+    "swarm_key",
     "balance.drain",
     "balance.identity",
     "balance.leases",
@@ -74,6 +75,10 @@ DECISIONS = (
     "history.seen_slice",
     "history.seen_wire",
     "history.tally",
+    "members.keyring",
+    "members.peer_key",
+    "members.replay",
+    "members.sealing",
     "link.basics",
     "link.cell_messages",
     "link.joining_messages",
@@ -81,6 +86,7 @@ DECISIONS = (
     "link.loan_messages",
     "link.codec",
     "link.messages",
+    "link.speakers",
     "overlay.addresses",
     "overlay.liveness",
     "overlay.lookup",

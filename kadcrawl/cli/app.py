@@ -18,6 +18,17 @@ from kadcrawl.cli.check import check
 from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, told
 from kadcrawl.cli.export import deliver, export
 from kadcrawl.cli.job_options import job_options
+from kadcrawl.cli.keys import (
+    address_to_ask,
+    key_to_ask,
+    key_to_begin,
+    key_to_join,
+    keygen,
+    member_options,
+    peer_options,
+    rekey,
+    say_insecure,
+)
 from kadcrawl.cli.local import Plan, Swarm, peers_of
 from kadcrawl.cli.options import (
     Address,
@@ -35,6 +46,7 @@ from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, limits_met
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
+from kadcrawl.swarm_key import SwarmKey
 from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
 
@@ -43,8 +55,7 @@ LISTEN = click.option(
     type=Address(),
     default=f"127.0.0.1:{PORT_DEFAULT}",
     show_default=True,
-    help="Address for other peers, TCP and UDP. Anyone who can reach it can join and steer the crawl, "
-    "so use a private network; port 0 chooses a free one.",
+    help="Address for other peers, TCP and UDP; port 0 chooses a free one.",
 )
 DATA = click.option(
     "--data",
@@ -55,13 +66,7 @@ DATA = click.option(
 )
 
 
-def _peer(help_text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option that says which running peer is meant."""
-    default = f"127.0.0.1:{PORT_DEFAULT}"
-    return click.option("--peer", type=Address(), default=default, show_default=True, help=help_text)
-
-
-PEER = _peer("Any peer of the swarm.")
+PEER = peer_options("Any peer of the swarm.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -75,8 +80,9 @@ def main() -> None:
 
     \b
     Or build a swarm over several machines; any peer may come, go, or be asked:
-        one$  kadcrawl start https://example.org/ --listen 10.0.0.1:4160 --contact me@example.org
-        two$  kadcrawl join --bootstrap 10.0.0.1:4160 --listen 10.0.0.2:4160
+        kadcrawl keygen > swarm.key
+        one$  kadcrawl start https://example.org/ --key-file swarm.key --listen 10.0.0.1:4160 --contact me@example.org
+        two$  kadcrawl join --key-file swarm.key --bootstrap 10.0.0.1:4160 --listen 10.0.0.2:4160
         two$  kadcrawl status
 
     \b
@@ -93,6 +99,7 @@ def main() -> None:
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @click.option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, one peer each.")
 @DATA
+@member_options
 @job_options
 @allow_network_option
 @machine_options
@@ -105,6 +112,8 @@ def crawl(
     urls: tuple[str, ...],
     peers: int,
     data: Path,
+    key_file: Path | None,
+    insecure: bool,
     allow_network: tuple[str, ...],
     fetches: int,
     network: Path | None,
@@ -142,10 +151,12 @@ def crawl(
         data=data,
         allow_networks=allow_network,
         respawn=respawn,
+        swarm_key=key_to_begin(key_file, insecure, data),
         machine=make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job),
     )
     _check_writable(summary)
     say_missing(plan.machine, job)
+    say_insecure(plan.swarm_key)
     with Progress("crawl") as progress:
         swarm, result = run(_crawl(plan, progress))
     if summary is not None:
@@ -191,6 +202,7 @@ async def _crawl(plan: Plan, progress: Progress) -> tuple[Swarm, Summary]:
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @LISTEN
 @DATA
+@member_options
 @job_options
 @allow_network_option
 @machine_options
@@ -200,6 +212,8 @@ def start(
     urls: tuple[str, ...],
     listen: tuple[str, int],
     data: Path,
+    key_file: Path | None,
+    insecure: bool,
     allow_network: tuple[str, ...],
     exit_when_done: bool,
     fetches: int,
@@ -220,8 +234,10 @@ def start(
 
     seeds, job = make_job(urls, options, data)
     machine = make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job)
-    config = machine.config(_config(data, listen, allow_network, exit_when_done))
+    key = key_to_begin(key_file, insecure, data)
+    config = machine.config(_config(data, listen, allow_network, exit_when_done, key))
     say_missing(machine, job)
+    say_insecure(key)
 
     async def enter(peer: Peer) -> None:
         await come_back(peer)
@@ -233,6 +249,8 @@ def start(
 
 main.add_command(check)
 main.add_command(export)
+main.add_command(keygen)
+main.add_command(rekey)
 
 
 @main.command()
@@ -244,6 +262,7 @@ main.add_command(export)
 )
 @LISTEN
 @DATA
+@member_options
 @allow_network_option
 @machine_options
 @click.option(
@@ -261,6 +280,8 @@ def join(
     leaf: bool,
     listen: tuple[str, int],
     data: Path,
+    key_file: Path | None,
+    insecure: bool,
     allow_network: tuple[str, ...],
     exit_when_done: bool,
     fetches: int,
@@ -282,7 +303,9 @@ def join(
     from kadcrawl.peer import Leaf, Peer
 
     machine = make_machine(fetches, network, powers, make_sinks(sinks, None))
-    config = replace(machine.config(_config(data, listen, allow_network, exit_when_done)), hooks=hooks)
+    key = key_to_join(key_file, insecure, data)
+    config = replace(machine.config(_config(data, listen, allow_network, exit_when_done, key)), hooks=hooks)
+    say_insecure(key)
     if leaf:
         if click.get_current_context().get_parameter_source("listen") is not ParameterSource.DEFAULT:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
@@ -301,12 +324,12 @@ def join(
 @PEER
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
-def status(peer: tuple[str, int], as_json: bool) -> int:
+def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
     """Show what the swarm is doing, peer by peer."""
     from kadcrawl.cli.control import ask
     from kadcrawl.cli.status import show
 
-    show(ask(peer, GetStatus(), Status), as_json)
+    show(ask(address_to_ask(peer, data), GetStatus(), Status, key_to_ask(key_file, data)), as_json)
     return DONE
 
 
@@ -314,18 +337,19 @@ def status(peer: tuple[str, int], as_json: bool) -> int:
 @click.argument("urls", nargs=-1, required=True, metavar="URL...")
 @PEER
 @told
-def add(urls: tuple[str, ...], peer: tuple[str, int]) -> int:
+def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     """Add seeds to a running crawl."""
     from kadcrawl.cli.control import ask
 
     seeds = [seed(url) for url in urls]
-    if needs_contact(seeds) and not ask(peer, GetStatus(), Status).job.contact:
+    address, key = address_to_ask(peer, data), key_to_ask(key_file, data)
+    if needs_contact(seeds) and not ask(address, GetStatus(), Status, key).job.contact:
         raise ConfigError(
             "the swarm does not say who it is: start it with --contact URL or e-mail address, "
             "so that a site's owner can reach you"
         )
     for first in range(0, len(seeds), BATCH_MAX):
-        ask(peer, Add(seeds[first : first + BATCH_MAX]), Ok)
+        ask(address, Add(seeds[first : first + BATCH_MAX]), Ok, key)
     click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
     return DONE
 
@@ -374,10 +398,10 @@ def _order(verb: str, help_text: str, said: str, peer_option: Callable[..., Any]
     @main.command(verb, help=help_text)
     @peer_option
     @told
-    def order(peer: tuple[str, int]) -> int:
+    def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
         from kadcrawl.cli.control import ask
 
-        ask(peer, Command(verb), Ok)  # type: ignore[arg-type]
+        ask(address_to_ask(peer, data), Command(verb), Ok, key_to_ask(key_file, data))  # type: ignore[arg-type]
         click.echo(said)
         return DONE
 
@@ -388,14 +412,27 @@ _order(
     "leave",
     "Let one peer hand its range over and exit; the others go on.",
     "the peer is leaving",
-    _peer("The peer that is to leave."),
+    peer_options("The peer that is to leave."),
 )
 _order("stop", "Let every peer finish what is in flight and exit; the crawl can be continued.", "the swarm is stopping")
 
 
-def _config(data: Path, listen: tuple[str, int], allow_network: tuple[str, ...], exit_when_done: bool) -> Config:
+def _config(
+    data: Path,
+    listen: tuple[str, int],
+    allow_network: tuple[str, ...],
+    exit_when_done: bool,
+    key: SwarmKey | None,
+) -> Config:
     host, port = listen
-    return Config(data=data, host=host, port=port, allow_networks=allow_network, exit_when_done=exit_when_done)
+    return Config(
+        data=data,
+        host=host,
+        port=port,
+        allow_networks=allow_network,
+        swarm_key=key,
+        exit_when_done=exit_when_done,
+    )
 
 
 def _check_writable(path: Path | None) -> None:

@@ -11,6 +11,7 @@ import select
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,7 @@ from kadcrawl.peer.disk_guard import Pauses
 from kadcrawl.peer.known_peers import come_back
 from kadcrawl.peer.portrait import DISK_FULL
 from kadcrawl.peer.world import World
+from kadcrawl.swarm_key import SwarmKey
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +79,8 @@ async def _live() -> None:
         assignment = msgspec.json.decode(order, type=Assignment)
         networks = assignment.allow_networks
         config = Config(data=Path(assignment.data), port=0, allow_networks=networks, exit_when_done=True)
+        if assignment.swarm_key is not None:
+            config = replace(config, swarm_key=SwarmKey.from_text(assignment.swarm_key))
         config = assignment.machine.config(config)
         orders = Orders(reader)
         world = World(overlay=LOCAL)

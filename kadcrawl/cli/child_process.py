@@ -15,6 +15,7 @@ from kadcrawl.cli.progress import DIED
 from kadcrawl.config import Job
 from kadcrawl.errors import StartError
 from kadcrawl.link.messages import PeerRow
+from kadcrawl.swarm_key import SwarmKey
 
 LEAVING = "leaving"
 """State of a peer that goes while others stay."""
@@ -59,7 +60,12 @@ class Child:
         return self.ended and self.row is not None and self.row.state != LEAVING
 
     async def start(
-        self, job: Job, allow_networks: tuple[str, ...], bootstrap: Sequence[tuple[str, int]], machine: Machine
+        self,
+        job: Job,
+        allow_networks: tuple[str, ...],
+        bootstrap: Sequence[tuple[str, int]],
+        machine: Machine,
+        swarm_key: SwarmKey | None,
     ) -> None:
         """Start the process and wait until it is ready. Raises StartError with its own reason if it cannot start."""
         self.address, self.dead = None, False
@@ -74,7 +80,8 @@ class Child:
         )
         self._answers = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(self._process, self._answers), name=f"read {self.name}")
-        self._say(Assignment(str(self.directory), job, allow_networks, list(bootstrap), machine))
+        key = swarm_key.text if swarm_key is not None else None
+        self._say(Assignment(str(self.directory), job, allow_networks, list(bootstrap), machine, key))
         try:
             report = await _next(self._answers)
         except StartError:

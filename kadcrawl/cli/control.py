@@ -7,6 +7,10 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.connection import UNREACHED
 from kadcrawl.link.messages import Message
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.keyring import Keyring
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.swarm_key import SwarmKey
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The status of 10,000 peers fits."""
@@ -15,18 +19,29 @@ DEADLINE_S = 30.0
 Expected = TypeVar("Expected", bound=Message)
 
 
-def ask(address: tuple[str, int], message: Message, expected: type[Expected]) -> Expected:
-    """Ask the peer at `address` and return its answer. Raises RemoteError, with what to do if nobody is there."""
+def ask(address: tuple[str, int], message: Message, expected: type[Expected], swarm_key: SwarmKey | None) -> Expected:
+    """Ask the peer at `address`, as a member with this key if there is one; return its answer.
+
+    Raises RemoteError, with what to do if nobody is there or the key is not that of its swarm.
+    """
 
     async def converse() -> Expected:
-        client = LinkClient(MESSAGE_BYTES_MAX)
+        credentials = None
+        if swarm_key is not None:
+            # Whoever has the key is a member; this one only asks, so its own key is of no account.
+            credentials = Credentials(Keyring(swarm_key), PeerKey.generate(), None, lambda: 0.0, 0)
+        client = LinkClient(MESSAGE_BYTES_MAX, credentials)
         await client.open()
         try:
             return await client.ask(address, message, expected, DEADLINE_S)
         except RemoteError as error:
-            if not error.why.startswith(UNREACHED):
+            if not error.why.startswith(UNREACHED) and swarm_key is not None:
                 raise
             hint = "kadcrawl start begins a swarm, --peer HOST:PORT says where one of its peers listens"
+            if "disconnected" in error.why or "connection is lost" in error.why:
+                hint = "if its swarm has a key, give it: --data DIR of a peer here, --key-file FILE, or KADCRAWL_KEY"
+            elif not error.why.startswith(UNREACHED):
+                raise
             raise RemoteError(error.peer, f"{error.why}; {hint}") from None
         finally:
             await client.close()

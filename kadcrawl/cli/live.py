@@ -22,6 +22,7 @@ from kadcrawl.peer import Leaf, Peer
 from kadcrawl.peer.disk_guard import Pauses
 from kadcrawl.peer.known_peers import come_back
 from kadcrawl.peer.portrait import DISK_FULL
+from kadcrawl.places import SWARM_KEY
 
 SHOW_INTERVAL_S = 1.0
 
@@ -67,9 +68,12 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[P
 
     def greeting(peer: Peer) -> Sequence[str]:
         address = shown(peer.contact.address)
+        key_file = peer.config.data / SWARM_KEY
+        secured = peer.config.swarm_key is not None
+        key, whom = (f"--key-file {key_file}", f"whoever has {key_file}") if secured else ("--insecure", "whoever asks")
         return (
-            f"peer {peer.contact.id.hex()[:8]} listens on {address}",
-            f"others join with: kadcrawl join --bootstrap {address}",
+            f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
+            f"others join with: kadcrawl join {key} --bootstrap {address}",
         )
 
     async def rows(peer: Peer) -> Sequence[PeerRow]:

@@ -22,6 +22,7 @@ from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
 from kadcrawl.config import Job
 from kadcrawl.errors import StartError
+from kadcrawl.swarm_key import SwarmKey
 
 REVIVE_TRIES = 4
 REVIVE_WAIT_S = 1.0
@@ -44,6 +45,7 @@ class Plan:
     respawn: bool = False
     """Start peers that die again, although the others live."""
     machine: Machine = field(default_factory=Machine)
+    swarm_key: SwarmKey | None = None
 
 
 def peers_of(data: Path) -> list[int]:
@@ -103,15 +105,17 @@ class Swarm:
         They join those alive. Where none is, the first begins anew: paused, so that nothing is fetched before every
         peer is there with its range and what it knows to be done.
         """
+        plan = self._plan
         alive = [child for child in self._children if child.alive]
         children = [child for child in children if not child.alive]
         if not alive:
             self._going = False
-            await children[0].start(self._plan.job, self._plan.allow_networks, [], self._plan.machine)
+            await children[0].start(plan.job, plan.allow_networks, [], plan.machine, plan.swarm_key)
             alive, children = list(children[:1]), children[1:]
         bootstrap = [child.address for child in alive if child.address is not None]
-        plan = self._plan
-        starts = (child.start(plan.job, plan.allow_networks, bootstrap, plan.machine) for child in children)
+        starts = (
+            child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, plan.swarm_key) for child in children
+        )
         for outcome in await asyncio.gather(*starts, return_exceptions=True):
             if outcome is not None:
                 raise outcome

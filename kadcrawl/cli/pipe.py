@@ -49,6 +49,8 @@ class Assignment(msgspec.Struct):
     bootstrap: list[tuple[str, int]]
     """Peers to join; none for the first, which then begins paused."""
     machine: Machine = Machine()
+    swarm_key: str | None = None
+    """In text."""
 
 
 class Go(msgspec.Struct):

@@ -199,7 +199,7 @@ class Forwarder:
         else:
             try:
                 accepted = await self._client.ask(
-                    owner.address, _offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
+                    owner, _offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
                 )
             except RemoteError:
                 self._owners.suspect(owner)

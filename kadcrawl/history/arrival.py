@@ -102,7 +102,7 @@ class Arrival:
     async def _ask(self, sibling: Contact) -> bool:
         """Return whether the sibling answered."""
         try:
-            claimed = await self._client.ask(sibling.address, Claim(self._overlay.me), Claimed, DEADLINE_S)
+            claimed = await self._client.ask(sibling, Claim(self._overlay.me), Claimed, DEADLINE_S)
         except RemoteError as error:
             log.info("arrival.silent sibling=%s why=%s", sibling, error.why)
             self._overlay.suspect(sibling)

@@ -328,7 +328,7 @@ class Copies:
         """Return the answer; None, after a while, if there is none."""
         contact = stream.contact
         try:
-            answer = await self._client.ask(contact.address, message, expected, DEADLINE_S)
+            answer = await self._client.ask(contact, message, expected, DEADLINE_S)
         except RemoteError as error:
             log.info("copies.failed to=%s why=%s", contact, error.why)
             stream.failures += 1

@@ -105,7 +105,7 @@ class Exchanger:
         for start in range(0, len(windows), COMPARED_MAX):
             some = windows[start : start + COMPARED_MAX]
             told = [self._window(cell, *window) for window in some]
-            compared = await self._client.ask(other.address, Compare(cell, some[0][0], told), Compared, DEADLINE_S)
+            compared = await self._client.ask(other, Compare(cell, some[0][0], told), Compared, DEADLINE_S)
             differing += [some[index] for index in compared.differing if index < len(some)]
         return differing
 
@@ -125,7 +125,7 @@ class Exchanger:
             pending: list[bytes] = [key for key, state in rows if state == PENDING]
             later = [Later(key, state) for key, state in rows if state > DONE]
             exchanged = await self._client.ask(
-                other.address, Exchange(cell, after, upto, done, pending, later), Exchanged, DEADLINE_S
+                other, Exchange(cell, after, upto, done, pending, later), Exchanged, DEADLINE_S
             )
             batch = exchanged.batch
             self.moved += len(batch.done) + len(batch.pending) + len(batch.visits)
@@ -153,7 +153,7 @@ class Exchanger:
         if keys:
             batch = self._make_batch(keys)
             await self._store.durable()  # As with copies: nobody hears DONE before it is on our disk.
-            await self._client.ask(other.address, Records(self._me(), batch), Recorded, DEADLINE_S)
+            await self._client.ask(other, Records(self._me(), batch), Recorded, DEADLINE_S)
             self.moved += len(keys)
 
     # --- answering -----------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class Inquiry:
             some = cells[start : start + BATCH_MAX]
             got: Sequence[CellAnswer | None]
             try:
-                synced = await self._client.ask(contact.address, Sync(self._overlay.me, [*some]), Synced, DEADLINE_S)
+                synced = await self._client.ask(contact, Sync(self._overlay.me, [*some]), Synced, DEADLINE_S)
                 got = synced.cells if [answer.held.cell for answer in synced.cells] == some else [None] * len(some)
                 self._silences.pop(contact.id, None)
             except RemoteError as error:

@@ -99,7 +99,7 @@ class SliceExchange:
         after: int | None = -1
         while after is not None:
             have = self._labels(cell, after)
-            got = await self._client.ask(other.address, GetSlices(cell, after, have), GotSlices, DEADLINE_S)
+            got = await self._client.ask(other, GetSlices(cell, after, have), GotSlices, DEADLINE_S)
             if got.slices:
                 await self._join(cell, told_by(got.slices))
                 await self._store.durable()

@@ -412,7 +412,7 @@ class Telling:
         for cell in cells:
             self._due.put(cell, said_at)
         try:
-            answer = await self._client.ask(owner.address, Have(self._overlay.me, held), Taken, DEADLINE_S)
+            answer = await self._client.ask(owner, Have(self._overlay.me, held), Taken, DEADLINE_S)
             taken = set(answer.cells)
         except RemoteError as error:
             log.info("sync.untold owner=%s why=%s", owner, error.why)

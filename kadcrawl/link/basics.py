@@ -8,8 +8,8 @@ from kadcrawl.keys import ID_BYTES
 
 VERSION = 6
 """Of the wire. A peer that hears another version answers nothing and logs it."""
-DATAGRAM_BYTES_MAX = 1200
-"""Fits an IPv6 path without fragments."""
+DATAGRAM_BYTES_MAX = 1120
+"""Fits an IPv6 path without fragments, with the 77 bytes that sealing adds (members/sealing.py)."""
 CONTACTS_MAX = 20
 """Contacts in one reply: k of Kademlia."""
 BATCH_MAX = 500

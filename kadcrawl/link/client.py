@@ -1,10 +1,12 @@
 """The asking end of the link: `ask` one peer one question over a kept connection.
 
-Owns the connections to other peers. Every question has a deadline; silence, a broken connection, a malformed or
+Owns the connections to other peers. In a swarm with a key they are encrypted, and who is named by a contact must be who
+answers there. Every question has a deadline; silence, a broken connection, a malformed or
 unexpected answer all become RemoteError, so that a caller has one thing to handle.
 """
 
 import asyncio
+import ssl
 from functools import partial
 from typing import TypeVar
 
@@ -14,21 +16,28 @@ from yarl import URL
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES, BrokenError, Connection, UnsentError
-from kadcrawl.link.messages import DatedOffer, Message, Offer, Refused, Reply
+from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused, Reply
 from kadcrawl.link.server import PATH
+from kadcrawl.members.certificates import peer_id_of
+from kadcrawl.members.credentials import Credentials
 
 Expected = TypeVar("Expected", bound=Message)
 Address = tuple[str, int]
+Place = tuple[str, int, bytes | None]
+"""Host, port, and the ID of the peer that must be there, if it is known and can be proven."""
 
 
 class LinkClient:
     """Asks other peers; keeps one connection to each between questions."""
 
-    def __init__(self, message_bytes_max: int) -> None:
+    def __init__(self, message_bytes_max: int, credentials: Credentials | None = None) -> None:
+        """Without `credentials` all is said openly."""
         self.message_bytes_max = message_bytes_max
         self.asked = 0
+        self.dialled = 0
+        self._credentials = credentials
         self._session: aiohttp.ClientSession | None = None
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Place, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         """Of the connections, those that are being closed included."""
 
@@ -52,22 +61,32 @@ class LinkClient:
             await self._session.close()
         self._session = None
 
-    async def ask(self, address: Address, message: Message, expected: type[Expected], deadline_s: float) -> Expected:
-        """Send `message` to the peer at `address` (host, port) and return its answer, of type `expected`.
+    def part(self) -> None:
+        """End all connections, as after a change of keys: what is asked from now on goes by new ones."""
+        for connection in list(self._connections.values()):
+            connection.drop("is asked by other keys from now on")
+
+    async def ask(
+        self, to: Contact | Address, message: Message, expected: type[Expected], deadline_s: float
+    ) -> Expected:
+        """Send `message` to a peer, or to whoever is at an address (host, port); return its answer, of type `expected`.
 
         Raises RemoteError when there is no such answer within `deadline_s` seconds, or when it is Refused.
         """
         self.asked += 1
-        name, shown = type(message).__name__, f"{address[0]}:{address[1]}"
+        host, port = to.address if isinstance(to, Contact) else to
+        proven = to.id if isinstance(to, Contact) and self._credentials is not None else None
+        place = (host, port, proven)
+        name, shown = type(message).__name__, f"{host}:{port}"
         question = pack(message)
-        connection = self._connection(address)
+        connection = self._connection(place)
         asked_at = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(deadline_s):
                 try:
                     answer = await _ask(connection, message, question)
                 except UnsentError:
-                    connection = self._connection(address)
+                    connection = self._connection(place)
                     answer = await _ask(connection, message, question)
         except TimeoutError:
             connection.silent_since(asked_at)
@@ -86,25 +105,52 @@ class LinkClient:
             raise RemoteError(shown, f"answered {name} by {type(reply).__name__}")
         return reply
 
-    def _connection(self, address: Address) -> Connection:
+    def _connection(self, place: Place) -> Connection:
         """Return the connection to a peer, dialling if there is none."""
-        connection = self._connections.get(address)
+        connection = self._connections.get(place)
         if connection is None:
-            connection = Connection(partial(self._dial, address), partial(self._forget, address))
-            self._connections[address] = connection
+            connection = Connection(partial(self._dial, place), partial(self._forget, place))
+            self._connections[place] = connection
+            self.dialled += 1
             self._tasks.add(connection.task)
             connection.task.add_done_callback(self._tasks.discard)
         return connection
 
-    def _forget(self, address: Address, connection: Connection) -> None:
-        if self._connections.get(address) is connection:
-            del self._connections[address]
+    def _forget(self, place: Place, connection: Connection) -> None:
+        if self._connections.get(place) is connection:
+            del self._connections[place]
 
-    async def _dial(self, address: Address) -> aiohttp.ClientWebSocketResponse[bool]:
+    async def _dial(self, place: Place) -> aiohttp.ClientWebSocketResponse[bool]:
+        if self._credentials is None:
+            return await self._dial_by(place[:2], None, None)
+        refused: aiohttp.ClientError | None = None
+        for key, context in self._credentials.to_dial:
+            try:
+                socket = await self._dial_by(place[:2], context, key.name)
+            except aiohttp.ClientConnectorError as error:
+                # Who goes by another key ends the connection, with or without a word; then there may be another.
+                if not isinstance(error, aiohttp.ClientSSLError) and not isinstance(
+                    error.os_error, ConnectionResetError
+                ):
+                    raise
+                refused = error
+                continue
+            tls = socket.get_extra_info("ssl_object")
+            if place[2] is not None and (tls is None or peer_id_of(tls) != place[2]):
+                await socket.close()
+                raise BrokenError("is another peer than the one that was to be asked")
+            return socket
+        raise BrokenError("does not let us in: it goes by another swarm's key, or by none") from refused
+
+    async def _dial_by(
+        self, address: Address, tls: ssl.SSLContext | None, name: str | None
+    ) -> aiohttp.ClientWebSocketResponse[bool]:
         assert self._session is not None, "open() before ask()"
         host, port = address
         return await self._session.ws_connect(
-            URL.build(scheme="http", host=host, port=port, path=PATH),
+            URL.build(scheme="http" if tls is None else "https", host=host, port=port, path=PATH),
+            ssl=True if tls is None else tls,
+            server_hostname=name,
             timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
             autoclose=False,
             compress=0,

@@ -80,6 +80,10 @@ class Incoming:
             # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
             self._transport.abort()
 
+    def part(self) -> None:
+        """End the connection at once; what is being handled is done, although nobody hears of it."""
+        self._transport.abort()
+
     async def _answer(self, frame: bytes) -> None:
         try:
             answer = frame[:NUMBER_BYTES] + await self._reply(frame[NUMBER_BYTES:])

@@ -104,6 +104,7 @@ from kadcrawl.link.loan_messages import (
     Returned as Returned,
     Standing as Standing,
 )
+from kadcrawl.swarm_key import KEY_BYTES
 
 # --- datagrams: small, idempotent, may be lost or repeated -----------------------------------------------------
 
@@ -348,6 +349,12 @@ class Command(Message, frozen=True):
     verb: Literal["pause", "resume", "stop", "leave"]
 
 
+class Rekey(Message, frozen=True):
+    """From a person to one peer: let in who has this key of the swarm, and for an hour who has the former one."""
+
+    key: Annotated[bytes, Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
+
+
 class Ok(Message, frozen=True):
     """Done."""
 
@@ -375,6 +382,7 @@ Request = (
     | GetStatus
     | Add
     | Command
+    | Rekey
 )
 Reply = (
     Accepted

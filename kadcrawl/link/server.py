@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aiohttp import WSCloseCode, web
 
@@ -19,6 +19,9 @@ from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
+from kadcrawl.link.speakers import speaker
+from kadcrawl.members.certificates import peer_id_of
+from kadcrawl.members.credentials import Credentials
 
 PATH = "/kadcrawl/3"
 
@@ -28,11 +31,25 @@ Kind = TypeVar("Kind", bound=Message)
 Handler = Callable[[Any], Awaitable[Message]]
 
 
+class Asker(NamedTuple):
+    """Who is at the other end of a connection."""
+
+    remote: str | None
+    """Its address."""
+    peer: bytes | None
+    """Its ID; None without credentials, as then it is not known."""
+
+    def __str__(self) -> str:
+        return f"{self.peer.hex()[:8]}@{self.remote}" if self.peer is not None else str(self.remote)
+
+
 class LinkServer:
     """Listens on TCP and answers each request by its handler."""
 
-    def __init__(self, message_bytes_max: int) -> None:
+    def __init__(self, message_bytes_max: int, credentials: Credentials | None = None) -> None:
+        """Without `credentials` whoever can reach it is answered."""
         self.message_bytes_max = message_bytes_max
+        self._credentials = credentials
         self.malformed = 0
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
@@ -52,7 +69,8 @@ class LinkServer:
         server = web.Server(self._respond, access_log=None)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
+        tls = self._credentials.server if self._credentials is not None else None
+        site = web.TCPSite(self._runner, host, port, ssl_context=tls)
         try:
             await site.start()
         except OSError:
@@ -79,6 +97,11 @@ class LinkServer:
         if self._answering:
             await asyncio.wait(self._answering, timeout=CLOSE_S)
 
+    def part(self) -> None:
+        """End all connections: whoever asks on dials anew, and by keys that are good now."""
+        for incoming in self._incoming:
+            incoming.part()
+
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET" or request.path != PATH:
             return web.Response(status=404)
@@ -96,28 +119,33 @@ class LinkServer:
             await socket.prepare(request)
         except ConnectionError:
             return web.Response(status=400)  # Whoever dialled is gone already.
-        incoming = Incoming(socket, transport, partial(self._reply, request.remote), self._answering)
+        tls = transport.get_extra_info("ssl_object")
+        asker = Asker(request.remote, peer_id_of(tls) if tls is not None else None)
+        if tls is not None and asker.peer is None:
+            transport.abort()  # Its certificate has a key, but none that a peer can have.
+            return socket
+        incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering)
         self._incoming[incoming] = None
         code = WSCloseCode.OK
         try:
             await incoming.run()
         except MalformedError as error:
-            self._note_malformed(error, request.remote)
+            self._note_malformed(error, asker)
             code = WSCloseCode.PROTOCOL_ERROR
         finally:
             del self._incoming[incoming]
         await incoming.close(code)
         return socket
 
-    async def _reply(self, remote: str | None, question: bytes) -> bytes:
+    async def _reply(self, asker: Asker, question: bytes) -> bytes:
         """Return the packed answer to a packed question; nothing if it is malformed."""
         try:
             message = unpack(question, Request, self.message_bytes_max)
         except MalformedError as error:
-            self._note_malformed(error, remote)
+            self._note_malformed(error, asker)
             return b""
         try:
-            return pack(await self._answer(message))
+            return pack(await self._answer(asker, message))
         except StorageError as error:
             # Its text has paths of this machine, which are nobody else's business.
             full = isinstance(error, DiskFullError)
@@ -128,12 +156,15 @@ class LinkServer:
             log.exception("link.bug request=%s", type(message).__name__)
             return pack(Refused(f"a fault of this peer: {error!r}"[:1000]))
 
-    async def _answer(self, message: Message) -> Message:
+    async def _answer(self, asker: Asker, message: Message) -> Message:
+        if asker.peer is not None and (named := speaker(message)) is not None and named != asker.peer:
+            self._note_malformed(MalformedError(f"{type(message).__name__} in the name of {named.hex()}"), asker)
+            return Refused("this peer takes nothing in the name of another")
         handler = self._handlers.get(type(message))
         if handler is None:
             return Refused(f"this peer does not answer {type(message).__name__}")
         return await handler(message)
 
-    def _note_malformed(self, error: MalformedError, remote: str | None) -> None:
+    def _note_malformed(self, error: MalformedError, asker: Asker) -> None:
         self.malformed += 1
-        log.warning("link.malformed from=%s why=%s", remote, error)
+        log.warning("link.malformed from=%s why=%s", asker, error)

@@ -16,12 +16,15 @@ from kademlia.node import Node
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
 from kadcrawl.link.messages import Contact
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import ip_version, sendable
 from kadcrawl.overlay.lookup import Lookup
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import Address, Counters, Protocol
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
+from kadcrawl.overlay.stray_filter import drop_strays
 
 TICK_S = 0.5
 """How often the overlay looks whether something is due: the grain of all its longer intervals."""
@@ -44,12 +47,20 @@ class Overlay:
     me: Contact
 
     def __init__(
-        self, node_id: NodeId, random: Random, *, cell_bits: int, settings: OverlaySettings | None = None
+        self,
+        node_id: NodeId,
+        random: Random,
+        *,
+        cell_bits: int,
+        settings: OverlaySettings | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
+        """`credentials` are those of the peer with this ID; without them all is said openly."""
         self._settings = settings or OverlaySettings()
         self._node_id = node_id
         self._random = random
         self._cell_bits = cell_bits
+        self._credentials = credentials
         self._membership = Membership(node_id, cell_bits, self._settings, random)
         self._protocol: Protocol | None = None
         self._tasks: dict[asyncio.Task[Any], None] = {}
@@ -67,11 +78,19 @@ class Overlay:
         """Open the UDP socket; port 0 lets the system choose. Raises OSError if it cannot."""
         loop = asyncio.get_running_loop()
         transport, self._protocol = await loop.create_datagram_endpoint(
-            lambda: Protocol(self._membership, self._random, self._settings, self._verify), local_addr=(host, port)
+            lambda: Protocol(self._membership, self._random, self._settings, self._verify, self._sealing),
+            local_addr=(host, port),
         )
+        self._transport = transport
+        self.drop_strays()
         bound = transport.get_extra_info("sockname")
         self.me = Contact(id_bytes(self._node_id), bound[0], bound[1])
         self._spawn(self._keep_in_touch(), "keep in touch")
+
+    def drop_strays(self) -> None:
+        """Let the system keep out what no member can have sent; call it again when the swarm's keys have changed."""
+        if self._sealing is not None:
+            drop_strays(self._transport.get_extra_info("socket").fileno(), self._sealing.labels)
 
     def keep_nameless(self) -> None:
         """Answer nobody until `identify`: our ID is not settled. Call right after `listen`."""
@@ -82,7 +101,7 @@ class Overlay:
         assert self._socket.nameless, "others may know us by our ID"
         self._node_id = node_id
         self._membership = Membership(node_id, self._cell_bits, self._settings, self._random)
-        self._socket.become(self._membership)
+        self._socket.become(self._membership, self._sealing)
         self._socket.nameless = False
         self.me = Contact(id_bytes(node_id), self.me.host, self.me.port)
 
@@ -118,7 +137,7 @@ class Overlay:
         try:
             async with asyncio.timeout(self._settings.leave_s), asyncio.TaskGroup() as group:
                 for contact in contacts:
-                    group.create_task(protocol.leave(contact.address, self.me.id))
+                    group.create_task(protocol.leave(contact))
         except TimeoutError:
             pass  # Those not reached will miss our heartbeats.
 
@@ -374,6 +393,10 @@ class Overlay:
         return True
 
     # --- tools
+
+    @property
+    def _sealing(self) -> Sealing | None:
+        return self._credentials.sealing if self._credentials is not None else None
 
     @property
     def _socket(self) -> Protocol:

@@ -3,11 +3,12 @@
 A datagram is the wire version, the kind of message (its place in `KINDS`), the eight bytes of the request's ID, and
 one message of `link.messages`. A request goes out at most twice, under one ID; its reply must come from the address
 asked, be of the type asked for and carry the ID of the peer expected. Whatever does not fit is counted and dropped:
-nothing a datagram holds raises, grows anything or closes the socket.
+nothing a datagram holds raises, grows anything or closes the socket. In a swarm with a key all of that is inside a
+sealed datagram (members/sealing.py): what no member has sent costs a look at its first bytes, and gets no answer.
 
-Of the package stay the calls (`call_ping`, `call_find_node`), their hooks (`welcome_if_new`, `handle_call_response`)
-and the `rpc_*` handlers, reached through `HANDLERS` by message type; its key-value handlers have no message and so
-cannot be reached. Replaced are its wire, its time-outs, its tasks (it starts one per datagram and awaits none), and
+Of the package stay the names of the calls and their hooks (`welcome_if_new`, `handle_call_response`) and the `rpc_*`
+handlers, reached through `HANDLERS` by message type; its key-value handlers have no message and so cannot be reached.
+Replaced are its wire, its time-outs, its tasks (it starts one per datagram and awaits none), and
 the rule that any sender enters the table.
 """
 
@@ -16,7 +17,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
@@ -37,6 +38,7 @@ from kadcrawl.link.messages import (
     Ping,
     Pong,
 )
+from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import sendable
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.routing import Neighbor
@@ -53,7 +55,8 @@ CONTACT_BYTES = 28
 """One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
 LATE_S = 0.1
 """A timer later than this means that our own loop was held up."""
-KINDS: tuple[type[Message], ...] = (Ping, Pong, FindNode, Nodes, Leave, Left, GetRange, OwnRange)
+Datagram = Ping | Pong | FindNode | Nodes | Leave | Left | GetRange | OwnRange
+KINDS: tuple[type[Datagram], ...] = (Ping, Pong, FindNode, Nodes, Leave, Left, GetRange, OwnRange)
 REPLY_TO: dict[type[Message], type[Message]] = {Ping: Pong, FindNode: Nodes, Leave: Left, GetRange: OwnRange}
 HANDLERS: dict[type[Message], str] = {
     Ping: "rpc_ping",
@@ -74,6 +77,17 @@ class Counters:
     unexpected: int = 0
     """Replies nobody waits for: late, repeated, or from another than the peer asked."""
     timeouts: int = 0
+    strangers: int = 0
+    """Datagrams that no member has sent to this peer, or that came a second time."""
+
+
+class Sender(NamedTuple):
+    """Whom a request came from."""
+
+    host: str
+    port: int
+    proven: bool
+    """That it is the peer it says it is; without a key nobody can prove that, and all are believed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +95,9 @@ class Exchange:
     """One request in flight."""
 
     address: Address
-    datagram: bytes
+    to: bytes | None
+    """The ID of the peer asked, if it is known."""
+    request: bytes
     expects: type[Message]
     settle: Callable[[Message | None], None]
     """Called once, with the reply or None; must not raise."""
@@ -99,9 +115,11 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         random: Random,
         settings: OverlaySettings,
         verify: Callable[[Contact], None],
+        sealing: Sealing | None = None,
     ) -> None:
+        """Without `sealing` all is said openly."""
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
-        self.become(membership)
+        self.become(membership, sealing)
         self.counters = Counters()
         self.load = 0
         self.silent = False
@@ -122,8 +140,9 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         """Raise AttributeError, where rpcudp would make up a remote call of that name."""
         raise AttributeError(name)
 
-    def become(self, membership: Membership) -> None:
+    def become(self, membership: Membership, sealing: Sealing | None = None) -> None:
         """Speak for this one from now on."""
+        self._sealing = sealing
         self.source_node = Node(id_bytes(membership.me))
         self.router = membership.table
         self._membership = membership
@@ -143,32 +162,49 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
         self.counters.received += 1
+        sender, proven = None, True
+        if self._sealing is not None:
+            opened = self._sealing.open(data)
+            if opened is None:
+                self.counters.strangers += 1
+                return
+            data, sender, proven = opened
         address = (addr[0], addr[1])
         try:
             request_id, message = decode(data)
         except MalformedError:
             self.counters.malformed += 1
             return
-        if type(message) not in HANDLERS:
+        if sender is not None and sender != message.sender:
+            self.counters.malformed += 1
+        elif type(message) not in HANDLERS:
             self._accept_reply(request_id, message, address)
-        elif address[1] and not self.nameless:  # Port 0 cannot be answered.
-            self._answer(request_id, message, address)
+        elif address[1] and not self.nameless and (proven or type(message) is not Leave):  # Port 0 cannot be answered.
+            self._answer(request_id, message, Sender(*address, proven))
 
-    def _answer(self, request_id: int, message: Message, address: Address) -> None:
-        reply = getattr(self, HANDLERS[type(message)])(address, message)
+    def _answer(self, request_id: int, message: Datagram, sender: Sender) -> None:
+        reply = getattr(self, HANDLERS[type(message)])(sender, message)
         if reply is not None:
-            self._send(encode(request_id, reply), address)
+            self._send(encode(request_id, reply), sender[:2], message.sender)
 
-    def _accept_reply(self, request_id: int, message: Message, address: Address) -> None:
+    def _accept_reply(self, request_id: int, message: Datagram, address: Address) -> None:
         exchange = self._outstanding.get(request_id)
         if exchange is None or exchange.address != address or type(message) is not exchange.expects:
             self.counters.unexpected += 1
             return
         self._settle(request_id, message)
 
-    def _send(self, datagram: bytes, address: Address) -> None:
+    def _send(self, said: bytes, address: Address, to: bytes | None, *, again: bool = False) -> None:
         if self.transport is None or self.transport.is_closing():
             return
+        datagram = said
+        if self._sealing is not None:
+            # A goodbye in somebody else's name would cost that one its place.
+            proven = said[1] == KINDS.index(Leave)
+            sealed = self._sealing.seal(said, to, again=again, proven=proven)
+            if sealed is None:
+                return
+            datagram = sealed
         self.counters.sent += 1
         try:
             self.transport.sendto(datagram, address)
@@ -177,35 +213,35 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     # --- requests of others
 
-    def rpc_ping(self, sender: Address, message: Ping) -> Message | None:
+    def rpc_ping(self, sender: Sender, message: Ping) -> Message | None:
         if self.silent:
-            self._say_goodbye(sender)
+            self._say_goodbye(sender, message.sender)
             return None
         self._welcome(sender, message.sender, message.load)
         return Pong(self.source_node.id, self.load)
 
-    def rpc_find_node(self, sender: Address, message: FindNode) -> Message | None:
+    def rpc_find_node(self, sender: Sender, message: FindNode) -> Message | None:
         if self.silent:
-            self._say_goodbye(sender)
+            self._say_goodbye(sender, message.sender)
             return None
         self._welcome(sender, message.sender)
         target = int.from_bytes(message.target, "big")
         contacts = self._membership.nearest(target, self._settings.k, exclude=message.sender)
         return Nodes(self.source_node.id, fitting(contacts))
 
-    def rpc_get_range(self, sender: Address, message: GetRange) -> Message | None:
+    def rpc_get_range(self, sender: Sender, message: GetRange) -> Message | None:
         if self.silent:
-            self._say_goodbye(sender)
+            self._say_goodbye(sender, message.sender)
             return None
         self._welcome(sender, message.sender)
         return OwnRange(self.source_node.id, id_bytes(self._membership.table.live_mask))
 
-    def _say_goodbye(self, address: Address) -> None:
+    def _say_goodbye(self, sender: Sender, to: bytes) -> None:
         """Whoever asks us while we leave has missed our goodbye, and our own look-ups seem signs of life to it."""
-        self._send(encode(self._random.getrandbits(64), Leave(self.source_node.id)), address)
+        self._send(encode(self._random.getrandbits(64), Leave(self.source_node.id)), sender[:2], to)
 
-    def rpc_leave(self, sender: Address, message: Leave) -> Message:
-        self._verify_all(self._membership.gone(Contact(message.sender, *sender), self._loop.time()))
+    def rpc_leave(self, sender: Sender, message: Leave) -> Message:
+        self._verify_all(self._membership.gone(Contact(message.sender, sender.host, sender.port), self._loop.time()))
         return Left(self.source_node.id)
 
     def welcome_if_new(self, node: Neighbor) -> None:
@@ -215,28 +251,32 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         elif (asked := self._membership.met(node.contact)) is not None:
             self._verify(asked)
 
-    def _welcome(self, sender: Address, peer: bytes, load: int | None = None) -> None:
-        contact = Contact(peer, *sender)
-        self._membership.spoke(contact, self._loop.time())
+    def _welcome(self, sender: Sender, peer: bytes, load: int | None = None) -> None:
+        contact = Contact(peer, sender.host, sender.port)
+        if sender.proven:
+            self._membership.spoke(contact, self._loop.time())
         if (asked := self._membership.met(contact, load)) is not None:
             self._verify(asked)
 
     # --- requests of ours
 
     async def ping(self, address: Address, sender: bytes) -> Result:
-        return await self._request(address, Ping(sender, self.load))
+        """Greet whoever is at an address."""
+        return await self._request(address, Ping(sender, self.load), None)
 
-    async def find_node(self, address: Address, sender: bytes, target: bytes) -> Result:
-        return await self._request(address, FindNode(sender, target))
+    async def call_find_node(self, node_to_ask: Neighbor, node_to_find: Node) -> Result:
+        contact = node_to_ask.contact
+        result = await self._request(contact.address, FindNode(self.source_node.id, node_to_find.id), contact.id)
+        return self.handle_call_response(result, node_to_ask)
 
     async def range_of(self, contact: Contact) -> int | None:
         """Return the mask of a peer's live buckets; None if it does not tell."""
-        result = await self._request(contact.address, GetRange(self.source_node.id))
+        result = await self._request(contact.address, GetRange(self.source_node.id), contact.id)
         answered, reply = self.handle_call_response(result, Neighbor(contact))
         return int.from_bytes(reply.live_mask, "big") if answered else None
 
-    async def leave(self, address: Address, sender: bytes) -> Result:
-        return await self._request(address, Leave(sender))
+    async def leave(self, contact: Contact) -> Result:
+        return await self._request(contact.address, Leave(self.source_node.id), contact.id)
 
     def handle_call_response(self, result: Result, node: Neighbor) -> Result:
         """Draw the conclusions of an answer, or of none, for `node`; return the result, failed if it was not its."""
@@ -278,9 +318,9 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             if self.transport is not None:
                 self.handle_call_response((reply is not None, reply), Neighbor(contact))
 
-        self._begin(contact.address, Ping(self.source_node.id, self.load), settle)
+        self._begin(contact.address, Ping(self.source_node.id, self.load), contact.id, settle)
 
-    async def _request(self, address: Address, message: Message) -> Result:
+    async def _request(self, address: Address, message: Message, to: bytes | None) -> Result:
         """Ask once, again after `resend_s`, and give up after `timeout_s`."""
         async with self._slots:
             reply: asyncio.Future[Message | None] = self._loop.create_future()
@@ -289,23 +329,25 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
                 if not reply.done():  # Whoever asked may have been cancelled a moment ago.
                     reply.set_result(answer)
 
-            request_id = self._begin(address, message, settle)
+            request_id = self._begin(address, message, to, settle)
             try:
                 answer = await reply
             finally:
                 self._end(request_id)
         return answer is not None, answer
 
-    def _begin(self, address: Address, message: Message, settle: Callable[[Message | None], None]) -> int:
+    def _begin(
+        self, address: Address, message: Message, to: bytes | None, settle: Callable[[Message | None], None]
+    ) -> int:
         """Send a request; return its number."""
         request_id = self._random.getrandbits(64)
         while request_id in self._outstanding:
             request_id = self._random.getrandbits(64)
-        datagram = encode(request_id, message)
+        request = encode(request_id, message)
         timer = self._loop.call_later(self._settings.resend_s, self._resend, request_id)
         due_at = self._loop.time() + self._settings.timeout_s
-        self._outstanding[request_id] = Exchange(address, datagram, REPLY_TO[type(message)], settle, timer, due_at)
-        self._send(datagram, address)
+        self._outstanding[request_id] = Exchange(address, to, request, REPLY_TO[type(message)], settle, timer, due_at)
+        self._send(request, address, to)
         return request_id
 
     def _end(self, request_id: int) -> Exchange | None:
@@ -317,7 +359,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
     def _resend(self, request_id: int) -> None:
         exchange = self._outstanding[request_id]
-        self._send(exchange.datagram, exchange.address)
+        self._send(exchange.request, exchange.address, exchange.to, again=True)
         exchange.timer = self._loop.call_at(exchange.due_at, self._give_up, request_id)
 
     def _give_up(self, request_id: int) -> None:
@@ -342,7 +384,7 @@ def encode(request_id: int, message: Message) -> bytes:
     return HEADER.pack(VERSION, KINDS.index(type(message)), request_id) + pack(message)
 
 
-def decode(data: bytes) -> tuple[int, Message]:
+def decode(data: bytes) -> tuple[int, Datagram]:
     """Return request ID and message of one datagram. Raises MalformedError for anything else."""
     if len(data) < HEADER.size:
         raise MalformedError(f"{len(data)} bytes")
@@ -351,7 +393,7 @@ def decode(data: bytes) -> tuple[int, Message]:
         raise MalformedError(f"version {version}")
     if kind >= len(KINDS):
         raise MalformedError(f"kind {kind}")
-    message: Message = unpack(data[HEADER.size :], KINDS[kind], DATAGRAM_BYTES_MAX - HEADER.size)
+    message: Datagram = unpack(data[HEADER.size :], KINDS[kind], DATAGRAM_BYTES_MAX - HEADER.size)
     return request_id, message
 
 

@@ -88,7 +88,7 @@ class Waves:
             if left_s <= 0:
                 break
             try:
-                return await self._client.ask(contact.address, Wave(index, left_s, question), Answer, left_s)
+                return await self._client.ask(contact, Wave(index, left_s, question), Answer, left_s)
             except RemoteError:
                 self._tree.suspect(contact)
         return Answer(MISSING, [])

@@ -92,7 +92,7 @@ class Blocks:
     async def ask(self, contact: Contact, question: GetLevel) -> Loaded | None:
         """Ask a contact how loaded it is; None if it does not answer."""
         try:
-            return await self._client.ask(contact.address, question, Loaded, LEVEL_DEADLINE_S)
+            return await self._client.ask(contact, question, Loaded, LEVEL_DEADLINE_S)
         except RemoteError:
             self.overlay.suspect(contact)
             return None

@@ -243,7 +243,7 @@ class Borrowing:
             sent_at = asyncio.get_running_loop().time()
             try:
                 message = Report(self._me(), reports)
-                answer = await self._client.ask(giver.address, message, Reported, DEADLINE_S)
+                answer = await self._client.ask(giver, message, Reported, DEADLINE_S)
             except RemoteError as error:
                 log.info("loan.unreported to=%s why=%s", giver, error.why)
                 self._silent.add(giver)

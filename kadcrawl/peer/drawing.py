@@ -155,7 +155,7 @@ class Drawing:
 
     async def _hand_back(self, giver: Contact, lends: Sequence[Lend]) -> None:
         reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]
-        await self._client.ask(giver.address, Report(self._me, reports), Reported, HAND_BACK_S)
+        await self._client.ask(giver, Report(self._me, reports), Reported, HAND_BACK_S)
 
     async def _rest(self) -> None:
         until = asyncio.get_running_loop().time() + NEWS_S

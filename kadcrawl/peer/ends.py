@@ -12,6 +12,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import VERSION, Hello, Welcome
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
+from kadcrawl.places import ADDRESS
 
 HELLO_DEADLINE_S = 5.0
 PORTS_TRIED = 20
@@ -45,6 +46,15 @@ async def reachable_host(host: str, towards: tuple[str, int] | None = None) -> s
     return found
 
 
+def keep_to_loopback(host: str) -> None:
+    """Raise StartError unless `host`, to listen on, is reached from this machine only."""
+    if not ipaddress.ip_address(host).is_loopback:
+        raise StartError(
+            f"a swarm without a key lets anybody in who can reach {host}, so it listens on loopback only: "
+            "give it a key (kadcrawl keygen), or --listen 127.0.0.1:PORT"
+        )
+
+
 async def listen(
     config: Config, store: Store, make_server: Callable[[], LinkServer], make_overlay: Callable[[], Overlay]
 ) -> tuple[LinkServer, Overlay]:
@@ -70,6 +80,7 @@ async def listen(
                 raise StartError(_cannot_listen(config.host, port, error)) from None
         else:
             store.set_meta("port", str(bound).encode())
+            _write_address(config, overlay.me.address)
             return server, overlay
     raise StartError(f"no port is free for both TCP and UDP on {config.host}")
 
@@ -83,6 +94,17 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
         except RemoteError as error:
             reasons.append(str(error))
     raise StartError(f"cannot join: {'; '.join(reasons)}. Is a peer running there?")
+
+
+def _write_address(config: Config, address: tuple[str, int]) -> None:
+    """Say in the directory where the peer listens, for commands on this machine."""
+    host, port = address
+    if ipaddress.ip_address(host).is_unspecified:
+        host = LOOPBACK[ipaddress.ip_address(host).version]
+    try:
+        (config.data / ADDRESS).write_text(f"[{host}]:{port}\n" if ":" in host else f"{host}:{port}\n")
+    except OSError:
+        pass  # They can be told by --peer.
 
 
 def _cannot_listen(host: str, port: int, error: Exception) -> str:

@@ -2,8 +2,9 @@
 
 A newcomer draws some IDs and asks its bootstrap peer whose range each of them would split; it takes the one that splits
 the largest (balance/identity.py says why), journals it, and enters under it. Until then it is nameless: nobody may take
-it in under an ID it does not keep. Whoever gets no answer soon takes the first ID drawn. Of several who join at one
-moment none can know of the others, but their bootstrap peer can, if it is the same.
+it in under an ID it does not keep. In a swarm with a key an ID is the hash of a key drawn with it. Whoever gets no
+answer soon takes the first ID drawn. Of several who join at one moment none can know of the others, but their bootstrap
+peer can, if it is the same.
 """
 
 import asyncio
@@ -17,7 +18,9 @@ from kadcrawl.history.store import Store
 from kadcrawl.keys import ID_BITS, NodeId, id_bytes
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
+from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.overlay import Overlay
+from kadcrawl.peer.admission import Admission
 
 DRAWN = DRAWN_MAX
 """IDs a newcomer chooses from; twice as many gain nothing to speak of."""
@@ -38,17 +41,30 @@ log = logging.getLogger(__name__)
 class Identity:
     """The node ID of one directory's peer."""
 
-    def __init__(self, store: Store, random: Random) -> None:
+    def __init__(self, store: Store, random: Random, admission: Admission | None) -> None:
         self._store = store
         self._random = random
-        journaled = store.meta("node_id")
-        self.settled = journaled is not None
+        self._admission = admission
+        self._keys: dict[NodeId, PeerKey] = {}
+        """Drawn with their IDs."""
+        self.settled: bool
         """It is journaled; otherwise it is only drawn."""
-        self.node_id = number(journaled) if journaled else self._draw()
+        if admission is not None:
+            # A directory from when its swarm had no key gets another ID.
+            self.settled = admission.is_known
+            self.node_id = self._know(admission.credentials.peer_key)
+            if self.settled:
+                store.set_meta("node_id", id_bytes(self.node_id))
+        else:
+            journaled = store.meta("node_id")
+            self.settled = journaled is not None
+            self.node_id = number(journaled) if journaled else self._draw()
 
     def settle(self, overlay: Overlay) -> None:
-        """Keep the ID, and enter nowhere under another."""
+        """Keep the ID, and enter nowhere under another. Raises StartError if its key cannot be kept."""
         if not self.settled:
+            if self._admission is not None:
+                self._admission.settle(self._keys[self.node_id])
             self._store.set_meta("node_id", id_bytes(self.node_id))
             overlay.identify(self.node_id)
             self.settled = True
@@ -66,7 +82,13 @@ class Identity:
         self.settle(overlay)
 
     def _draw(self) -> NodeId:
+        if self._admission is not None:
+            return self._know(PeerKey.generate())
         return NodeId(self._random.getrandbits(ID_BITS))
+
+    def _know(self, key: PeerKey) -> NodeId:
+        self._keys[key.node_id] = key
+        return key.node_id
 
 
 def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeId:

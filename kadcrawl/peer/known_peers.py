@@ -59,7 +59,7 @@ class KnownPeers:
 
     async def _hello(self, contact: Contact) -> Welcome | None:
         try:
-            return await self._client.ask(contact.address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+            return await self._client.ask(contact, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
         except RemoteError:
             return None
 

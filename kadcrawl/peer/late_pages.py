@@ -92,7 +92,7 @@ class LatePages:
                     continue
                 report = LoanReport(loan.id, loan.site, [*some], [], over=True)
                 try:
-                    await self._client.ask(loan.giver.address, Report(self._me, [report]), Reported, DEADLINE_S)
+                    await self._client.ask(loan.giver, Report(self._me, [report]), Reported, DEADLINE_S)
                     self._forget(some)
                 except RemoteError as error:
                     log.info("leaf.late_page_untold to=%s why=%s", loan.giver, error.why)

@@ -69,6 +69,9 @@ class Leaf(Member):
         self._build(job)
         log.info("leaf.begun id=%s", self._me.id.hex())
         self._run(self.work.run(), "crawl")
+        if self.admission is not None:
+            self.admission.on_former_ended.append(self.client.part)
+            self._run(self.admission.run(), "keys")
         self._drawer = self._run(self._drawing.run(), "draw")
 
     async def finish(self) -> None:
@@ -145,6 +148,10 @@ class Leaf(Member):
         self.known = KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
 
     def _identity(self) -> bytes:
+        if self.admission is not None:
+            if not self.admission.is_known:
+                self.admission.settle(self.admission.credentials.peer_key)
+            return self.admission.credentials.peer_key.id
         leaf_id = self.store.meta("leaf_id")
         if leaf_id is None:
             leaf_id = id_bytes(self.random.getrandbits(ID_BITS))

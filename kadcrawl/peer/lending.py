@@ -164,7 +164,7 @@ class Lending:
         for message in await self.offers(taker, [(site, count)]):
             loan = self._loans[message.loan]
             try:
-                taken = (await self._client.ask(taker.address, message, Lent, DEADLINE_S)).taken
+                taken = (await self._client.ask(taker, message, Lent, DEADLINE_S)).taken
             except RemoteError as error:
                 log.info("loan.failed to=%s why=%s", taker, error.why)
                 taken = loan.begun  # Else it will hear that it has not got it, before it begins.
@@ -310,7 +310,7 @@ class Lending:
         for start in range(0, len(loans), LOANS_MAX):
             try:
                 message = Recall(self._me(), list(loans[start : start + LOANS_MAX]))
-                await self._client.ask(taker.address, message, Recalled, DEADLINE_S)
+                await self._client.ask(taker, message, Recalled, DEADLINE_S)
             except RemoteError as error:
                 log.info("loan.not_recalled from=%s why=%s", taker, error.why)  # It ends by itself.
 

@@ -17,6 +17,7 @@ from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.page_rules import PageRules
+from kadcrawl.peer.admission import admission
 from kadcrawl.peer.daemons import Daemons
 from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.ending import disk_failure
@@ -60,7 +61,9 @@ class Member:
             self.store.take_up_time(self.started_at)
             self.totals = Totals.from_bytes(self.store.meta("totals"))
             self._messages_before = self.totals.peer_messages
-            self.client = LinkClient(self.config.limits.message_bytes_max)
+            self.admission = admission(self.config, self.store, self.clock)
+            self.credentials = self.admission.credentials if self.admission is not None else None
+            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials)
             await self.client.open()
             stack.push_async_callback(self.client.close)
             await self._open(stack)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.place import Place
-from kadcrawl.errors import StartError
+from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.link.messages import Answer, Census, Contact, Link, Order, PeerRow
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
@@ -27,7 +27,7 @@ from kadcrawl.peer.budget_sharing import share_budget
 from kadcrawl.peer.cells import Cells
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import drain, leave
-from kadcrawl.peer.ends import hello, listen, reachable_host
+from kadcrawl.peer.ends import hello, keep_to_loopback, listen, reachable_host
 from kadcrawl.peer.expiring import Expiring
 from kadcrawl.peer.identity import Identity
 from kadcrawl.peer.known_peers import KnownPeers
@@ -41,6 +41,7 @@ from kadcrawl.peer.recrawling import Recrawling
 from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
+from kadcrawl.swarm_key import SwarmKey
 from kadcrawl.urls import canonical, seed
 
 log = logging.getLogger(__name__)
@@ -113,6 +114,8 @@ class Peer(Member):
         job = self._jobs.joined(welcome.job)
         await self._prepare(job, self._given_job)
         await self._identity.choose(self.overlay, self.client, bootstrap)
+        if self.credentials is not None:
+            self.client.part()  # What others were asked by until now was not yet this peer.
         self.paused = welcome.paused
         first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
         self._build(job, first_update_s=first_update_s)
@@ -255,6 +258,15 @@ class Peer(Member):
         (holds.add if paused else holds.discard)("paused")
         self.parts.crawler.wake()
 
+    def change_key(self, key: SwarmKey) -> None:
+        """Go by another key of the swarm; the former one is good for an hour. Raises StartError.
+
+        Raises ConfigError if the swarm has none.
+        """
+        if self.admission is None:
+            raise ConfigError("this swarm has no key to be changed: begin it anew with one")
+        self.admission.change(key)
+
     def leave_soon(self) -> None:
         """As `stop`, but the range is to be handed over."""
         self._left = True
@@ -282,17 +294,25 @@ class Peer(Member):
         self.waves = Waves(self.overlay, self.client, self._service.respond)
 
     async def _listen(self, stack: AsyncExitStack) -> None:
-        self._identity = Identity(self.store, self.random)
+        self._identity = Identity(self.store, self.random, self.admission)
         self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
 
         def make_server() -> LinkServer:
-            server = LinkServer(self.config.limits.message_bytes_max)
+            server = LinkServer(self.config.limits.message_bytes_max, self.credentials)
             self._service.register(server)
             return server
 
         def make_overlay() -> Overlay:
-            return Overlay(self._identity.node_id, self.random, cell_bits=self._cell_bits, settings=self.world.overlay)
+            return Overlay(
+                self._identity.node_id,
+                self.random,
+                cell_bits=self._cell_bits,
+                settings=self.world.overlay,
+                credentials=self.credentials,
+            )
 
+        if self.credentials is None and not self.world.trusted_network:
+            keep_to_loopback(self.config.host)
         self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
         stack.push_async_callback(self.overlay.close)
         stack.push_async_callback(self.server.close)
@@ -373,6 +393,10 @@ class Peer(Member):
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes
+        if self.admission is not None:
+            self.admission.on_changed.append(self.overlay.drop_strays)
+            self.admission.on_former_ended += [self.client.part, self.server.part]
+            self._run(self.admission.run(), "keys")
         self._run(guard(parts.crawler, self.config.data, reserve, self.world.free_bytes), "disk")
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")

@@ -53,6 +53,7 @@ from kadcrawl.link.messages import (
     Recorded,
     Records,
     Refused,
+    Rekey,
     Report,
     Reported,
     Settle,
@@ -69,6 +70,7 @@ from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.quiescence import own_view
 from kadcrawl.peer.identity import Guide
 from kadcrawl.peer.leaves import Leaves
+from kadcrawl.swarm_key import SwarmKey
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -110,6 +112,7 @@ class Service:
         server.handle(GetStatus, self.status)
         server.handle(Add, self.add)
         server.handle(Command, self.command)
+        server.handle(Rekey, self.rekey)
 
     # --- the life of a URL ---------------------------------------------------------------------------------------
 
@@ -249,6 +252,10 @@ class Service:
             peer.leave_soon()
         else:
             await peer.waves.tell_all(Order(command.verb))
+        return Ok()
+
+    async def rekey(self, message: Rekey) -> Ok:
+        self._peer.change_key(SwarmKey(message.key))
         return Ok()
 
     def _ready(self) -> "Peer":

@@ -26,6 +26,8 @@ class World:
     """The world's time when the peer begins, in seconds since 1970; by default the machine's."""
     overlay: OverlaySettings | None = None
     """How patient the overlay is."""
+    trusted_network: bool = False
+    """Nobody but peers is on the network, so a swarm without a key may be there."""
     sync: Callable[[Iterable[int]], None] = sync_files
     """Makes the files of these descriptors durable; called in the loop's executor. Raises OSError."""
     free_bytes: Callable[[Path], int] = free_bytes

@@ -51,7 +51,7 @@ class PeerProcess:
         """Give it a command, on its machine; return what that prints. Raises RuntimeError if it fails, TimeoutError."""
         process = await asyncio.create_subprocess_exec(
             *self.machine.prefix,
-            *[KADCRAWL, *arguments, "--peer", self.address],
+            *[KADCRAWL, *arguments, "--peer", self.address, "--data", str(self.directory)],
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -14,6 +14,7 @@ from random import Random
 from types import TracebackType
 from typing import Final, Self
 
+from kadcrawl.swarm_key import SwarmKey
 from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import Parting
@@ -34,6 +35,7 @@ class Swarm:
 
     def __init__(self, directory: Path, web: DealtWeb, delay_s: float) -> None:
         self.directory = directory
+        self._key = SwarmKey.generate().text
         self.processes: list[PeerProcess] = []
         """All that were ever started."""
         self.left: list[PeerProcess] = []
@@ -198,7 +200,8 @@ class Swarm:
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
-                env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")},
+                env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
+                | {"KADCRAWL_KEY": self._key},
             )
         peer = PeerProcess(name, machine, directory, said, process)
         self.processes.append(peer)

@@ -19,6 +19,7 @@ from typing import Final
 from kadcrawl.balance.powers import Powers
 from kadcrawl.crawl.place import Placer
 from kadcrawl.keys import anchor
+from kadcrawl.swarm_key import SwarmKey
 from scripts.chaos.machines import Machine
 from scripts.chaos.peer_process import COMMAND_S, PeerProcess
 from scripts.five_peers.web import CappedWeb, Line
@@ -139,6 +140,7 @@ class _Swarm:
     """The five processes."""
 
     def __init__(self, directory: Path, balance: str, network: Path | None) -> None:
+        self._key = SwarmKey.generate().text
         directory.mkdir(parents=True)
         self._directory = directory
         self._balance = balance
@@ -170,7 +172,8 @@ class _Swarm:
                     name: value
                     for name, value in os.environ.items()
                     if not name.startswith("KADCRAWL_") or name == "KADCRAWL_LOG"
-                },
+                }
+                | {"KADCRAWL_KEY": self._key},
             )
         peer = PeerProcess(name, Machine("127.0.0.1", []), self._directory / name, said, process)
         self._peers.append(peer)

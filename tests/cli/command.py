@@ -16,6 +16,7 @@ from tests.web import Web, slow, tree
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
+KEY = "5e" * 32
 PIPE = asyncio.subprocess.PIPE
 
 
@@ -36,13 +37,14 @@ async def kadcrawl(*arguments: str, env: dict[str, str] | None = None) -> Run:
 
 async def start(*arguments: str, env: dict[str, str] | None = None) -> asyncio.subprocess.Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
+    environment |= {"KADCRAWL_KEY": KEY}
     return await asyncio.create_subprocess_exec(
         KADCRAWL,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
-        env=environment | (env or {}),
+        env=environment | env if env else environment,
         start_new_session=True,
     )
 

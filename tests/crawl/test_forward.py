@@ -77,9 +77,9 @@ class World:
         self.taken.append(link.url)
 
     async def ask(
-        self, address: tuple[str, int], offer: Offer | DatedOffer, expected: type[Accepted], deadline_s: float
+        self, to: Contact, offer: Offer | DatedOffer, expected: type[Accepted], deadline_s: float
     ) -> Accepted:
-        contact = next(one for one in (ME, OTHER, THIRD) if one.address == address)
+        contact = next(one for one in (ME, OTHER, THIRD) if one == to)
         if self.faults:
             self.faults -= 1
             raise RemoteError(contact, "broken")

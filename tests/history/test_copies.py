@@ -61,8 +61,8 @@ class FakeClient:
         self.unlike: list[CellDigest] = []
         self.under_way = self.under_way_max = 0
 
-    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
-        peer = next(one for one in (A, B) if one.address == address)
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
+        peer = next(one for one in (A, B) if one == to)
         self.under_way += 1
         self.under_way_max = max(self.under_way_max, self.under_way)
         try:

@@ -107,9 +107,9 @@ class Side:
             visit = Visit(url_key(SITE_HASH, one.url), SITE, one.url, 0, one.due_s, one.period_s, "e", "t", "d", "c", 0)
             self.store.learn_visit(visit, one.state, 0, 0.0)
 
-    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         """Bring a question to the other side and its answer back, both as they travel."""
-        assert address == self.other.contact.address
+        assert to == self.other.contact
         other, question = self.other, unpack(pack(message), Request, MESSAGE_BYTES_MAX)
         if not other.answers_left:
             raise RemoteError(other.contact, "is gone")
@@ -312,9 +312,9 @@ def test_a_window_that_grows_meanwhile_is_exchanged_whole(sides: Sides, monkeypa
     theirs.fill(dict.fromkeys(range(0, 40, 2), DONE))
     ask, fresh = ours.ask, iter(range(1, 40, 2))
 
-    async def grow_and_ask(address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+    async def grow_and_ask(to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         ours.fill({number: PENDING for _, number in zip(range(2), fresh, strict=False)})
-        return await ask(address, message, expected, deadline_s)
+        return await ask(to, message, expected, deadline_s)
 
     monkeypatch.setattr(ours, "ask", grow_and_ask)
     reconcile(sides)

@@ -10,7 +10,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.history import inquiry
 from kadcrawl.history.inquiry import SILENCES_MAX, Inquiry
 from kadcrawl.keys import Cell
-from kadcrawl.link.messages import CellAnswer, CellDigest, Sync, Synced
+from kadcrawl.link.messages import CellAnswer, CellDigest, Contact, Sync, Synced
 from sim.loop import world
 from tests.history.test_copies import A, FakeOverlay, contact
 
@@ -22,11 +22,11 @@ class FakeClient:
         self.about: int | None = None
         """The only cell it answers about, whatever was asked."""
 
-    async def ask(self, address: tuple[str, int], message: Sync, expected: Any, deadline_s: float) -> Synced:
+    async def ask(self, to: Contact, message: Sync, expected: Any, deadline_s: float) -> Synced:
         await asyncio.sleep(0.01)
         self.asked.append(message.cells)
         if self.down:
-            raise RemoteError(address, "no answer")
+            raise RemoteError(to, "no answer")
         cells = message.cells if self.about is None else [self.about]
         digests = [CellDigest(cell, 0, 0, bytes(16)) for cell in cells]
         return Synced([CellAnswer(digest, None, [], releasing=False, released=False, sites=[]) for digest in digests])

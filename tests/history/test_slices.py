@@ -50,7 +50,7 @@ class Side:
         assert (to, cell) == (self.other.contact, CELL)
         self.put += grains
 
-    async def ask(self, address: tuple[str, int], message: GetSlices, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: GetSlices, expected: Any, deadline_s: float) -> Any:
         bytes_max = Limits().message_bytes_max
         self.asked.append(message)
         self.store._dirty.set()

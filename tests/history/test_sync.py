@@ -137,8 +137,8 @@ class FakeClient:
         self._swarm = swarm
         self._me = me
 
-    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
-        return await self._swarm.carry(self._me, address, message, expected, deadline_s)
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
+        return await self._swarm.carry(self._me, to.address, message, expected, deadline_s)
 
 
 class FakeCrawler:

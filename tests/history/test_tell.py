@@ -67,11 +67,11 @@ class FakeClient:
         self.down = False
         self.meanwhile: Callable[[], None] = lambda: None
 
-    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         await asyncio.sleep(0.01)
         if self.down:
-            raise RemoteError(address, "no answer")
-        self.haves.append((address, message))
+            raise RemoteError(to, "no answer")
+        self.haves.append((to.address, message))
         await asyncio.sleep(0.01)
         self.meanwhile()
         return Taken([held.cell for held in message.cells])

@@ -127,11 +127,11 @@ async def test_a_connection_closed_before_the_question_was_sent_is_no_error() ->
     """Although nobody here has heard of it yet."""
     async with link() as (_, client, address):
         assert Ok() == await client.ask(address, Hello(1), Ok, 5)
-        connected = client._connection(address)
+        connected = client._connection((*address, None))
         assert connected._socket is not None
         connected._socket._writer.transport.close()
         assert Ok() == await client.ask(address, Hello(1), Ok, 5)
-        assert client._connection(address) is not connected
+        assert client._connection((*address, None)) is not connected
 
 
 async def test_a_closing_peer_lets_handlers_finish_and_says_goodbye() -> None:

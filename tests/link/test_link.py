@@ -97,7 +97,7 @@ async def test_no_more_than_the_bound_are_handled_at_a_time_and_all_are_answered
     async with link(slow=gate) as (_, client, address):
         asks = [asyncio.create_task(client.ask(address, Hello(1), Ok, 60)) for _ in range(3 * IN_FLIGHT_MAX)]
         await until(lambda: gate.inside == IN_FLIGHT_MAX)
-        assert IN_FLIGHT_MAX == len(client._connections[address]._waiting), "the asker keeps to it as well"
+        assert IN_FLIGHT_MAX == len(client._connections[*address, None]._waiting), "the asker keeps to it as well"
         gate.open()
         assert [Ok()] * len(asks) == await asyncio.gather(*asks)
         assert IN_FLIGHT_MAX == gate.most
@@ -148,7 +148,7 @@ async def test_what_the_other_end_does_not_read_does_not_fill_the_memory(monkeyp
         writer.close()
 
     async with serving(hold) as (client, address):
-        connected = client._connection(address)
+        connected = client._connection((*address, None))
         asks = [asyncio.create_task(connected.ask(b"x" * size)) for _ in range(5)]
         await until(connected._sending.locked)
         assert connected._socket is not None

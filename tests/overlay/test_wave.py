@@ -35,14 +35,14 @@ class Swarm:
 
         return respond
 
-    async def ask(self, address: tuple[str, int], wave: Wave, expected: type[Answer], deadline_s: float) -> Answer:
-        if any(contact.address == address for contact in self.dead):
-            raise RemoteError(address, "dead")
+    async def ask(self, to: Contact, wave: Wave, expected: type[Answer], deadline_s: float) -> Answer:
+        if to in self.dead:
+            raise RemoteError(to, "dead")
         assert 0 < wave.deadline_s <= deadline_s
         self.steps += 1
         self.steps_max = max(self.steps_max, self.steps)
         try:
-            return await self.waves[address[1]].answer(wave)
+            return await self.waves[to.port].answer(wave)
         finally:
             self.steps -= 1
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl import Config, Job, Limits, Peer
+from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine, page_lines
 
 QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
@@ -42,11 +43,20 @@ async def finish(peers: Sequence[Peer]) -> None:
 
 @pytest.fixture
 async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
-    """Return a coroutine function: make_peer(directory, join=peer, limits=..., **fields of the job)."""
+    """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., **fields of the job)."""
     async with AsyncExitStack() as stack:
 
-        async def make(directory: str = "one", *, join: Peer | None = None, limits: Limits = QUICK, **job: Any) -> Peer:
-            config = Config(data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits)
+        async def make(
+            directory: str = "one",
+            *,
+            join: Peer | None = None,
+            limits: Limits = QUICK,
+            key: SwarmKey | None = None,
+            **job: Any,
+        ) -> Peer:
+            config = Config(
+                data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits, swarm_key=key
+            )
             peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job)))
             if join is not None:
                 await peer.join([join.contact.address])

@@ -62,8 +62,10 @@ class Bench:
         self.taken.append(lend)
         return lend.loan == LENDS[0].loan
 
-    async def ask(self, address: tuple[str, int], message: Message, expected: object, deadline_s: float) -> Message:
-        assert ("one.example", 4160) == address
+    async def ask(
+        self, to: Contact | tuple[str, int], message: Message, expected: object, deadline_s: float
+    ) -> Message:
+        assert ("one.example", 4160) == (to.address if isinstance(to, Contact) else to)
         self.asked.append(message)
         match message:
             case Hello():

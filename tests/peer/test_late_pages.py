@@ -39,11 +39,11 @@ class Bench:
     async def durable(self) -> None:
         assert not self.told, "told of before it is on disk"
 
-    async def ask(self, address: tuple[str, int], message: Report, expected: object, deadline_s: float) -> Reported:
+    async def ask(self, to: Contact, message: Report, expected: object, deadline_s: float) -> Reported:
         if self.fails:
             self.fails -= 1
             raise RemoteError("one", "no answer")
-        giver = ONE if address == ONE.address else TWO
+        giver = ONE if to == ONE else TWO
         assert message.taker == LEAF
         self.told += [(giver, one.loan, one.done) for one in message.loans]
         assert all(one.over for one in message.loans)

@@ -61,10 +61,10 @@ class Bench:
         pending = [PendingRecord(entry.url, 0, 0, 0, 0.0) for entry in entries]
         return Batch([], pending, [SiteRecord(SITE, 0.0, 0.0)], [])
 
-    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         self.lends.append(message)
         if self.fails:
-            raise RemoteError(address, "no answer")
+            raise RemoteError(to, "no answer")
         return Lent(True)
 
     async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:

@@ -20,6 +20,7 @@ from kadcrawl.crawl.forward import Receipt
 from kadcrawl.crawl.page import Page
 from kadcrawl.history.entry import Entry
 from kadcrawl.link.messages import Link, Order
+from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import QUICK, MakePeer
 from tests.web import Web, html, tree
@@ -345,8 +346,9 @@ async def test_a_fault_in_the_background_ends_the_peer_and_is_told(
 
 
 async def test_a_peer_on_all_addresses_names_one_that_others_can_reach(make_peer: MakePeer, tmp_path: Path) -> None:
-    first = await make_peer("one")
-    async with Peer(Config(data=tmp_path / "two", host="0.0.0.0", port=0)) as second:
+    key = SwarmKey.generate()
+    first = await make_peer("one", key=key)
+    async with Peer(Config(data=tmp_path / "two", host="0.0.0.0", port=0, swarm_key=key)) as second:
         assert second.contact.host != "0.0.0.0"
         await second.join([first.contact.address])
         assert second.contact.host == "127.0.0.1"

@@ -51,8 +51,8 @@ class Bench:
     async def durable(self) -> None:
         pass
 
-    async def ask(self, address: tuple[str, int], message: Report, expected: object, deadline_s: float) -> Reported:
-        if address in self.dead:
+    async def ask(self, to: Contact, message: Report, expected: object, deadline_s: float) -> Reported:
+        if to.address in self.dead:
             raise RemoteError("giver", "cannot be reached")
         return Reported([Standing(one.loan, 0.0, 1.0) for one in message.loans])
 

@@ -1,0 +1,179 @@
+"""Which key a command goes by, and where it comes from: a file, the environment, a peer's directory; never an argument.
+
+--key-file FILE, else KADCRAWL_KEY, else what the directory of --data was made with.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.options import Address
+from kadcrawl.config import PORT_DEFAULT
+from kadcrawl.errors import ConfigError
+from kadcrawl.members.key_file import read_key
+from kadcrawl.places import ADDRESS, SWARM_KEY
+from kadcrawl.swarm_key import SwarmKey
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+VARIABLE = "KADCRAWL_KEY"
+HOW = f"--key-file FILE, or {VARIABLE}"
+
+_KEY_FILE = click.option(
+    "--key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help=f"The swarm's key, in a file only you can read; else {VARIABLE} has it, or the directory of --data.",
+)
+_INSECURE = click.option(
+    "--insecure",
+    is_flag=True,
+    help="Go without a key: nothing is encrypted and whoever reaches a peer is in, so it listens on this machine only.",
+)
+
+
+def member_options(command: Function) -> Function:
+    """Add the options of a command that runs peers."""
+    return _KEY_FILE(_INSECURE(command))
+
+
+def peer_options(help_text: str) -> Callable[[Function], Function]:
+    """Return what adds the options of a command that asks a running peer."""
+    address = click.option(
+        "--peer",
+        type=Address(),
+        default=f"127.0.0.1:{PORT_DEFAULT}",
+        show_default=True,
+        help=f"{help_text} By default the one of --data, if that is here.",
+    )
+    data = click.option(
+        "--data",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("crawl-data"),
+        show_default=True,
+        help="Directory of a peer, or a crawl, on this machine: it knows the address and the key.",
+    )
+    return lambda command: address(data(_KEY_FILE(command)))
+
+
+def key_to_begin(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
+    """Return the key of a swarm that begins, a new one if none is given; None if it is to have none.
+
+    Raises ConfigError.
+    """
+    return _key(key_file, insecure, data) or (None if insecure else SwarmKey.generate())
+
+
+def key_to_join(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
+    """Return the key of a swarm that is there; None if it has none. Raises ConfigError, above all if none is given."""
+    key = _key(key_file, insecure, data)
+    if key is None and not insecure:
+        raise ConfigError(
+            f"to join, this peer needs the swarm's key: {HOW}. Whoever began the swarm has it in its --data, as "
+            f"{SWARM_KEY}; a swarm that was begun with --insecure has none, and is joined with --insecure"
+        )
+    return key
+
+
+def key_to_ask(key_file: Path | None, data: Path) -> SwarmKey | None:
+    """Return the key by which a peer is asked; None if there is none here, so that it may have none either.
+
+    Raises ConfigError.
+    """
+    return _key(key_file, False, data)
+
+
+def address_to_ask(peer: tuple[str, int], data: Path) -> tuple[str, int]:
+    """Return where to ask: at --peer if that was said, else at the peer of this directory."""
+    if click.get_current_context().get_parameter_source("peer") is not ParameterSource.DEFAULT:
+        return peer
+    for directory in _directories(data):
+        try:
+            host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
+            return host.strip("[]"), int(port)
+        except (OSError, ValueError):
+            continue
+    return peer
+
+
+def say_insecure(key: SwarmKey | None) -> None:
+    """Say loudly what it means to go without a key."""
+    if key is None:
+        click.echo(
+            "kadcrawl: --insecure: nothing is encrypted, and whoever is on this machine can join and steer the crawl",
+            err=True,
+        )
+
+
+def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
+    if insecure:
+        if key_file is not None:
+            raise ConfigError("--insecure means no key: leave out one of --insecure and --key-file")
+        return None
+    if key_file is not None:
+        return read_key(key_file)
+    if text := os.environ.get(VARIABLE):
+        try:
+            return SwarmKey.from_text(text)
+        except ConfigError as error:
+            raise ConfigError(f"{VARIABLE}: {error}") from None
+    for directory in _directories(data):
+        if (directory / SWARM_KEY).exists():
+            return read_key(directory / SWARM_KEY)
+    return None
+
+
+def _directories(data: Path) -> list[Path]:
+    """Return the directories of peers: this one, or those of a crawl."""
+    return [data, *sorted(path for path in data.glob("peer-*") if path.is_dir())]
+
+
+@click.command()
+@told
+def keygen() -> int:
+    """Print a new swarm's key: 32 random bytes in 64 hexadecimal digits.
+
+    \b
+        kadcrawl keygen > swarm.key
+        one$  kadcrawl start https://example.org/ --key-file swarm.key --listen 10.0.0.1:4160
+        two$  kadcrawl join --key-file swarm.key --bootstrap 10.0.0.1:4160
+
+    Whoever has it is a member: can read and steer the crawl, and let its own peers in. If the output is a file, only
+    you can read that from then on; copy it by a way that nobody else reads, such as scp.
+    """
+    if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
+        os.fchmod(sys.stdout.fileno(), 0o600)
+    click.echo(SwarmKey.generate().text)
+    return DONE
+
+
+@click.command()
+@click.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
+@peer_options("The peer that is to change keys.")
+@told
+def rekey(new: Path, peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+    """Let one running peer go by the key in NEW-KEY-FILE; for an hour it takes the former one as well.
+
+    \b
+        kadcrawl keygen > new.key
+        one$  kadcrawl rekey new.key --data crawl-data
+        two$  kadcrawl rekey new.key --data crawl-data
+
+    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. The new
+    key goes from you to one peer at a time, never from peer to peer, so nobody gets it whom you do not give it. A leaf
+    is started again with the new key.
+    """
+    from kadcrawl.cli.control import ask
+    from kadcrawl.link.messages import Ok, Rekey
+
+    wanted = read_key(new)
+    ask(address_to_ask(peer, data), Rekey(bytes.fromhex(wanted.text)), Ok, key_to_ask(key_file, data))
+    click.echo("the peer goes by the new key, and for an hour by the former one as well")
+    return DONE

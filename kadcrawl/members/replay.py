@@ -1,0 +1,28 @@
+"""Which datagrams of one sender are new: their numbers grow, may come out of order, and each counts once (RFC 6479)."""
+
+WINDOW = 256
+"""How far a number may be behind the largest so far."""
+_ALL = (1 << WINDOW) - 1
+
+
+class ReplayWindow:
+    """The numbers seen of one sender under one key."""
+
+    __slots__ = ("_largest", "_seen")
+
+    def __init__(self) -> None:
+        self._largest = -1
+        self._seen = 0
+        """Bit i: the number i below the largest has been seen."""
+
+    def take(self, number: int) -> bool:
+        """Note a number; return whether it is new and not too far behind."""
+        ahead = number - self._largest
+        if ahead > 0:
+            self._seen = (self._seen << ahead | 1) & _ALL if ahead < WINDOW else 1
+            self._largest = number
+            return True
+        if ahead <= -WINDOW or self._seen >> -ahead & 1:
+            return False
+        self._seen |= 1 << -ahead
+        return True

@@ -1,0 +1,210 @@
+"""Datagrams that only members can read, and only they can have sent. No socket, no clock.
+
+    label 4 | kind 1 | sender's public key 32 | number 8 | check 16 | what is said, encrypted | tag 16
+
+*Label* and *check*, a keyed hash of all before it, keep strangers out for less than a microsecond. *What is said* is
+encrypted with ChaCha20-Poly1305 (RFC 8439) under a key that follows from the swarm's key and the secret that sender
+and receiver share by their own keys (RFC 7748); so it proves who sent it. Whom one has never heard of one cannot share
+a secret with: an *introduction* is encrypted under a key of all members, and proves only that a member sent it, not
+which; its answer proves who answered. Numbers of a sender never repeat, so no nonce does; a receiver takes each once.
+"""
+
+from hashlib import blake2s
+from hmac import compare_digest
+from typing import Final, NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from kadcrawl.keys import ID_BYTES
+from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey, id_of
+from kadcrawl.members.replay import ReplayWindow
+from kadcrawl.swarm_key import LABEL_BYTES, SwarmKey
+
+PAIRED: Final = 1
+INTRODUCTION: Final = 2
+"""Under the key of all, to one whose ID is known."""
+GREETING: Final = 3
+"""Under the key of all, to whoever is there."""
+ANYBODY = bytes(ID_BYTES)
+_PAIRED, _INTRODUCTION, _GREETING = (bytes((kind,)) for kind in (PAIRED, INTRODUCTION, GREETING))
+_TO_ALL = b"\0\0\0\2"
+"""How the nonces of introductions begin."""
+PUBLIC_AT = LABEL_BYTES + 1
+NUMBER_AT = PUBLIC_AT + PUBLIC_BYTES
+HEADER_BYTES = NUMBER_AT + 8
+CHECK_BYTES = 16
+BODY_AT = HEADER_BYTES + CHECK_BYTES
+SEALED_MORE = BODY_AT + 16
+"""Bytes that a sealed datagram is longer than what it says."""
+CORRESPONDENTS_MAX = 20_000
+"""Peers whose keys are kept; of one beyond that they are worked out again, which takes a fifth of a millisecond."""
+NUMBERS_A_SECOND = 2**32
+"""A peer's numbers begin above all of its earlier runs, as each run begins at another second."""
+
+
+class _Keys:
+    """What follows from one swarm's key."""
+
+    def __init__(self, swarm_key: SwarmKey) -> None:
+        self.label = swarm_key.label
+        self.check = swarm_key.derive(b"check")
+        self.group = swarm_key.derive(b"introductions")
+        self.pair = swarm_key.derive(b"pairs")
+
+
+class _Correspondent:
+    """What is kept of one other peer."""
+
+    __slots__ = ("ciphers", "heard_by", "id", "introduced", "introductions", "paired", "public", "to", "whence")
+
+    def __init__(self, public: bytes, me: bytes) -> None:
+        self.public = public
+        self.id = id_of(public)
+        below = public < me
+        self.whence = b"\0\0\0\0" if below else b"\0\0\0\1"
+        """How its nonces begin, and ours, so that they never meet."""
+        self.to = b"\0\0\0\1" if below else b"\0\0\0\0"
+        self.ciphers: dict[bytes, ChaCha20Poly1305] = {}
+        """The pair's own, by label."""
+        self.introductions: dict[bytes, ChaCha20Poly1305] = {}
+        """For what it sends under the key of all, by label."""
+        self.paired = ReplayWindow()
+        self.introduced = ReplayWindow()
+        """Apart, as any member can send introductions in the name of another."""
+        self.heard_by: bytes | None = None
+        """The label of the key it last spoke by."""
+
+
+class Opened(NamedTuple):
+    """A datagram that a member has sent."""
+
+    said: bytes
+    sender: bytes
+    """Its ID; of an introduction, only said to be its."""
+    proven: bool
+    """That it comes from `sender`."""
+
+
+class Sealing:
+    """One peer's datagrams."""
+
+    def __init__(self, peer_key: PeerKey, keys: tuple[SwarmKey, ...], first_number: int) -> None:
+        """`first_number` is above all this peer ever used; of `keys` all are good, the first is to be used first."""
+        self.peer_key = peer_key
+        self._number = first_number
+        self._by_label: dict[bytes, _Keys] = {}
+        self._labels: tuple[bytes, ...] = ()
+        self._correspondents: dict[bytes, _Correspondent] = {}
+        self._by_id: dict[bytes, _Correspondent] = {}
+        self.use(keys)
+
+    def use(self, keys: tuple[SwarmKey, ...]) -> None:
+        """Go by these keys from now on."""
+        if tuple(key.label for key in keys) != self._labels:
+            self._by_label = {key.label: self._by_label.get(key.label) or _Keys(key) for key in keys}
+            self._labels = tuple(self._by_label)
+            for correspondent in self._correspondents.values():
+                for ciphers in (correspondent.ciphers, correspondent.introductions):
+                    for label in ciphers.keys() - self._by_label.keys():
+                        del ciphers[label]
+
+    @property
+    def labels(self) -> tuple[bytes, ...]:
+        """How datagrams begin that may be for us."""
+        return self._labels
+
+    def knows(self, peer: bytes) -> bool:
+        """Return whether a datagram to this one can prove who sent it."""
+        return peer in self._by_id
+
+    def seal(self, said: bytes, to: bytes | None, *, again: bool = False, proven: bool = False) -> bytes | None:
+        """Return a datagram that says `said` to the peer of ID `to`, or to whoever is there.
+
+        `again`: it was said before without an answer, so the other of two keys is used. None if it can be no proof of
+        who sent it, but `proven` is wanted.
+        """
+        correspondent = self._by_id.get(to) if to is not None else None
+        label = self._label_for(correspondent, again)
+        keys = self._by_label[label]
+        self._number += 1
+        number = self._number.to_bytes(8, "big")
+        me = self.peer_key.public
+        if correspondent is not None:
+            header = label + _PAIRED + me + number
+            cipher = correspondent.ciphers.get(label) or self._pair(correspondent, label)
+            sealed = cipher.encrypt(correspondent.to + number, said, header)
+        elif proven:
+            return None
+        else:
+            header = label + (_GREETING if to is None else _INTRODUCTION) + me + number
+            cipher = ChaCha20Poly1305(_introducing(keys, me))
+            sealed = cipher.encrypt(_TO_ALL + number, said, header + (to or ANYBODY))
+        return header + blake2s(header, key=keys.check, digest_size=CHECK_BYTES).digest() + sealed
+
+    def open(self, datagram: bytes) -> Opened | None:
+        """Return what a member says to us for the first time; None for anything else."""
+        keys = self._by_label.get(datagram[:LABEL_BYTES])
+        if keys is None or len(datagram) < SEALED_MORE:
+            return None
+        header = datagram[:HEADER_BYTES]
+        check = blake2s(header, key=keys.check, digest_size=CHECK_BYTES).digest()
+        if not compare_digest(check, datagram[HEADER_BYTES:BODY_AT]):
+            return None
+        kind, public, number = header[LABEL_BYTES], header[PUBLIC_AT:NUMBER_AT], header[NUMBER_AT:]
+        correspondent = self._correspondents.get(public) or _Correspondent(public, self.peer_key.public)
+        try:
+            if kind == PAIRED:
+                cipher = correspondent.ciphers.get(keys.label) or self._pair(correspondent, keys.label)
+                said = cipher.decrypt(correspondent.whence + number, datagram[BODY_AT:], header)
+                window = correspondent.paired
+            elif kind in (INTRODUCTION, GREETING):
+                to = self.peer_key.id if kind == INTRODUCTION else ANYBODY
+                said = self._introducer(correspondent, keys).decrypt(_TO_ALL + number, datagram[BODY_AT:], header + to)
+                window = correspondent.introduced
+                if keys.label not in correspondent.ciphers:
+                    self._pair(correspondent, keys.label)  # Now, as an answer will need it, and it may be impossible.
+            else:
+                return None
+        except (InvalidTag, ValueError):  # Not from a member, or by a public key nobody can have.
+            return None
+        if not window.take(int.from_bytes(number, "big")) or public == self.peer_key.public:
+            return None
+        if public not in self._correspondents:
+            self._keep(correspondent)
+        correspondent.heard_by = keys.label
+        return Opened(said, correspondent.id, kind == PAIRED)
+
+    def _label_for(self, correspondent: _Correspondent | None, again: bool) -> bytes:
+        first = self._labels[0]
+        if len(self._labels) == 1:
+            return first
+        if correspondent is not None and correspondent.heard_by in self._by_label:
+            first = correspondent.heard_by
+        return next(label for label in self._labels if label != first) if again else first
+
+    def _pair(self, correspondent: _Correspondent, label: bytes) -> ChaCha20Poly1305:
+        me, other = self.peer_key.public, correspondent.public
+        named = self.peer_key.shared_with(other) + min(me, other) + max(me, other)
+        key = blake2s(named, key=self._by_label[label].pair, digest_size=32).digest()
+        cipher = correspondent.ciphers[label] = ChaCha20Poly1305(key)
+        return cipher
+
+    def _introducer(self, correspondent: _Correspondent, keys: _Keys) -> ChaCha20Poly1305:
+        cipher = correspondent.introductions.get(keys.label)
+        if cipher is None:
+            cipher = ChaCha20Poly1305(_introducing(keys, correspondent.public))
+            correspondent.introductions[keys.label] = cipher
+        return cipher
+
+    def _keep(self, correspondent: _Correspondent) -> None:
+        if len(self._correspondents) >= CORRESPONDENTS_MAX:
+            oldest = self._correspondents.pop(next(iter(self._correspondents)))
+            del self._by_id[oldest.id]
+        self._correspondents[correspondent.public] = correspondent
+        self._by_id[correspondent.id] = correspondent
+
+
+def _introducing(keys: _Keys, public: bytes) -> bytes:
+    """Return the key of one sender's introductions, so that the numbers of two of them never meet."""
+    return blake2s(public, key=keys.group, digest_size=32).digest()

@@ -1,0 +1,93 @@
+"""How a member of a swarm with a key comes by what it shows others, and goes on with another key when it is told."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kadcrawl.clock import Clock
+from kadcrawl.config import Config
+from kadcrawl.errors import StartError
+from kadcrawl.history.store import Store
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.keyring import OVERLAP_S
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.members.sealing import NUMBERS_A_SECOND
+from kadcrawl.peer.safe import Safe
+from kadcrawl.swarm_key import SwarmKey
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """One member's."""
+
+    def __init__(self, config: Config, store: Store, clock: Clock) -> None:
+        """Raises StartError and ConfigError if the secrets in the directory are of no use."""
+        assert config.swarm_key is not None, "without a key anybody is let in"
+        self._safe = Safe(config.data)
+        self._clock = clock
+        now = clock.now()
+        keyring = self._safe.keyring(config.swarm_key, now)
+        kept = self._safe.peer_key()
+        self.is_known = kept is not None
+        """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
+        # No number is used twice, whatever the clock says.
+        run = max(int(now), int(store.meta("run") or b"0") + 1)
+        store.set_meta("run", str(run).encode())
+        self.credentials = Credentials(
+            keyring, kept or PeerKey.generate(), config.data, clock.now, run * NUMBERS_A_SECOND
+        )
+        self._changed = asyncio.Event()
+        self.on_changed: list[Callable[[], None]] = []
+        """Called when other keys are good from now on."""
+        self.on_former_ended: list[Callable[[], None]] = []
+        """Called when nothing made by the former key may go on."""
+
+    def settle(self, peer_key: PeerKey) -> None:
+        """Be this one for ever. Raises StartError."""
+        self._safe.keep_peer_key(peer_key)
+        self.is_known = True
+        self.credentials.become(peer_key)
+
+    def change(self, key: SwarmKey) -> None:
+        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError."""
+        keyring = self.credentials.keyring.at(self._clock.now())
+        changed = keyring.changed(key, self._clock.now())
+        if changed is not keyring:
+            self._safe.keep(changed)
+            self.credentials.use(changed)
+            log.warning("swarm.key_changed to=%s former_until=%.0f", key.name, changed.until)
+            for listener in self.on_changed:
+                listener()
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Turn from the former key to the new one when it is time."""
+        while True:
+            keyring = self.credentials.keyring
+            self._changed.clear()
+            now = self._clock.now()
+            turns = [] if keyring.former is None else [keyring.until - OVERLAP_S / 2, keyring.until]
+            left = [turn - now for turn in turns if turn > now]
+            if keyring.former is not None and not left:
+                keyring = keyring.at(now)
+                self._safe.keep(keyring)
+                self.credentials.use(keyring)
+                log.warning("swarm.former_key_ended")
+                for listener in [*self.on_changed, *self.on_former_ended]:
+                    listener()
+                continue
+            try:
+                async with asyncio.timeout(min(left) if left else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                self.credentials.use(keyring)
+
+
+def admission(config: Config, store: Store, clock: Clock) -> Admission | None:
+    """Return what lets this member in; None if its swarm has no key. Raises StartError, ConfigError."""
+    if config.swarm_key is not None:
+        return Admission(config, store, clock)
+    if not Safe(config.data).is_empty:
+        raise StartError(f"the swarm of {config.data} has a key: give it, or choose another directory with --data")
+    return None

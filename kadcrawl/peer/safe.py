@@ -1,0 +1,68 @@
+"""What a directory keeps secret: the key of its swarm, for an hour after a change the former one, and its peer's own.
+
+Each is a file that only its owner may read. Whoever has a copy of the directory can be this peer.
+"""
+
+from pathlib import Path
+
+from kadcrawl.errors import ConfigError, StartError
+from kadcrawl.members.key_file import read_key, read_secret, write_secret
+from kadcrawl.members.keyring import Keyring
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.places import SWARM_KEY
+from kadcrawl.swarm_key import SwarmKey
+
+FORMER_KEY = "swarm.key.former"
+PEER_KEY = "peer.key"
+
+
+class Safe:
+    """The secrets of one directory, which its peer has to itself."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    @property
+    def is_empty(self) -> bool:
+        """Its peer was never one of a swarm with a key."""
+        return not (self._directory / SWARM_KEY).exists()
+
+    def keyring(self, given: SwarmKey, now: float) -> Keyring:
+        """Return the keys to go by, `given` being that of the swarm now. Raises StartError, ConfigError."""
+        kept = None if self.is_empty else read_key(self._directory / SWARM_KEY)
+        if kept != given:
+            self.keep(Keyring(given))
+            return Keyring(given)
+        former = self._directory / FORMER_KEY
+        if not former.exists():
+            return Keyring(given)
+        key, _, until = read_secret(former).decode(errors="replace").partition(" ")
+        try:
+            return Keyring(given, SwarmKey.from_text(key), float(until)).at(now)
+        except ValueError:
+            raise StartError(f"{former} is damaged; without it the swarm's former key is not accepted") from None
+
+    def keep(self, keyring: Keyring) -> None:
+        """Keep these keys of the swarm. Raises StartError."""
+        former = self._directory / FORMER_KEY
+        if keyring.former is not None:
+            write_secret(former, f"{keyring.former.text} {keyring.until:.0f}\n".encode())
+        write_secret(self._directory / SWARM_KEY, f"{keyring.key.text}\n".encode())
+        if keyring.former is None:
+            former.unlink(missing_ok=True)
+
+    def peer_key(self) -> PeerKey | None:
+        """Return the peer's own key, if it has one yet. Raises ConfigError."""
+        path = self._directory / PEER_KEY
+        if not path.exists():
+            return None
+        try:
+            return PeerKey(bytes.fromhex(read_secret(path).decode()))
+        except ConfigError:
+            raise
+        except ValueError:
+            raise ConfigError(f"{path} is damaged; without it this directory gets a new peer, of another ID") from None
+
+    def keep_peer_key(self, peer_key: PeerKey) -> None:
+        """Keep the peer's own key, once and for all. Raises StartError."""
+        write_secret(self._directory / PEER_KEY, f"{peer_key.seed.hex()}\n".encode())

@@ -1,0 +1,5 @@
+"""What commands look for in the directory of a peer."""
+
+SWARM_KEY = "swarm.key"
+ADDRESS = "address"
+"""Where the peer listens, as HOST:PORT; of a peer that has ended, where it listened."""

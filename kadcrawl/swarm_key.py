@@ -1,0 +1,73 @@
+"""The key of a swarm: 32 random bytes that every member has and nobody else. What is used are keys derived from it.
+
+In text it is 64 hexadecimal digits. It is read from a file or the environment, never from a command line, which every
+user of a machine can see.
+"""
+
+import secrets
+from functools import cached_property
+
+from kadcrawl.errors import ConfigError
+
+KEY_BYTES = 32
+LABEL_BYTES = 4
+_SALT = b"kadcrawl-1"
+
+
+class SwarmKey:
+    """One swarm's key."""
+
+    def __init__(self, secret: bytes) -> None:
+        """Raises ConfigError if `secret` is not 32 bytes."""
+        if len(secret) != KEY_BYTES:
+            raise ConfigError(f"a swarm's key has {KEY_BYTES} bytes, not {len(secret)}: kadcrawl keygen makes one")
+        self._secret = secret
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SwarmKey) and secrets.compare_digest(self._secret, other._secret)
+
+    def __hash__(self) -> int:
+        return hash(self.label)
+
+    def __repr__(self) -> str:
+        return f"<SwarmKey {self.name}>"
+
+    @classmethod
+    def generate(cls) -> "SwarmKey":
+        """Draw a new one from the system's entropy."""
+        return cls(secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def from_text(cls, text: str) -> "SwarmKey":
+        """Raises ConfigError for anything but 64 hexadecimal digits, without repeating them."""
+        digits = text.strip()
+        try:
+            if len(digits) != 2 * KEY_BYTES or not digits.isascii():
+                raise ValueError
+            return cls(bytes.fromhex(digits))
+        except ValueError:
+            raise ConfigError(
+                f"that is no swarm's key, which is {2 * KEY_BYTES} hexadecimal digits: kadcrawl keygen makes one"
+            ) from None
+
+    @property
+    def text(self) -> str:
+        return self._secret.hex()
+
+    def derive(self, purpose: bytes, length: int = 32) -> bytes:
+        """Return `length` bytes for one purpose, which tell nothing of the key or of other purposes (RFC 5869)."""
+        # Most commands only carry a key from one place to another.
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        return HKDF(SHA256(), length, _SALT, purpose).derive(self._secret)
+
+    @cached_property
+    def label(self) -> bytes:
+        """How each datagram of the swarm begins. No secret: it keeps strays out cheaply, and tells two keys apart."""
+        return self.derive(b"label", LABEL_BYTES)
+
+    @cached_property
+    def name(self) -> str:
+        """As the label, for connections (the server name of TLS) and for logs."""
+        return "k" + self.derive(b"name", 8).hex()

@@ -1,0 +1,140 @@
+"""Keys at the command line: made, handed over, refused if others can read them, changed; and going without, loudly."""
+
+import stat
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.swarm_key import SwarmKey
+from tests.cli.command import LOOPBACK, crawl, ended, finished, interrupted, kadcrawl, start
+from tests.web import Web, tree
+
+NO_KEY = {"KADCRAWL_KEY": ""}
+
+
+@asynccontextmanager
+async def peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
+    """Start a first peer that gets no key from its environment; yield it and what it says at the start."""
+    process = await start("start", "--listen", "127.0.0.1:0", "--data", str(data), *options, env=NO_KEY)
+    assert process.stderr is not None
+    try:
+        said = (await process.stderr.readuntil(b"others join with")) + await process.stderr.readline()
+        yield process, said.decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def keygen(path: Path) -> SwarmKey:
+    """Print a key and put it into a file only its owner can read."""
+    run = await kadcrawl("keygen")
+    assert run.code == 0
+    path.write_text(run.out)
+    path.chmod(0o600)
+    return SwarmKey.from_text(run.out)
+
+
+async def test_each_key_is_a_new_one(tmp_path: Path) -> None:
+    assert await keygen(tmp_path / "one") != await keygen(tmp_path / "two")
+
+
+async def test_a_peer_makes_a_key_and_says_how_others_join(tmp_path: Path) -> None:
+    async with peer(tmp_path / "one") as (process, said):
+        key_file = tmp_path / "one" / "swarm.key"
+        assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+        join = said.partition("kadcrawl join ")[2].split()
+        assert join[:2] == ["--key-file", str(key_file)]
+        assert SwarmKey.from_text(key_file.read_text()).text not in said
+        options = ["--data", str(tmp_path / "two"), "--listen", "127.0.0.1:0"]
+        second = await start("join", *join, *options, env=NO_KEY)
+        assert second.stderr is not None
+        await second.stderr.readuntil(b"others join with")
+        here = ["--data", str(tmp_path / "one")]
+        status = await kadcrawl("status", *here, env=NO_KEY)
+        assert (status.code, status.out.count("127.0.0.1:")) == (0, 2), "the directory knows address and key"
+        address = join[-1]
+        for options, environment, why in (
+            ([], NO_KEY, "if its swarm has a key, give it: --data DIR"),
+            ([], {"KADCRAWL_KEY": "0" * 64}, "another swarm's key"),
+            ([], {"KADCRAWL_KEY": "nonsense"}, "KADCRAWL_KEY: that is no swarm's key"),
+            (["--key-file", str(tmp_path / "none")], NO_KEY, "cannot read the key in"),
+        ):
+            run = await kadcrawl("status", "--peer", address, *options, env=environment)
+            assert run.code == 2, run
+            assert why in run.err
+            assert "Traceback" not in run.err
+        assert (await kadcrawl("stop", *here, env=NO_KEY)).code == 0
+        assert [(await ended(one)).code for one in (process, second)] == [0, 0]
+
+
+async def test_joining_without_the_key_says_where_it_is(tmp_path: Path) -> None:
+    join = ["join", "--bootstrap", "127.0.0.1:9", "--listen", "127.0.0.1:0", "--data", str(tmp_path)]
+    run = await kadcrawl(*join, env=NO_KEY)
+    assert run.code == 2
+    assert "--key-file FILE, or KADCRAWL_KEY" in run.err
+    assert "--insecure" in run.err
+
+
+async def test_a_key_others_can_read_is_refused(tmp_path: Path) -> None:
+    await keygen(tmp_path / "swarm.key")
+    (tmp_path / "swarm.key").chmod(0o644)
+    run = await kadcrawl("start", "--data", str(tmp_path / "one"), "--key-file", str(tmp_path / "swarm.key"))
+    assert run.code == 2
+    assert f"chmod 600 {tmp_path / 'swarm.key'}" in run.err
+
+
+async def test_without_a_key_it_is_loud_and_stays_on_this_machine(tmp_path: Path) -> None:
+    async with peer(tmp_path / "one", "--insecure") as (process, said):
+        assert "--insecure: nothing is encrypted" in said
+        assert "kadcrawl join --insecure --bootstrap 127.0.0.1:" in said
+        status = await kadcrawl("status", "--data", str(tmp_path / "one"), env=NO_KEY)
+        assert status.code == 0
+        assert (await interrupted(process)).code == 11
+    run = await kadcrawl("start", "--insecure", "--listen", "0.0.0.0:0", "--data", str(tmp_path / "two"))
+    assert run.code == 2
+    assert "loopback only" in run.err
+    await keygen(tmp_path / "swarm.key")
+    both = await kadcrawl("start", "--insecure", "--key-file", str(tmp_path / "swarm.key"), "--data", str(tmp_path))
+    assert "leave out one of" in both.err
+
+
+async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
+    new = await keygen(tmp_path / "new.key")
+    async with peer(tmp_path / "one") as (process, said):
+        here = ["--data", str(tmp_path / "one")]
+        old = (tmp_path / "one" / "swarm.key").read_text().strip()
+        run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
+        assert (run.code, "for an hour" in run.out) == (0, True), run
+        assert (tmp_path / "one" / "swarm.key").read_text().strip() == new.text
+        address = said.split()[-1]
+        for key in (old, new.text):
+            assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": key})).code == 0
+        assert (await interrupted(process)).code == 11
+        again = await start("start", "--listen", address, *here, env=NO_KEY)
+        assert again.stderr is not None
+        await again.stderr.readuntil(b"others join with")
+        assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": old})).code == 0, "still for an hour"
+        assert (await interrupted(again)).code == 11
+
+
+@pytest.mark.parametrize("before", [["--insecure"], []], ids=["from without a key", "with its key"])
+async def test_a_local_crawl_has_a_key_of_its_own_and_goes_on_with_it(tmp_path: Path, before: list[str]) -> None:
+    async with Web(2) as site:
+        site.fallback = tree(40, 2)(site)
+        command = crawl(tmp_path, site.url("/0"), peers=2)
+        first = await kadcrawl(*command, *before, "--max-depth", "2", env=NO_KEY)
+        assert first.code == 0, first
+        some = len(finished(tmp_path))
+        keys = {path.read_text() for path in tmp_path.glob("peer-*/swarm.key")}
+        assert len(keys) == (0 if before else 1)
+        second = await kadcrawl(*command, env=NO_KEY)
+        assert second.code == 0, second
+        assert keys <= {path.read_text() for path in tmp_path.glob("peer-*/swarm.key")}
+        assert len({path.read_text() for path in tmp_path.glob("peer-*/swarm.key")}) == 1
+        assert some <= len(finished(tmp_path))
+        assert set(site.fetched.values()) == {1}
+        assert LOOPBACK[1] not in first.err

@@ -1,0 +1,111 @@
+"""Keys in text and files, the hour in which two are good, and the window of numbers."""
+
+from collections import deque
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from kadcrawl.errors import ConfigError, StartError
+from kadcrawl.members.key_file import read_key, read_secret, write_secret
+from kadcrawl.members.keyring import OVERLAP_S, Keyring
+from kadcrawl.members.peer_key import PeerKey, _for_agreement, id_of
+from kadcrawl.members.replay import WINDOW, ReplayWindow
+from kadcrawl.swarm_key import SwarmKey
+
+OLD, NEW = SwarmKey(b"o" * 32), SwarmKey(b"n" * 32)
+
+
+def test_a_key_is_the_same_after_it_was_written() -> None:
+    key = SwarmKey.generate()
+    assert SwarmKey.from_text(f" {key.text}\n") == key != SwarmKey.generate()
+    assert key.text not in repr(key)
+
+
+@pytest.mark.parametrize("text", ["", "0" * 63, "0" * 65, "x" * 64, "é" * 64, "0" * 62 + " 0", "٠" * 64])
+def test_what_is_no_key_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(ConfigError, match="hexadecimal") as refusal:
+        SwarmKey.from_text(text)
+    assert not text.strip() or text not in str(refusal.value)
+
+
+def test_two_ends_share_a_secret_and_a_third_another() -> None:
+    anne, bert, carl = (PeerKey.generate() for _ in range(3))
+    assert anne.shared_with(bert.public) == bert.shared_with(anne.public) != carl.shared_with(anne.public)
+    assert anne.id == id_of(anne.public) == PeerKey(anne.seed).id
+    assert anne.seed.hex() not in repr(anne)
+
+
+def test_the_map_between_the_curves_is_that_of_libsodium() -> None:
+    """crypto_sign_ed25519_pk_to_curve25519: the example of libsodium's own tests (ed25519_convert)."""
+    pair = PeerKey(bytes.fromhex("421151a459faeade3d247115f94aedae42318124095afabe4d1451a559faedee"))
+    theirs = "f1814f0e8ff1043d8a44d25babff3cedcae6c22c3edaa48f857ae70de2baae50"
+    assert theirs == pair._agreement.public_key().public_bytes_raw().hex()
+    assert theirs == _for_agreement(pair.public).hex()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
+def test_a_secret_others_could_read_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "swarm.key"
+    path.write_text(OLD.text)
+    path.chmod(mode)
+    with pytest.raises(ConfigError, match=r"chmod 600 .*swarm\.key"):
+        read_key(path)
+    path.chmod(0o600)
+    assert read_key(path) == OLD
+
+
+def test_no_file_and_no_key_in_it_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_key(tmp_path / "none")
+    with pytest.raises(ConfigError, match=r"cannot read|no file"):
+        read_key(tmp_path)
+    with pytest.raises(ConfigError, match="no file with a key"):
+        read_key(Path("/dev/null"))
+    write_secret(tmp_path / "long", b"0" * 10_000)
+    with pytest.raises(ConfigError, match="hexadecimal"):
+        read_key(tmp_path / "long")
+
+
+def test_a_secret_is_written_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    for secret in (b"one", b"two"):
+        write_secret(path, secret)
+        assert read_secret(path) == secret
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert [path] == [*tmp_path.iterdir()]
+    with pytest.raises(StartError, match="cannot write"):
+        write_secret(tmp_path / "none" / "secret", b"one")
+
+
+def test_for_an_hour_both_keys_are_good() -> None:
+    ring = Keyring(OLD).changed(NEW, 1000.0)
+    end = 1000.0 + OVERLAP_S
+    assert ring.changed(NEW, 2000.0) is ring
+    assert ring.keys == (NEW, OLD)
+    assert ring.to_speak(1000.0) == (OLD, NEW)
+    assert ring.to_speak(end - OVERLAP_S / 2) == (NEW, OLD)
+    assert ring.at(end - 1) is ring
+    assert ring.at(end) == Keyring(NEW)
+    assert ring.to_speak(end) == (NEW,)
+    assert Keyring(NEW).to_speak(0.0) == Keyring(NEW).keys == (NEW,)
+
+
+@given(st.lists(st.integers(0, 3 * WINDOW), max_size=200))
+def test_a_window_takes_each_number_once_unless_it_is_too_old(numbers: list[int]) -> None:
+    window = ReplayWindow()
+    taken: set[int] = set()
+    for number in numbers:
+        fresh = number not in taken and (not taken or number > max(taken) - WINDOW)
+        assert window.take(number) == fresh
+        if fresh:
+            taken.add(number)
+
+
+def test_a_jump_by_more_than_the_window_forgets_what_was_before() -> None:
+    window = ReplayWindow()
+    deque((window.take(number) for number in range(10)), maxlen=0)
+    assert window.take(2**64 - 1)
+    assert not window.take(9)
+    assert not window.take(2**64 - 1)
+    assert window.take(2**64 - 2)

@@ -1,0 +1,182 @@
+"""A swarm with a key: whoever has it is in, nobody else is, and it can be changed while the crawl goes on."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kadcrawl import Config, Peer, RemoteError, StartError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, Ok, Rekey, Status
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.keyring import OVERLAP_S, Keyring
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.swarm_key import SwarmKey
+from scripts.kadcrawl_run import PageLine
+from tests.peer.conftest import MakePeer, finish, until
+from tests.web import Web, tree
+
+Lines = Callable[[], dict[str, PageLine]]
+KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)
+
+
+async def ask(
+    to: Contact | tuple[str, int],
+    message: Message,
+    expected: type[Message],
+    place: Path,
+    *,
+    key: SwarmKey | None = KEY,
+    peer_key: PeerKey | None = None,
+) -> Message:
+    """Ask as a member of these keys, or as one of none."""
+    credentials = None
+    if key is not None:
+        credentials = Credentials(Keyring(key), peer_key or PeerKey.generate(), place, lambda: 0.0, 0)
+    client = LinkClient(10_000_000, credentials)
+    await client.open()
+    try:
+        return await client.ask(to, message, expected, 10)
+    finally:
+        await client.close()
+
+
+async def test_members_crawl_together_and_their_ids_are_their_keys(make_peer: MakePeer, lines: Lines) -> None:
+    async with Web(4) as site:
+        site.fallback = tree(60, 4)(site)
+        first = await make_peer("a", key=KEY)
+        peers = [first, *[await make_peer(name, key=KEY, join=first) for name in "bc"]]
+        await first.crawl([site.url("/0")])
+        await finish(peers)
+    assert len(lines()) == 60
+    assert all(line.status == 200 for line in lines().values())
+    for peer in peers:
+        assert peer.credentials is not None
+        assert peer.contact.id == peer.credentials.peer_key.id
+        assert peer.overlay.counters.received > 0
+        assert peer.overlay.counters.strangers == 0
+        assert {other.contact for other in peers} - {peer.contact} == set(peer.overlay.contacts())
+
+
+@pytest.mark.parametrize("key", [None, OTHER_KEY], ids=["none", "another"])
+async def test_whoever_has_not_the_key_is_not_let_in(make_peer: MakePeer, tmp_path: Path, key: SwarmKey | None) -> None:
+    first = await make_peer("one", key=KEY)
+    with pytest.raises(StartError, match="cannot join"):
+        await make_peer("two", key=key, join=first)
+    with pytest.raises(RemoteError):
+        await ask(first.contact, GetStatus(), Status, tmp_path, key=key)
+    assert first.overlay.contacts() == []
+
+
+async def test_a_member_of_no_swarm_is_told_what_is_wrong(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("one")
+    with pytest.raises(RemoteError, match="another swarm's key, or by none"):
+        await ask(first.contact, GetStatus(), Status, tmp_path)
+
+
+async def test_a_stranger_gets_no_byte_of_a_datagram_and_no_certificate(make_peer: MakePeer) -> None:
+    peer = await make_peer("one", key=KEY)
+    loop = asyncio.get_running_loop()
+    heard: list[bytes] = []
+
+    class Listener(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, addr: object) -> None:
+            heard.append(data)
+
+    transport, _ = await loop.create_datagram_endpoint(Listener, remote_addr=peer.contact.address)
+    for label in (b"", KEY.label):
+        for length in (0, 1, 40, 77, 78, 500, 1400):
+            transport.sendto(label + bytes(length))
+    await until(lambda: peer.overlay.counters.received >= 7)  # The others never come as far, on Linux.
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await asyncio.open_connection(*peer.contact.address, ssl=context)
+    reader, writer = await asyncio.open_connection(*peer.contact.address, ssl=context, server_hostname=KEY.name)
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    with suppress(ssl.SSLError, ConnectionError):
+        heard.append(await reader.read())
+    writer.transport.abort()
+    transport.close()
+    assert not any(heard)
+    assert peer.overlay.counters.strangers == peer.overlay.counters.received
+
+
+async def test_nobody_speaks_in_the_name_of_another(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("one", key=KEY)
+    second = await make_peer("two", key=KEY, join=first)
+    liar = PeerKey.generate()
+    with pytest.raises(RemoteError, match="in the name of another"):
+        await ask(first.contact, Claim(second.contact), Claimed, tmp_path, peer_key=liar)
+    me = Contact(liar.id, "127.0.0.1", 9)
+    assert isinstance(await ask(first.contact, Claim(me), Claimed, tmp_path, peer_key=liar), Claimed)
+    assert first.server.malformed == 1
+
+
+async def test_who_is_asked_must_be_who_answers(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer("one", key=KEY)
+    assert isinstance(await ask(peer.contact, GetStatus(), Status, tmp_path), Status)
+    elsewhere = Contact(PeerKey.generate().id, *peer.contact.address)
+    with pytest.raises(RemoteError, match="another peer than the one"):
+        await ask(elsewhere, GetStatus(), Status, tmp_path)
+
+
+async def test_a_peer_keeps_its_key_and_takes_another_id_than_it_had_without(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    config = Config(data=tmp_path / "one", port=0)
+    ids = []
+    for key in (None, KEY, KEY):
+        async with Peer(Config(data=config.data, port=0, swarm_key=key)) as peer:
+            await peer.begin()
+            ids.append(peer.contact.id)
+    assert ids[0] != ids[1] == ids[2]
+    for name in ("swarm.key", "peer.key"):
+        assert (config.data / name).stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in config.data.glob(".*")) == []
+    with pytest.raises(StartError, match="has a key"):
+        async with Peer(config):
+            pass
+
+
+async def test_without_a_key_it_listens_on_loopback_only(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="listens on loopback only"):
+        async with Peer(Config(data=tmp_path, host="0.0.0.0", port=0)):
+            pass
+
+
+async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("a", key=KEY)
+    second = await make_peer("b", key=KEY, join=first)
+    now = first.clock.now
+    assert await ask(first.contact, Rekey(b"o" * 32), Ok, tmp_path) == Ok()
+
+    async def let_in(peer: Peer, key: SwarmKey) -> bool:
+        try:
+            await ask(peer.contact, GetStatus(), Status, tmp_path, key=key)
+        except RemoteError as error:
+            return "another swarm's key" not in error.why
+        return True
+
+    assert [await let_in(first, key) for key in (KEY, OTHER_KEY)] == [True, True]
+    assert [await let_in(second, key) for key in (KEY, OTHER_KEY)] == [True, False]
+    third = await make_peer("c", key=OTHER_KEY, join=first)
+    await until(lambda: first.overlay.contacts().__len__() == 2)
+    assert second.overlay.contacts() == [first.contact], "it knows the former key only"
+    assert await ask(second.contact, Rekey(b"o" * 32), Ok, tmp_path) == Ok()
+    await until(lambda: all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third)))
+
+    later = OVERLAP_S + 1
+    for peer in (first, second):
+        peer.clock.now = lambda: now() + later  # type: ignore[method-assign]
+        assert peer.admission is not None
+        peer.admission._changed.set()
+    await until(lambda: all(peer.credentials and peer.credentials.keyring.former is None for peer in (first, second)))
+    for peer in (first, second):
+        assert [await let_in(peer, key) for key in (KEY, OTHER_KEY)] == [False, True]
+    assert all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third))
+    assert not (tmp_path / "a" / "swarm.key.former").exists()
