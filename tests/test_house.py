@@ -74,6 +74,7 @@ DECISIONS = (
     "history.seen",
     "history.seen_slice",
     "history.seen_wire",
+    "history.slice_parts",
     "history.tally",
     "members.keyring",
     "members.peer_key",

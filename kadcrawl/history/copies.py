@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
-from kadcrawl.history.slices import packed
+from kadcrawl.history.slices import in_parts, packed, part_message
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import DIGEST_BYTES, EMPTY, CellTally
 from kadcrawl.keys import Cell, Key
@@ -26,6 +26,7 @@ from kadcrawl.link.messages import (
     CellDigest,
     Contact,
     KeepSlices,
+    KeptSlicePart,
     Recorded,
     Records,
     Settle,
@@ -302,12 +303,29 @@ class Copies:
         """Deliver slices of some cells, as they are by then: with all that has gone before, and some that comes."""
         left = stream.take_slices()
         while left and not stream.lost:
-            cells, through = packed(self._store, left)
+            cells, portions = packed(self._store, left)
             if cells:
                 await self._store.durable()
             if not cells or await self._ask(stream, KeepSlices(self._overlay.me, cells), Recorded) is not None:
-                stream.advance(sum(map(len, through.values())), asyncio.get_running_loop().time())
-                left = {cell: rest for cell, grains in left.items() if (rest := grains[len(through.get(cell, ())) :])}
+                for cell, some in portions.items():
+                    for grain in some.large:
+                        await self._deliver_parts(stream, cell, grain)
+                    stream.advance(some.through, asyncio.get_running_loop().time())
+                    left[cell] = left[cell][some.through :]
+                left = {cell: rest for cell, rest in left.items() if rest}
+
+    async def _deliver_parts(self, stream: Stream, cell: Cell, grain: int) -> None:
+        """Deliver a large slice; if it cannot be now, the next comparison finds that it is missing."""
+        outgoing = in_parts(self._store, cell, grain)
+        while outgoing is not None and not outgoing.is_over and not stream.lost:
+            message = part_message(self._overlay.me, cell, grain, outgoing)
+            await self._store.durable()
+            kept = await self._ask(stream, message, KeptSlicePart)
+            if kept is None:
+                outgoing.failed()
+            else:
+                outgoing.kept(kept.upto)
+                stream.advance(0, asyncio.get_running_loop().time())
 
     async def _deliver_notices(self, stream: Stream) -> None:
         role, taken = stream.take_notices()

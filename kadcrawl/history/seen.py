@@ -15,6 +15,7 @@ Departures from the paper: its bits lie in one Redis; k follows from the error, 
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from kadcrawl.errors import ConfigError
@@ -39,7 +40,9 @@ class Period:
     grains: int = 7
     """L: slices that live at a time."""
     error: float = 1e-4
-    """Of the keys never added, how many may be taken for seen, over all slices. Each slice has an equal share."""
+    """Of the keys never added, how many may be taken for seen, over all slices. Each slice has an equal share.
+
+    One that was joined of copies of unlike keys may err more, up to `seen_slice.ERRS_JOINED` times its share."""
     filters: str = "pybloom"
     """By which package: pybloom, or rbloom where the extra fast-history is installed."""
 
@@ -110,7 +113,7 @@ class Seen:
     def join(self, other: "Seen", now: float) -> None:
         """Take up what another copy of the cell has.
 
-        Raises ValueError, and changes nothing, if it is of another period or there would be too many filters.
+        Raises ValueError, and changes nothing, if it is of another period or there would be too many filters or errors.
         """
         if self.period != other.period:
             raise ValueError(f"a set of {other.period} cannot be joined to one of {self.period}")
@@ -151,6 +154,10 @@ class Seen:
         assert new.grain not in [one.grain for one in self._slices], "slices of one grain are joined"
         self._keep([*self._slices, new])
 
+    def replace(self, new: Slice) -> None:
+        """Take a slice up in place of that of its grain."""
+        self._keep([*(one for one in self._slices if one.grain != new.grain), new])
+
     def _roll(self, now: float) -> None:
         """Drop what has had its time."""
         grain = self.period.grain(now)
@@ -171,7 +178,8 @@ class Seen:
             and kept[-self.period.grains - 1].grain > self._grain
         ):
             last = kept.pop()
-            kept[-1] = kept[-1].joined(last)
+            with suppress(ValueError):  # Then it is forgotten: its pages may come again.
+                kept[-1] = kept[-1].joined(last)
         self._slices = tuple(kept)
         youngest_first = kept[::-1]
         filters = [filter for one in youngest_first for _, filter in one.filters]

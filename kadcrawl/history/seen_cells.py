@@ -20,7 +20,7 @@ from kadcrawl.history.filters import place_of
 from kadcrawl.history.schema import DONE
 from kadcrawl.history.seen import Period, Seen
 from kadcrawl.history.seen_slice import FEW_MAX, Slice
-from kadcrawl.history.seen_wire import from_bytes, to_bytes
+from kadcrawl.history.seen_wire import Pieces, from_bytes, to_bytes
 from kadcrawl.history.tally import DIGEST_BYTES, CellTally, contribution
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.messages import SLICE_KEYS_MAX
@@ -59,6 +59,13 @@ class Told(NamedTuple):
     label: Label
     bits: bytes
     """As `seen_wire` has a set of this one slice."""
+
+
+class Large(NamedTuple):
+    """A slice as it travels in parts."""
+
+    label: Label
+    pieces: Pieces
 
 
 class SeenCells:
@@ -113,6 +120,20 @@ class SeenCells:
         bits = self._bits(cell, grain) if label is not None else None
         return None if label is None or bits is None else Told(grain, label, bits)
 
+    def large(self, cell: Cell, grain: int) -> Large | None:
+        """Return the same without making any of it; what is added later may be in it, and a join is not."""
+        label = self.labels(cell).get(grain)
+        one = self._alone(cell, grain) if label is not None else None
+        return None if label is None or one is None else Large(label, Pieces(one))
+
+    def may_live(self, grain: int) -> bool:
+        """Return whether a slice of that grain can be taken up.
+
+        No clock is believed to be further ahead than that; what is nearer expires when its time comes.
+        """
+        current = self.period.grain(self.now())
+        return current - self.period.grains < grain <= current + self.period.grains
+
     def tally(self, cell: Cell) -> CellTally:
         """Return what the slices of a cell are to its tally."""
         keys = digest = 0
@@ -140,39 +161,50 @@ class SeenCells:
     def join(self, cell: Cell, theirs: Iterable[Told], *, adopt: bool) -> list[Seen]:
         """Take up what another holder has of a cell; return what was news, as sets of one slice.
 
-        With `adopt` it is its owner, so its labels are right whatever was here; else a slice that has come to be
-        unlike either gets a label of its own, which the owner will tell the others. What is not well formed or not of
-        this period is left out: its sender is told nothing, and the cells stay unlike.
+        Whoever has all that the other has keeps its label; the union of two that are unlike gets one of its own, so
+        that the owner sees that something is here which it lacks, and asks. If both have the same under two names, the
+        owner's is right: with `adopt` theirs, else ours. As slices only grow, one round of asking and telling by the
+        owner makes all holders alike, if nothing is added meanwhile.
+
+        Two that would err too much together (`Slice.joined`) are not joined: with `adopt` theirs is taken in place of
+        ours, else ours stays; what is left out may be fetched again. What is not well formed or not of this period is
+        left out as well: its sender is told nothing, and the cells stay unlike.
         """
         news = []
         for grain, label, bits in {one.grain: one for one in theirs}.values():
             if self.labels(cell).get(grain) == label:
                 continue
+            if not self.may_live(grain):
+                continue
             now = self.now()
-            if grain > self.period.grain(now) + self.period.grains:
-                continue  # No clock is believed to be that far ahead; what is nearer expires when its time comes.
             try:
                 one = from_bytes(bits, self.period, max(now, grain * self.period.grain_s))
                 if [slice.grain for slice in one.slices] != [grain]:
                     continue  # It has expired meanwhile, or is another than it is said to be.
-                before = self._bits(cell, grain)
-                self._seen(cell).join(one, now)
             except ValueError:
                 continue
-            after = self._bits(cell, grain)
-            if after is None:
+            other, mine, known = one.slices[0], self._slice(cell, grain), self.labels(cell).get(grain)
+            if mine is not None and mine.covers(other):
+                if adopt and other.covers(mine):
+                    self._label(cell, grain, label)
                 continue
-            mine = self.labels(cell).get(grain)
-            if adopt or mine is None or after == bits:
-                joined = label
-            elif after == before:
-                joined = mine
-            else:
-                joined = _both(mine, label)
-            self._label(cell, grain, joined)
-            if after != before:
-                self._keep_bits(cell, grain, after)
-                news.append(one)
+            named = label if mine is None or known is None or other.covers(mine) else both_of(known, label)
+            try:
+                self._seen(cell).join(one, now)
+            except ValueError as error:
+                log.warning("slices.apart cell=%d grain=%d adopt=%s why=%s", cell, grain, adopt, error)
+                if not adopt:
+                    continue
+                self._seen(cell).replace(other)
+                named = label
+            joined = self._slice(cell, grain)
+            if joined is None:
+                continue
+            if (errs := joined.errs) > self.period.slice_error:
+                log.info("slices.err cell=%d grain=%d share=%.1e", cell, grain, errs)
+            self._label(cell, grain, named)
+            self._fold(cell, grain)
+            news.append(one)
         return news
 
     def expire(self, cell: Cell) -> None:
@@ -251,24 +283,31 @@ class SeenCells:
 
     def _bits(self, cell: Cell, grain: int) -> bytes | None:
         """Return one slice of a cell as bytes; None if there is none, or it has expired."""
+        one = self._alone(cell, grain)
+        return None if one is None else to_bytes(one, grain * self.period.grain_s)
+
+    def _alone(self, cell: Cell, grain: int) -> Seen | None:
+        """Return the set of one slice of a cell."""
+        slice = self._slice(cell, grain)
+        if slice is None:
+            return None
         one = Seen(self.period)
-        for slice in self._seen(cell).slices:
-            if slice.grain == grain:
-                one.put(slice)
-        return to_bytes(one, grain * self.period.grain_s) if one.slices else None
+        one.put(slice)
+        return one
+
+    def _slice(self, cell: Cell, grain: int) -> Slice | None:
+        return next((one for one in self._seen(cell).slices if one.grain == grain), None)
 
     def _fold(self, cell: Cell, grain: int) -> None:
+        """Write a slice down as bits."""
         bits = self._bits(cell, grain)
         if bits is not None:
-            self._keep_bits(cell, grain, bits)
-
-    def _keep_bits(self, cell: Cell, grain: int, bits: bytes) -> None:
-        self._write("INSERT OR REPLACE INTO slice_bits VALUES (?, ?, ?)", (cell, grain, bits))
-        self._write("DELETE FROM slice_place WHERE cell=? AND grain=?", (cell, grain))
-        del self._places[cell, grain]
+            self._write("INSERT OR REPLACE INTO slice_bits VALUES (?, ?, ?)", (cell, grain, bits))
+            self._write("DELETE FROM slice_place WHERE cell=? AND grain=?", (cell, grain))
+            del self._places[cell, grain]
 
 
-def _both(one: Label, other: Label) -> Label:
+def both_of(one: Label, other: Label) -> Label:
     """Return the label of two unlike slices joined: new, and the same whoever joins whom."""
     told = [keys.to_bytes(8, "big") + digest.to_bytes(DIGEST_BYTES, "big") for keys, digest in sorted((one, other))]
     digest = int.from_bytes(blake2b(b"".join(told), digest_size=DIGEST_BYTES).digest(), "big")

@@ -8,16 +8,20 @@ further one is opened, and nothing raises.
 further ones share the rest by 1/(i(i+1)), i = 1, 2, ..., which sums to 1 however many there are. The first is made as
 large as the fullest slice of the days before, so that usually there is no second.
 
-**Joins.** Of two copies of a slice, filters of one shape become one if that errs no more than both apart may; else
-both stay. So whatever was added to either is seen, copies of one history stay one filter, and a union of strangers
-keeps an error that is known (`errs`). A join is commutative and idempotent, and joining again what was joined changes
-nothing.
+**Joins.** Of two copies of a slice, filters of one shape become one if that errs no more than both apart may, by the
+bits that are set; else both stay. So whatever was added to either is seen, copies of one history stay one filter, and
+a union of strangers keeps an error that is known (`errs`): two that are full err twice as much as one. Keys cannot be
+told from bits, so nothing would put them into one larger filter. What would come to more than `ERRS_JOINED` times its
+share is not joined at all. A join is commutative and idempotent, and joining again what was joined changes nothing: of
+two slices joined each is covered by the union, filter by filter (`covers`).
 """
 
 from array import array
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import product
 from math import ceil, log2
 from typing import TypeAlias
@@ -37,6 +41,9 @@ FIRST_SHARE = 0.9
 """Of a slice's error for its first filter: of the rest it rarely has need."""
 JOINED_ERROR = 2.0
 """Times the designed error, that of two full filters kept apart: what one in place of both may have."""
+ERRS_JOINED = 3.5
+"""Times its share of the error a joined slice may come to err, all its filters full: that of three holders who knew
+nothing of each other, and some chance."""
 FILTERS_MAX = 32
 """Filters of one slice: growth needs 10 for the largest capacity, joins may add some."""
 
@@ -62,6 +69,18 @@ def ladder(keys: int) -> int:
         return CAPACITY_LEAST
     step = 1 << ceil(log2(keys)) - 1
     return min(CAPACITY_MAX, step + ceil((keys - step) * STEPS / step) * step // STEPS)
+
+
+def least_capacity(rung: int) -> int:
+    """Return the least capacity growth gives to a filter of this number.
+
+    The first two together have room for twice `CAPACITY_LEAST`: the second may be a surplus. From then on each is
+    `GROWTH` times those before it, so that a high rung says that there are many keys.
+    """
+    if rung < 2:
+        return CAPACITY_LEAST
+    before: int = 2 * CAPACITY_LEAST * (GROWTH + 1) ** (rung - 2)
+    return min(CAPACITY_MAX, GROWTH * before)
 
 
 @lru_cache
@@ -96,6 +115,11 @@ class Slice:
         """Which share of keys never added is taken for added, by the bits that are set; counts them."""
         return sum(error_of(filter) for _, filter in self.filters)
 
+    @property
+    def may_err(self) -> float:
+        """Return the same once all filters are full."""
+        return sum(max(error_of(filter), filter.shape.error) for _, filter in self.filters)
+
     def __contains__(self, place: int) -> bool:
         return is_among(place, self.few) if self.few is not None else any(place in filter for _, filter in self.filters)
 
@@ -126,22 +150,39 @@ class Slice:
     def put(self, rung: int, filter: Filter) -> None:
         """Take a filter up as it is."""
         self.few = None
-        self.filters = tuple(sorted((*self.filters, (rung, filter)), key=order))
+        self.filters = in_order((*self.filters, (rung, filter)))
 
     def shape(self, rung: int, capacity: int) -> Shape:
         """Return the shape of this slice's filter of that rung and capacity."""
         return shape_for(capacity, rung_error(self._error, rung))
 
+    def covers(self, other: "Slice") -> bool:
+        """Return whether a join with `other` would change nothing here.
+
+        If not, most of what `other` has may be here all the same, in a filter of another shape.
+        """
+        if other.few is not None:
+            return all(place in self for place in other.few)
+        return all(any(_covers(mine, one) for mine in self.filters) for one in other.filters)
+
     def joined(self, other: "Slice") -> "Slice":
         """Return a new slice with what either has, of the earlier grain if they differ.
 
-        Raises ValueError if it came to more than `FILTERS_MAX` filters.
+        Raises ValueError if it came to more than `FILTERS_MAX` filters, or might come to err more than `ERRS_JOINED`
+        allows where neither has all that the other has.
         """
+        both = self._joined(other)
+        if len(both.filters) > FILTERS_MAX:
+            raise ValueError(f"a joined slice has at most {FILTERS_MAX} filters, not {len(both.filters)}")
+        errs = both.may_err
+        if errs > ERRS_JOINED * self._error and not self.covers(other) and not other.covers(self):
+            raise ValueError(f"joined they would take {errs:.1e} of all keys for seen, not {self._error:.1e}")
+        return both
+
+    def _joined(self, other: "Slice") -> "Slice":
         both = Slice(min(self.grain, other.grain), self.make, self._error, max(self._expected, other._expected))
         if self.few is None and other.few is None:
             both.few, both.filters = None, _joined(self.filters, other.filters)
-            if len(both.filters) > FILTERS_MAX:
-                raise ValueError(f"a joined slice has at most {FILTERS_MAX} filters, not {len(both.filters)}")
             return both
         few, more = (self, other) if self.few is not None else (other, self)
         assert few.few is not None, "one of both has but a few"
@@ -158,10 +199,20 @@ class Slice:
         self.filters = (*self.filters, (rung, self.make(self.shape(rung, ladder(keys)))))
 
 
-def order(numbered: tuple[int, Filter]) -> tuple[int, int, bytes]:
-    """Return by what the filters of a slice are told in the same order by whoever has the same."""
-    rung, filter = numbered
-    return rung, filter.shape.capacity, filter.bits
+def in_order(numbered: Sequence[tuple[int, Filter]]) -> tuple[tuple[int, Filter], ...]:
+    """Return the filters of a slice in the same order for whoever has the same."""
+    shapes = Counter(filter.shape for _, filter in numbered)
+    return tuple(
+        sorted(
+            numbered,
+            key=lambda one: (one[0], one[1].shape.capacity, _digest(one[1]) if shapes[one[1].shape] > 1 else b""),
+        )
+    )
+
+
+def _digest(filter: Filter) -> bytes:
+    """Return what stands for the bits where filters of one shape are put in order: filters may have 100 MB."""
+    return blake2b(filter.bits, digest_size=16).digest()
 
 
 def _joined(mine: Sequence[tuple[int, Filter]], theirs: Sequence[tuple[int, Filter]]) -> tuple[tuple[int, Filter], ...]:
@@ -170,8 +221,10 @@ def _joined(mine: Sequence[tuple[int, Filter]], theirs: Sequence[tuple[int, Filt
     mine = [one for one in mine if not any(_covers(another, one) for another in theirs)]
     left = {id(filter): (rung, filter) for rung, filter in (*mine, *theirs)}
     pairs = [(a, b) for a, b in product(mine, theirs) if a[1].shape == b[1].shape]
-    # The same pairs in the same order whoever joins whom.
-    pairs.sort(key=lambda pair: sorted(map(order, pair)))
+    if len(pairs) > 1:
+        # The same pairs in the same order whoever joins whom.
+        digests = {id(filter): (rung, filter.shape.capacity, _digest(filter)) for rung, filter in (*mine, *theirs)}
+        pairs.sort(key=lambda pair: sorted(digests[id(filter)] for _, filter in pair))
     found: list[tuple[int, Filter]] = []
     for (rung, a), (_, b) in pairs:
         if id(a) in left and id(b) in left:
@@ -180,7 +233,7 @@ def _joined(mine: Sequence[tuple[int, Filter]], theirs: Sequence[tuple[int, Filt
                 del left[id(a)], left[id(b)]
                 found.append((rung, one))
     copies = [(rung, filter.merged(filter)) for rung, filter in left.values()]
-    return tuple(sorted((*found, *copies), key=order))
+    return in_order((*found, *copies))
 
 
 def _covers(one: tuple[int, Filter], other: tuple[int, Filter]) -> bool:

@@ -7,22 +7,28 @@
 
 All little-endian, everything in one order, so that equal sets have equal bytes; nothing is compressed, as a full filter
 cannot be. How many keys a filter has is not told but counted from its bits, and a slice that says yes to more than its
-share is refused: it would keep a cell from being crawled. No memory is taken before the bytes it is for are there.
+share is refused: it would keep a cell from being crawled. Rungs are told from 0 on without a gap, and none has a filter
+smaller than growth makes it: the higher a rung, the more bytes it takes to claim one, and what there is room for in
+`BYTES_MAX` bounds them all. No memory is taken before the bytes it is for are there.
 """
 
 from collections.abc import Iterator
 from itertools import pairwise
 from struct import Struct, calcsize, pack, unpack
+from typing import TypeAlias
 
+from kadcrawl.history.filters import Filter
 from kadcrawl.history.seen import Period, Seen
-from kadcrawl.history.seen_slice import FEW_MAX, FILTERS_MAX, Few, Slice, few_of, ladder, order
+from kadcrawl.history.seen_slice import FEW_MAX, FILTERS_MAX, Few, Slice, few_of, in_order, ladder, least_capacity
+from kadcrawl.link.messages import SLICE_WHOLE_BYTES_MAX
 
 MAGIC = b"seen"
 VERSION = 1
-BYTES_MAX = 256 * 1024 * 1024
+BYTES_MAX = SLICE_WHOLE_BYTES_MAX
 """Of one cell: 10^7 keys in each of seven slices."""
 ERRS_MOST = 4.0
-"""Times its share of the error a slice may err: some copies may have been unlike, and which bits are set is chance."""
+"""Times its share of the error a slice may come to err, all its filters full: more than `ERRS_JOINED`, as further
+filters may follow a join, and which bits are set is chance."""
 AHEAD = 1
 """Grains that another peer's clock may be ahead of ours."""
 
@@ -30,11 +36,37 @@ _HEAD = Struct("<4sBBHdd")
 _SLICE = Struct("<qHB")
 _FILTER = Struct("<BI")
 
+_Part: TypeAlias = bytes | Filter
+"""Some bytes, or the filter whose bits come next."""
+
 
 def to_bytes(seen: Seen, now: float) -> bytes:
     """Return the live slices of a cell."""
     seen.live(now)
-    return b"".join(_parts(seen))
+    return b"".join(part if isinstance(part, bytes) else part.bits for part in _parts(seen))
+
+
+class Pieces:
+    """The same for slices that may be large: some bytes, without making all others.
+
+    Each filter is the one there was; a key that is added to it meanwhile is in what is made later.
+    """
+
+    def __init__(self, seen: Seen) -> None:
+        self._parts = list(_parts(seen))
+        self.size = sum(map(_size, self._parts))
+
+    def cut(self, at: int, most: int) -> bytes:
+        """Return up to so many bytes from `at` on."""
+        found = []
+        for part in self._parts:
+            size = _size(part)
+            if at < size and most > 0:
+                bits = part if isinstance(part, bytes) else part.bits
+                found.append(bits[at : at + most])
+                most -= len(found[-1])
+            at = max(0, at - size)
+        return b"".join(found)
 
 
 def from_bytes(told: bytes, period: Period, now: float, bytes_max: int = BYTES_MAX) -> Seen:
@@ -89,16 +121,20 @@ class _Reader:
         return bytes(taken)
 
 
-def _parts(seen: Seen) -> Iterator[bytes]:
+def _size(part: _Part) -> int:
+    return len(part) if isinstance(part, bytes) else part.shape.size_bytes
+
+
+def _parts(seen: Seen) -> Iterator[_Part]:
     period = seen.period
     yield _HEAD.pack(MAGIC, VERSION, period.make.tag, period.grains, period.grain_s, period.error)
     for one in seen.slices:
         places = one.few if one.few is not None else ()
         yield _SLICE.pack(one.grain, len(places), len(one.filters))
         yield pack(f"<{len(places)}Q", *places)
-        for rung, filter in sorted(one.filters, key=order):
+        for rung, filter in in_order(one.filters):
             yield _FILTER.pack(rung, filter.shape.capacity)
-            yield filter.bits
+            yield filter
 
 
 def _check_head(reader: _Reader, period: Period) -> None:
@@ -123,14 +159,18 @@ def _few(reader: _Reader, count: int) -> Few:
 def _read_filters(reader: _Reader, one: Slice, count: int, slice_error: float) -> None:
     if count > FILTERS_MAX:
         raise ValueError(f"a slice has at most {FILTERS_MAX} filters, not {count}")
+    latest = -1
     for _ in range(count):
         rung, capacity = reader.take(_FILTER, "a filter")
-        if rung >= FILTERS_MAX or not capacity or ladder(capacity) != capacity:
+        if capacity < least_capacity(rung) or ladder(capacity) != capacity:
             raise ValueError(f"there is no filter of rung {rung} for {capacity:,} keys")
+        if not max(latest, 0) <= rung <= latest + 1:
+            raise ValueError(f"no filter of rung {rung} follows one of rung {latest}")
+        latest = rung
         shape = one.shape(rung, capacity)
         filter = one.make(shape, reader.take_bytes(shape.size_bytes, f"a filter for {capacity:,} keys"))
         if not filter.count:
             raise ValueError(f"a filter for {capacity:,} keys has none")
         one.put(rung, filter)
-    if one.errs > ERRS_MOST * slice_error:
-        raise ValueError(f"a slice takes {one.errs:.1e} of all keys for seen, and may only {slice_error:.1e}")
+    if (errs := one.may_err) > ERRS_MOST * slice_error:
+        raise ValueError(f"a slice takes {errs:.1e} of all keys for seen, and may only {slice_error:.1e}")

@@ -41,7 +41,7 @@ SYNCS_MAX = 2 * BATCH_MAX
 WHOLE_POLL_S = 0.1
 UNLIKE_S = 5.0
 """Where fingerprints are kept, least time between two syncs of a cell because a copy is unlike: clocks that differ, and
-slices too large to travel, keep it so for a while whatever is done. Exact copies become alike by one sync."""
+slices that change while they travel, keep it so for a while whatever is done. Exact copies become alike by one sync."""
 REPAIR_S = 10.0
 """How often an owner compares digests with its backups."""
 SILENCE_MAX_S = 1.5 * REPAIR_S

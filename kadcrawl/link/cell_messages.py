@@ -25,8 +25,10 @@ VALIDATOR_CHARS_MAX = 256
 """Of an entity tag or a date by which a server knows what it sent."""
 DIGEST_CHARS_MAX = 64
 SLICE_BYTES_MAX = 4 * 1024 * 1024
-"""Of one slice of a cell, and of all in one message: a million URLs of one cell in one grain, as the next filter is
-larger."""
+"""Of all slices in one message: a million URLs of one cell in one grain, as the next filter is larger. What is longer
+travels in parts as long as this."""
+SLICE_WHOLE_BYTES_MAX = 256 * 1024 * 1024
+"""Of one slice in parts: some 67 million URLs of one cell in one grain."""
 SLICES_MAX = 1_000
 """Slices of a cell: those that live, and as many ahead of a clock that was put back (history/seen.py)."""
 SLICE_KEYS_MAX = 2**40
@@ -222,10 +224,13 @@ class Exchanged(Message, frozen=True):
     upto: IdBytes | None
 
 
+Grain = Annotated[int, Meta(ge=0, le=2**53)]
+
+
 class SliceLabel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What one has of a cell's finished keys of one grain of time; equal labels mean equal keys."""
 
-    grain: Annotated[int, Meta(ge=0, le=2**53)]
+    grain: Grain
     keys: Annotated[int, Meta(ge=1, le=SLICE_KEYS_MAX)]
     digest: Annotated[bytes, Meta(min_length=16, max_length=16)]
 
@@ -240,6 +245,12 @@ class SliceRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 Slices = Annotated[list[SliceRecord], Meta(max_length=SLICES_MAX)]
 
 
+Grains = Annotated[list[Grain], Meta(max_length=SLICES_MAX)]
+Size = Annotated[int, Meta(ge=1, le=SLICE_WHOLE_BYTES_MAX)]
+Offset = Annotated[int, Meta(ge=0, le=SLICE_WHOLE_BYTES_MAX)]
+Part = Annotated[bytes, Meta(max_length=SLICE_BYTES_MAX)]
+
+
 class GetSlices(Message, frozen=True):
     """Of this cell I have these slices, of jobs that keep fingerprints: which of later grains than `after` differ?"""
 
@@ -252,9 +263,29 @@ class GotSlices(Message, frozen=True):
     """These, in order of time; `upto` is the grain from which to go on, None if that is all."""
 
     slices: Slices
-    unlike: Annotated[list[Annotated[int, Meta(ge=0, le=2**53)]], Meta(max_length=SLICES_MAX)]
+    unlike: Grains
     """Which of those asked about are otherwise or not at all here."""
-    upto: Annotated[int, Meta(ge=0, le=2**53)] | None
+    upto: Grain | None
+    large: Grains = field(default_factory=list)
+    """Which are unlike as well but too large for a message: each is asked for by `GetSlicePart`."""
+
+
+class GetSlicePart(Message, frozen=True):
+    """Of this slice I have so many bytes: which come next?"""
+
+    cell: CellNumber
+    grain: Grain
+    at: Offset
+
+
+class GotSlicePart(Message, frozen=True):
+    """These, as many as one message takes. It may have grown since the last part: then its label has changed."""
+
+    label: SliceLabel | None
+    """None if there is no such slice any more."""
+    size: Offset
+    """Of the whole slice, in bytes."""
+    bits: Part
 
 
 class CellSlices(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -269,6 +300,23 @@ class KeepSlices(Message, frozen=True):
 
     owner: Contact
     cells: Annotated[list[CellSlices], Meta(max_length=BATCH_MAX)]
+
+
+class KeepSlicePart(Message, frozen=True):
+    """The same of one slice in parts; this one begins at byte `at`. Joined when it is whole. May be repeated."""
+
+    owner: Contact
+    cell: CellNumber
+    label: SliceLabel
+    size: Size
+    at: Offset
+    bits: Part
+
+
+class KeptSlicePart(Message, frozen=True):
+    """So many bytes of it are here: go on from there. None: others are sending, so ask later."""
+
+    upto: Offset | None
 
 
 class Settle(Message, frozen=True):

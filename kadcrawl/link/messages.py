@@ -41,6 +41,7 @@ from kadcrawl.link.cell_messages import (
     DIGEST_CHARS_MAX as DIGEST_CHARS_MAX,
     SLICE_BYTES_MAX as SLICE_BYTES_MAX,
     SLICE_KEYS_MAX as SLICE_KEYS_MAX,
+    SLICE_WHOLE_BYTES_MAX as SLICE_WHOLE_BYTES_MAX,
     SLICES_MAX as SLICES_MAX,
     VALIDATOR_CHARS_MAX as VALIDATOR_CHARS_MAX,
     Batch as Batch,
@@ -53,10 +54,14 @@ from kadcrawl.link.cell_messages import (
     Compared as Compared,
     Exchange as Exchange,
     Exchanged as Exchanged,
+    GetSlicePart as GetSlicePart,
     GetSlices as GetSlices,
+    GotSlicePart as GotSlicePart,
     GotSlices as GotSlices,
     Have as Have,
+    KeepSlicePart as KeepSlicePart,
     KeepSlices as KeepSlices,
+    KeptSlicePart as KeptSlicePart,
     Later as Later,
     PendingRecord as PendingRecord,
     Recorded as Recorded,
@@ -372,7 +377,9 @@ Request = (
     | Compare
     | Exchange
     | GetSlices
+    | GetSlicePart
     | KeepSlices
+    | KeepSlicePart
     | Settle
     | GetLevel
     | Lend
@@ -397,6 +404,8 @@ Reply = (
     | Compared
     | Exchanged
     | GotSlices
+    | GotSlicePart
+    | KeptSlicePart
     | Settled
     | Loaded
     | Lent

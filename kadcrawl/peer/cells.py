@@ -18,13 +18,22 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.history.copies import Copies
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.slices import SliceExchange, told_by
+from kadcrawl.history.slice_parts import Incoming
+from kadcrawl.history.slices import SliceExchange, sent_by, told_by
 from kadcrawl.history.store import Store
 from kadcrawl.history.sync import CellSync
 from kadcrawl.history.tell import Telling
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Contact, KeepSlices, Link, Records as RecordsMessage, SiteRecord
+from kadcrawl.link.messages import (
+    SLICE_BYTES_MAX,
+    Contact,
+    KeepSlicePart,
+    KeepSlices,
+    Link,
+    Records as RecordsMessage,
+    SiteRecord,
+)
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.parts import Parts
@@ -130,6 +139,7 @@ class Cells:
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
         merge_slices = partial(self.records.merge_slices, adopt=False)
         self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)
+        self._incoming = Incoming(SLICE_BYTES_MAX)
         self.exchanger = Exchanger(
             lambda: overlay.me,
             client,
@@ -211,6 +221,27 @@ class Cells:
         await self._store.durable()
         self._parts.crawler.wake()
 
+    async def keep_slice_part(self, message: KeepSlicePart) -> int | None:
+        """Take in a part of such a slice; return how much of it is here, None if it is to come later.
+
+        Raises PartError for a part that is none.
+        """
+        self._store.check(message.cell)
+        sent, size = sent_by(message), message.size
+        seen = self._store.seen
+        if seen is None or sent.cell in self.holdings.owned or not seen.may_live(sent.told.grain):
+            return size
+        if seen.labels(sent.cell).get(sent.told.grain) == sent.told.label:
+            return size  # It came another way, or the answer was lost.
+        upto = self._incoming.take(sent, message.at, message.bits, asyncio.get_running_loop().time())
+        if upto == size:
+            await self.records.merge_slices(sent.cell, [self._incoming.whole()], adopt=True)
+            self.telling.backed([sent.cell], message.owner)
+            await self._store.durable()
+        self._activity.move()
+        self._parts.crawler.wake()
+        return upto
+
     def away_s(self, now: float) -> float:
         """Return for how many seconds, until this second of the loop, the peer has done nothing."""
         return 0.0 if self._beat_at is None else now - self._beat_at
@@ -278,5 +309,7 @@ class Cells:
         self._beat_at = asyncio.get_running_loop().time()
         while True:
             await asyncio.sleep(BEAT_S)
+            now = asyncio.get_running_loop().time()
             if not self.is_stalled():
-                self._beat_at = asyncio.get_running_loop().time()
+                self._beat_at = now
+            self._incoming.let_go(now)

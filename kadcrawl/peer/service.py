@@ -30,13 +30,17 @@ from kadcrawl.link.messages import (
     Exchanged,
     FindRanges,
     GetLevel,
+    GetSlicePart,
     GetSlices,
     GetStatus,
+    GotSlicePart,
     GotSlices,
     Grant,
     Have,
     Hello,
+    KeepSlicePart,
     KeepSlices,
+    KeptSlicePart,
     Lend,
     Lent,
     Loaded,
@@ -102,7 +106,9 @@ class Service:
         server.handle(Compare, self.compare)
         server.handle(Exchange, self.exchange)
         server.handle(GetSlices, self.get_slices)
+        server.handle(GetSlicePart, self.get_slice_part)
         server.handle(KeepSlices, self.keep_slices)
+        server.handle(KeepSlicePart, self.keep_slice_part)
         server.handle(Settle, self.settle)
         server.handle(GetLevel, self.level)
         server.handle(Lend, self.lend)
@@ -177,9 +183,15 @@ class Service:
     async def get_slices(self, question: GetSlices) -> GotSlices:
         return await self._ready().cells.slices.answer(question)
 
+    async def get_slice_part(self, question: GetSlicePart) -> GotSlicePart:
+        return await self._ready().cells.slices.part(question)
+
     async def keep_slices(self, message: KeepSlices) -> Recorded:
         await self._ready().cells.keep_slices(message)
         return Recorded()
+
+    async def keep_slice_part(self, message: KeepSlicePart) -> KeptSlicePart:
+        return KeptSlicePart(await self._ready().cells.keep_slice_part(message))
 
     async def settle(self, settle: Settle) -> Settled:
         return self._ready().cells.telling.settle(settle)

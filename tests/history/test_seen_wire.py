@@ -1,6 +1,7 @@
 """A cell's slices survive the wire to the byte; whatever else comes from there is refused before it costs anything."""
 
 import tracemalloc
+from math import ceil
 from random import Random
 from struct import pack
 
@@ -8,9 +9,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kadcrawl.history.filters import CAPACITY_MAX, ENGINES
-from kadcrawl.history.seen import Period, Seen
-from kadcrawl.history.seen_slice import CAPACITY_LEAST, FEW_MAX, FILTERS_MAX
-from kadcrawl.history.seen_wire import BYTES_MAX, from_bytes, to_bytes
+from kadcrawl.history.seen import ERROR_MOST, Period, Seen
+from kadcrawl.history.seen_slice import (
+    CAPACITY_LEAST,
+    FEW_MAX,
+    FILTERS_MAX,
+    GROWTH,
+    SURPLUS,
+    Slice,
+    ladder,
+    least_capacity,
+)
+from kadcrawl.history.seen_wire import BYTES_MAX, Pieces, from_bytes, to_bytes
 from kadcrawl.keys import Key
 
 DAY = 86_400.0
@@ -134,6 +144,15 @@ HOSTILE = {
     "a capacity beyond all": (HEAD + filters_of(TODAY, 1, capacity=2**32 - 1), "no filter"),
     "a rung beyond all": (HEAD + filters_of(TODAY, 1, rung=FILTERS_MAX), f"no filter of rung {FILTERS_MAX}"),
     "the largest, unsaid": (HEAD + filters_of(TODAY, 1, capacity=CAPACITY_MAX), "but only 0 are left"),
+    "a rung without those before it": (
+        HEAD + filters_of(TODAY, 1, rung=1),
+        "rung 1 follows one of rung -1",
+    ),
+    "a high rung for a few": (
+        HEAD + filters_of(TODAY, 1, rung=2, capacity=6 * CAPACITY_LEAST - 128),
+        "no filter of rung 2 for 6,016 keys",
+    ),
+    "a higher one": (HEAD + filters_of(TODAY, 1, rung=9, capacity=CAPACITY_LEAST), "no filter of rung 9"),
     "too few bits": (
         HEAD + filters_of(TODAY, 1, bits=bytes(SHAPE.size_bytes - 1)),
         f"but only {SHAPE.size_bytes - 1:,} are left",
@@ -144,6 +163,12 @@ HOSTILE = {
         "takes 1.0e[+]00 of all keys for seen",
     ),
     "too many bits set": (HEAD + filters_of(TODAY, 1, bits=b"\x77" * SHAPE.size_bytes), "of all keys for seen"),
+    "many filters as good as empty": (
+        HEAD
+        + pack("<qHB", TODAY, 0, 8)
+        + 8 * (pack("<BI", 0, CAPACITY_LEAST) + b"\xff" * 8 + bytes(SHAPE.size_bytes - 8)),
+        "of all keys for seen",
+    ),
     "something after all": (HEAD + few(TODAY, 1) + b"\0", "a slice needs 11 bytes, but only 1"),
 }
 
@@ -153,6 +178,42 @@ def test_what_is_not_well_formed_is_refused_and_said_why(name: str) -> None:
     told, why = HOSTILE[name]
     with pytest.raises(ValueError, match=why):
         from_bytes(told, PERIOD, START)
+
+
+def test_rungs_are_told_in_order_and_without_a_gap() -> None:
+    seen = made((0, 1_500))
+    told = to_bytes(seen, START)
+    ends = [pack("<BI", rung, filter.shape.capacity) + filter.bits for rung, filter in seen.slices[0].filters]
+    assert HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends) == told
+    with pytest.raises(ValueError, match="no filter of rung 1 follows one of rung -1"):
+        from_bytes(HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends[::-1]), PERIOD, START)
+    with pytest.raises(ValueError, match="no filter of rung 0 follows one of rung 1"):
+        from_bytes(HEAD + pack("<qHB", TODAY, 0, 3) + b"".join([*ends, ends[0]]), PERIOD, START)
+
+
+@pytest.mark.parametrize("expected", [0, 1_025, 1_500, 10**7])
+def test_growth_never_gives_less_than_the_least_of_a_rung(expected: int) -> None:
+    capacities: list[int] = []
+    while sum(capacities) < BYTES_MAX:  # More keys than bytes: no such slice can travel.
+        was_expected = len(capacities) == 1 and capacities[0] > CAPACITY_LEAST
+        growth = SURPLUS if was_expected else GROWTH
+        capacities.append(ladder(ceil(growth * sum(capacities))) if capacities else ladder(expected))
+        assert capacities[-1] >= least_capacity(len(capacities) - 1)
+    # The last that growth can reach has no room in all the bytes there may be, however lax the error.
+    highest = next(rung for rung in range(99) if least_capacity(rung) == CAPACITY_MAX)
+    assert len(capacities) - 1 <= highest
+    assert Slice(0, PERIOD.make, ERROR_MOST).shape(highest, CAPACITY_MAX).size_bytes > BYTES_MAX
+
+
+def test_some_bytes_are_made_without_the_others() -> None:
+    seen = made((0, 20), (1, 300), (2, 1_500))
+    pieces = Pieces(seen)
+    assert len(TOLD) == pieces.size
+    for step in (1_000, 2_777, len(TOLD), 2 * len(TOLD)):
+        cuts = [pieces.cut(at, step) for at in range(0, pieces.size, step)]
+        assert {step} >= {len(cut) for cut in cuts[:-1]}
+        assert b"".join(cuts) == TOLD
+    assert b"" == pieces.cut(pieces.size, 5)
 
 
 def test_slices_may_have_as_many_bytes_as_the_reader_allows_and_no_more() -> None:

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from kadcrawl.config import Limits
+from kadcrawl.errors import RemoteError
 from kadcrawl.history import slices as slices_module
 from kadcrawl.history.placement import NoSuchCellError
 from kadcrawl.history.seen import Period
 from kadcrawl.history.seen_cells import Told
-from kadcrawl.history.slices import SliceExchange, packed, records, told_by
+from kadcrawl.history.slice_parts import Incoming
+from kadcrawl.history.slices import SliceExchange, in_parts, packed, part_message, records, sent_by, told_by
 from kadcrawl.history.store import DONE, Store
 from kadcrawl.keys import Cell, Key, id_bytes
 from kadcrawl.link.codec import pack, unpack
-from kadcrawl.link.messages import Contact, GetSlices, GotSlices
+from kadcrawl.link.messages import Contact, GetSlicePart, GetSlices, GotSlicePart, GotSlices, SliceLabel
 from tests.history.test_store import accept, key, line
 
 HOUR = 3_600.0
@@ -34,6 +36,9 @@ class Side:
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(16, period, lambda: self.now)
         self.asked: list[GetSlices] = []
+        self.parts: list[GetSlicePart] = []
+        self.meanwhile: list[Callable[[], object]] = []
+        """What happens before each part is given."""
         self.put: list[int] = []
         """Grains that are to be sent to the other."""
         client: Any = self
@@ -50,12 +55,20 @@ class Side:
         assert (to, cell) == (self.other.contact, CELL)
         self.put += grains
 
-    async def ask(self, to: Contact, message: GetSlices, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         bytes_max = Limits().message_bytes_max
-        self.asked.append(message)
         self.store._dirty.set()
         await self.other.store.commit()
-        answer = await self.other.exchange.answer(unpack(pack(message), GetSlices, bytes_max))
+        if isinstance(message, GetSlices):
+            self.asked.append(message)
+            answer: Any = await self.other.exchange.answer(unpack(pack(message), GetSlices, bytes_max))
+        else:
+            self.parts.append(message)
+            if self.meanwhile:
+                self.meanwhile.pop(0)()
+            committed = self.other.store.durable
+            self.other.store.durable = lambda: _done(committed())  # type: ignore[method-assign]
+            answer = await self.other.exchange.part(unpack(pack(message), GetSlicePart, bytes_max))
         return unpack(pack(answer), expected, bytes_max)
 
     async def reconcile(self, *, push: bool = True) -> None:
@@ -63,15 +76,33 @@ class Side:
         self.store.durable = lambda: _done(committed())  # type: ignore[method-assign]
         await self.exchange.reconcile(self.other.contact, CELL, push=push)
 
+    def deliver_large(self) -> None:
+        """The same of a slice in parts."""
+        incoming = Incoming(1_000)
+        for grain in set(self.put):
+            outgoing = in_parts(self.store, CELL, grain)
+            assert outgoing is not None
+            while not outgoing.is_over:
+                message = part_message(self.contact, CELL, grain, outgoing)
+                outgoing.kept(incoming.take(sent_by(message), message.at, message.bits, 0.0))
+            self.other.store.join_slices(CELL, [incoming.whole()], adopt=True)
+        self.put.clear()
+
     def deliver(self) -> None:
         """What the stream of copies does with what was put."""
-        self.other.store.join_slices(CELL, told_by(records(self.store, CELL, sorted(set(self.put)))), adopt=True)
+        self.other.store.join_slices(
+            CELL, told_by(records(self.store, CELL, sorted(set(self.put))).records), adopt=True
+        )
 
 
 def _done(future: Any) -> Any:
     if not future.done():
         future.set_result(None)
     return future
+
+
+def _fails() -> None:
+    raise RemoteError("other", "does not answer")
 
 
 Sides = Callable[..., tuple[Side, Side]]
@@ -161,33 +192,164 @@ async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, mo
                 one.store.learn_done(Key(cell.to_bytes(2, "big") + number.to_bytes(18, "big")))
         one.now += HOUR
     one.store.learn_done(Key(b"\0\1" + bytes(17) + b"\7"))
-    for number in range(30):  # Too large to travel at all.
+    for number in range(30):  # Too large for a message.
         one.store.learn_done(Key(b"\0\1" + bytes(17) + bytes([number])))
     sizes = {grain: len(told.bits) for grain in (1_000, 1_002) if (told := one.store.seen.told(cells[1], grain))}  # type: ignore[union-attr]
     assert sizes[1_002] > 3 * sizes[1_000]
     monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 3 * sizes[1_000])
     left = {cell: [1_000, 1_001, 1_002] for cell in cells}  # Of two of them there is no third.
     sent: list[tuple[Cell, int]] = []
+    large: list[tuple[Cell, int]] = []
     messages = 0
     while left:
-        told, through = packed(one.store, left)
+        told, portions = packed(one.store, left)
         messages += bool(told)
         sent += [(Cell(cell.cell), record.label.grain) for cell in told for record in cell.slices]
         assert sum(len(record.bits) for cell in told for record in cell.slices) <= 3 * sizes[1_000]
-        left = {cell: rest for cell, grains in left.items() if (rest := grains[len(through.get(cell, ())) :])}
+        large += [(cell, grain) for cell, portion in portions.items() for grain in portion.large]
+        through = {cell: portion.through for cell, portion in portions.items()}
+        left = {cell: rest for cell, grains in left.items() if (rest := grains[through.get(cell, 0) :])}
     assert [(cell, grain) for cell in cells for grain in (1_000, 1_001)] == sent
+    assert [(cells[1], 1_002)] == large
     assert 2 == messages
 
 
-async def test_a_slice_beyond_a_message_stays_where_it_is(
-    make: Sides, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+# --- in parts --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_slice_beyond_a_message_travels_in_parts_and_is_the_same(
+    make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = make()
-    other.finish(*range(20))
-    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 100)
+    other.finish(*range(700))
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
+    one.meanwhile = [lambda: None, _fails, lambda: None, _fails]
+    await one.reconcile()
+    told = [side.store.seen.told(CELL, 1_000) for side in (one, other)]  # type: ignore[union-attr]
+    assert told[0] == told[1]
+    assert told[0] is not None
+    assert [*range(0, len(told[0].bits), 1_000)] == sorted({part.at for part in one.parts})
+    assert 2 == len(one.parts) - len({part.at for part in one.parts}), "what failed was asked for again, and no more"
+    assert one.store.cells == other.store.cells
+    assert [] == one.put
+
+
+async def test_after_three_failures_the_sync_begins_anew(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = make()
+    other.finish(*range(700))
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
+    one.meanwhile = [lambda: None, _fails, _fails, _fails]
+    with pytest.raises(RemoteError):
+        await one.reconcile()
+    assert {} == one.store.cells
+
+
+async def test_a_slice_that_grows_while_it_travels_has_all_of_its_beginning_and_a_name_of_its_own(
+    make: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make()
+    other.finish(*range(500))
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
+    one.meanwhile = [lambda number=number: other.finish(number) for number in range(500, 503)]  # type: ignore[misc]
+    await one.reconcile()
+    assert all(one.store.state(key(number)) == DONE for number in range(500))
+    assert one.store.cells != other.store.cells
+    assert [1_000] == one.put
+    one.deliver_large()
+    await one.reconcile()
+    one.deliver_large()
+    assert one.store.cells == other.store.cells
+    assert all(side.store.state(key(number)) == DONE for side in (one, other) for number in range(503))
+
+
+async def test_a_slice_that_comes_to_be_larger_while_it_travels_comes_later(
+    make: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make()
+    other.finish(*range(1_000))
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
+    one.meanwhile = [lambda: None, lambda: other.finish(*range(1_000, 1_100))]
     await one.reconcile()
     assert {} == one.store.cells
-    assert "slices.too_large" in caplog.text
+    await one.reconcile()
+    assert one.store.cells == other.store.cells
+
+
+async def test_large_slices_beyond_what_one_exchange_takes_wait_for_the_next(
+    make: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = make()
+    other.finish(*range(300))
+    one.now = other.now = other.now + HOUR
+    other.finish(*range(300, 600))
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
+    monkeypatch.setattr(slices_module, "SLICE_WHOLE_BYTES_MAX", 5_000)
+    await one.reconcile()
+    assert 1 == len(one.store.seen.labels(CELL))  # type: ignore[union-attr]
+    await one.reconcile()
+    assert one.store.cells == other.store.cells
+
+
+class Liar:
+    """A peer that answers what it likes."""
+
+    def __init__(self, side: Side, answer: Callable[[Any], Any]) -> None:
+        self.asked = 0
+        self._answer = answer
+        client: Any = self
+        side.exchange._client = client
+
+    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+        self.asked += 1
+        return self._answer(message)
+
+
+LABEL = SliceLabel(1_000, 5, bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("part", "asked"),
+    [
+        (lambda at: GotSlicePart(None, 0, b""), 1),
+        (lambda at: GotSlicePart(LABEL, 0, b""), 1),
+        (lambda at: GotSlicePart(LABEL, 2**28 + 1, bytes(100)), 1),
+        (lambda at: GotSlicePart(LABEL, 1_000, b"x"), 1),
+        (lambda at: GotSlicePart(LABEL, 1_000, bytes(101)), 1),
+        (lambda at: GotSlicePart(LABEL, 1_000 + at, bytes(100)), 2),
+        (lambda at: GotSlicePart(SliceLabel(1_000 + at, 5, bytes(16)), 1_000, bytes(100)), 2),
+        (lambda at: GotSlicePart(LABEL, 1_000, bytes(100)), 10),
+    ],
+    ids=["none", "empty", "too large", "a drop", "too much", "another size", "another grain", "rubbish"],
+)
+async def test_who_lies_about_parts_costs_a_known_number_of_messages(
+    part: Callable[[int], GotSlicePart], asked: int, make: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = make()
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 100)
+    dead, far = 1_000 - 3, 1_000 + 4
+    liar = Liar(
+        one,
+        lambda message: (
+            GotSlices([], [], None, [dead, 1_000, 1_000, far]) if isinstance(message, GetSlices) else part(message.at)
+        ),
+    )
+    await one.reconcile()
+    assert 1 + asked == liar.asked
+    assert {} == one.store.cells
+
+
+async def test_who_goes_on_for_ever_is_not_listened_to_for_ever(make: Sides) -> None:
+    one, _ = make(grains=3)
+    liar = Liar(
+        one,
+        lambda message: (
+            GotSlices([], [], max(message.after, 997) + 1, [*range(990, 1_010)])
+            if isinstance(message, GetSlices)
+            else GotSlicePart(None, 0, b"")
+        ),
+    )
+    await one.reconcile()
+    assert 2 * 3 + 1 + 2 * 3 == liar.asked, "and each slice there can be is asked for once"
 
 
 async def test_a_job_that_keeps_keys_asks_nothing_and_has_none(make: Sides) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.config import Job, Limits
-from kadcrawl.history import seen_cells, seen_slice
+from kadcrawl.history import seen_cells, seen_slice, slices
 from kadcrawl.history.seen import Period
-from kadcrawl.peer import parts
+from kadcrawl.history.seen_cells import Told
+from kadcrawl.history.slice_parts import Incoming
+from kadcrawl.peer import cells, parts
 from sim.draw import draw
 from sim.loop import world
 from sim.machines import Machines
@@ -39,6 +41,24 @@ def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
     outcome = run(draw(seed, 16).kept_by("bloom"))
     assert {} == outcome.violations
     assert outcome.plan.events
+
+
+def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (seen_cells, seen_slice):
+        monkeypatch.setattr(module, "FEW_MAX", 1)
+    monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
+    for module in (slices, cells):
+        monkeypatch.setattr(module, "SLICE_BYTES_MAX", 60)
+    arrived: list[Told] = []
+    whole = Incoming.whole
+
+    def noted(incoming: Incoming) -> Told:
+        arrived.append(whole(incoming))
+        return arrived[-1]
+
+    monkeypatch.setattr(Incoming, "whole", noted)
+    assert {} == run(draw(2, 16).kept_by("bloom")).violations
+    assert len(arrived) > 10
 
 
 def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,21 @@
+"""Questions that say who asks are known as such, whatever is added to the wire."""
+
+from typing import get_args
+
+import msgspec
+
+from kadcrawl.link.messages import Contact, Request
+from kadcrawl.link.speakers import SPEAKER
+
+OTHERS = {"FindRanges"}
+"""Hold IDs or contacts, but none of the asker's."""
+
+
+def test_every_question_with_an_id_of_its_own_names_its_speaker() -> None:
+    named = set()
+    for kind in get_args(Request):
+        for field in msgspec.structs.fields(kind):
+            if field.type is Contact or field.name in ("asker", "leaf", "sender", "owner", "holder", "giver", "taker"):
+                named.add(kind)
+    assert named - set(SPEAKER) == set()
+    assert {kind.__name__ for kind in set(SPEAKER) - named} - OTHERS == set()
