@@ -30,6 +30,8 @@ class RemoteError(KadcrawlError):
     """Another peer did not answer, or answered something it should not have."""
 
     def __init__(self, peer: object, why: str) -> None:
+        """`why` may be the other's own words: whatever else they are, they steer no terminal."""
+        why = "".join(char if char.isprintable() else "?" for char in why)
         super().__init__(f"peer {peer}: {why}")
         self.peer = peer
         self.why = why

@@ -86,6 +86,8 @@ DECISIONS = (
     "link.leaf_messages",
     "link.loan_messages",
     "link.codec",
+    "link.conduct",
+    "link.maps",
     "link.messages",
     "link.speakers",
     "overlay.addresses",

@@ -58,7 +58,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
         counters = row.counters
         table.add_row(
             Text(f"{row.contact.id.hex()[:8]}@{shown(row.contact.address)}"),  # [::1] is no markup.
-            row.state,
+            Text(row.state),
             str(counters.pages),
             f"{counters.bytes / 1e6:.1f}",
             str(row.pending),

@@ -9,8 +9,9 @@ So `max_pages` is never exceeded; what dies with a grant unused is missing until
 `Peer` does the talking.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 
 from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.messages import ROWS_MAX, PeerRow
@@ -60,7 +61,10 @@ class Budget:
         self.begun -= not fetched
 
     def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
-        """Take a grant: our own total, and what others have."""
+        """Take a grant: our own total, and what others have; nobody is believed to have more than there is."""
+        if self.max_pages is None:
+            return
+        totals = {peer: min(total, self.max_pages) for peer, total in totals.items()}
         self.granted = totals.get(me, self.granted)
         self.spent = spent
         for peer, total in totals.items():
@@ -128,3 +132,8 @@ def share(
         left -= portion
     unused = sum(row.allowance for row in rows)
     return totals, left <= 0 and unused == 0 and not totals
+
+
+def listed(totals: Mapping[bytes, int], absent: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return these new totals, and those of the absent as far as one grant has room: some may have been made up."""
+    return dict(islice({**totals, **absent}.items(), ROWS_MAX))

@@ -29,7 +29,7 @@ from kadcrawl.crawl.sitemap import Sitemap, named_like_one, of_origin, read
 from kadcrawl.crawl.traps import without_session
 from kadcrawl.crawl.twins import Twins
 from kadcrawl.history.entry import Entry
-from kadcrawl.link.messages import DatedLink, Link
+from kadcrawl.link.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.page_rules import PageRules
 from kadcrawl.urls import canonical, origin_of, site_of
 
@@ -104,7 +104,7 @@ class Finder:
         """Return the sitemaps of an entry's origin as links of its page, and how many of them limits kept out."""
         if not self._scope.follows_sitemaps:
             return [], Counter()
-        return self._onward(of_origin(entry.url, rules.sitemaps), entry.depth + 1, 0, None)
+        return self._onward(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None)
 
     def read_sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Generator[None, None, Sitemap | None]:
         """Return what an answer lists, even if it was cut off by us; None if it is no sitemap, or nobody follows them.
@@ -163,14 +163,14 @@ class Finder:
         if (first := self._first(entry, extracted, simhash)) is not None:
             count = len(links) + extracted.cut
             return Found(tuple(links), [], None, {"twins": count} if count else {}, twin=first)
-        onward, left_out = self._onward(links, entry.depth + 1, 0, None)
+        onward, left_out = self._onward(links, deeper(entry), 0, None)
         if extracted.cut:
             left_out["links_per_page"] += extracted.cut
         return Found(tuple(links), onward, None, left_out)
 
     def _listed(self, entry: Entry, fetched: Fetched, listed: Sitemap) -> Found:
         dates = _own_dates(entry.url, listed) if self._news is not None else {}
-        onward, left_out = self._onward(listed.locations, entry.depth + 1, 0, None, dates)
+        onward, left_out = self._onward(listed.locations, deeper(entry), 0, None, dates)
         if listed.cut:
             left_out["links_per_page"] += listed.cut
         failed = fetched.why_failed or ("bad_sitemap" if listed.faulty else None)
@@ -232,6 +232,11 @@ class Finder:
             elif why in LIMITS:
                 left_out[why] += 1
         return onward, left_out
+
+
+def deeper(entry: Entry) -> int:
+    """Return the depth of a page's links; whoever told of the page may have said the largest there is."""
+    return min(entry.depth + 1, SMALL_MAX)
 
 
 def _own_dates(url: str, listed: Sitemap) -> dict[str, float]:

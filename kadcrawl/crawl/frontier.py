@@ -16,6 +16,7 @@ from kadcrawl.crawl.active_sites import HOLD_LEAST_S, ActiveSites, ActiveStore
 from kadcrawl.crawl.site import Site
 from kadcrawl.history.entry import Entry
 from kadcrawl.keys import SITE_BYTES, Cell, Key
+from kadcrawl.link.messages import SMALL_MAX
 
 SITES_READ_MAX = 64
 """Sites looked up in the store at once."""
@@ -152,7 +153,7 @@ class Frontier(ActiveSites):
 
         Return it as it now is.
         """
-        entry = entry._replace(tries=entry.tries + 1, due=due)
+        entry = entry._replace(tries=min(entry.tries + 1, SMALL_MAX), due=due)
         self._store.postpone(entry)
         site = self._sites[entry.site]
         if site.came_back(entry):

@@ -77,9 +77,12 @@ class Intake:
 
     def take_offered(self, link: Link, place: Place, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""
+        if canonical(link.url) != link.url:
+            self.rejected += 1
+            return
         if link.depth == 0:
             self._scope.add_seeds([link.url])
-        if canonical(link.url) != link.url or (link.depth and not self._scope.allows(link.url, link.depth)):
+        elif not self._scope.allows(link.url, link.depth):
             self.rejected += 1
             return
         self.take(link, place, now)

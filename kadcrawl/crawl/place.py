@@ -35,3 +35,10 @@ class Placer:
         site = site_of(url, self._partition)
         key = url_key(self._hash(site), url)
         return Place(site, key, cell_of(key, self._cell_bits))
+
+    def place_offered(self, url: str) -> Place | None:
+        """Return the place of what another peer takes for a URL; None if it has none, as it is not canonical."""
+        try:
+            return self.place(url)
+        except (ValueError, IndexError):
+            return None

@@ -21,6 +21,7 @@ from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import CellAnswer, Contact
+from kadcrawl.overlay.addresses import ip_version
 
 RELEASE_POLL_S = 0.2
 
@@ -91,7 +92,9 @@ class CatchUp:
             return False
         backups = chosen[FIRST_BACKUP:]
         before = {contact.id: contact for contact in self._holdings.others(cell)}
-        asked = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]} | before | self.sources.of(cell)
+        known = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]}
+        # Where a peer is that we know others do not say.
+        asked = known | before | self.sources.of(cell) | before | known
         asked.pop(me.id, None)
         answers = await self._ask_all(cell, asked, backups)
         if answers is None or absences != self.absences or not self._may_own(cell):
@@ -189,7 +192,8 @@ class CatchUp:
                         silent = True
                     continue
                 # Told only once: after its release it names us, and they must still be asked if this try fails.
-                self.sources.add_named(cell, (one for one in answer.others if one.id != me.id))
+                others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
+                self.sources.add_named(cell, others)
                 if answer.releasing:
                     releasing.append((contact, answer))
                     self._close(cell)
@@ -199,7 +203,7 @@ class CatchUp:
                     # Somebody nearer lives, they say: see for ourselves, and come back.
                     self._overlay.suspect(answer.rival)
                     return None
-                asked |= {one.id: one for one in answer.others if one.id not in asked and one.id != me.id}
+                asked |= {one.id: one for one in others if one.id not in asked}
             if releasing and not saved and self._may_own(cell):
                 await self._save(cell, backups, releasing, answers)
                 saved = True

@@ -191,7 +191,7 @@ class Exchanger:
         batch = self._make_batch(lacking)
         if lacking:
             await self._store.durable()
-        return Exchanged(batch, wanted, upto)
+        return Exchanged(batch, wanted[:BATCH_MAX], upto)
 
 
 def _beyond(key: bytes | None) -> bytes:

@@ -13,6 +13,10 @@ PENDING, DONE = 1, 2
 """The states of a key in its first round."""
 
 
+STATE_MAX = 2**53
+"""The last one: what a message can tell. No page lives to see it, but a peer that lies may name it."""
+
+
 def is_pending(state: int) -> bool:
     """Return whether a key in this state is to be fetched."""
     return state % 2 == PENDING

@@ -17,7 +17,7 @@ from pathlib import Path
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.journal import sync_files
 from kadcrawl.history.placement import check_cell
-from kadcrawl.history.schema import DONE, PENDING, finished, is_pending
+from kadcrawl.history.schema import DONE, PENDING, STATE_MAX, finished, is_pending
 from kadcrawl.history.seen import Period, Seen
 from kadcrawl.history.seen_cells import SeenCells, Told
 from kadcrawl.history.site_records import SiteRecords
@@ -175,7 +175,7 @@ class Store(SiteRecords):
     def begin_round(self, key: Key) -> Entry | None:
         """Journal a page that is due as pending in its next round, and return its entry; None if it is not to come."""
         state, visit = self.state(key), self.visit(key)
-        if state is None or is_pending(state) or visit is None or visit.due is None:
+        if state is None or is_pending(state) or visit is None or visit.due is None or state >= STATE_MAX:
             return None
         self._write("UPDATE history SET state=? WHERE key=?", (state + 1, key))
         self._write("UPDATE visit SET due=NULL WHERE key=?", (key,))

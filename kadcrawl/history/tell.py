@@ -223,25 +223,18 @@ class Telling:
         """Answer about one cell; `room` is how many clocks may still be told."""
         here = anchor(cell, self._bits)
         held = held_of(self._store, cell)
-        me = self._overlay.me
-        nearest = self._overlay.nearest_known(here, 2)
-        rivals = [one for one in nearest if one.id != claimant.id and not (self.leaving and one.id == me.id)]
-        if rivals and nearer(rivals[0], claimant, here):
-            if rivals[0].id != me.id:
-                self._overlay.suspect(rivals[0])
-            return CellAnswer(held, rivals[0], [], releasing=False, released=False, sites=[])
+        if (rival := self._rival(claimant, here)) is not None:
+            return CellAnswer(held, rival, [], releasing=False, released=False, sites=[])
         self.on_claimed(cell, claimant)
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
-        if cell in self._forgetting:
-            # What we say is here must stay until this owner has decided.
+        if cell in self._forgetting:  # What we say is here must stay until this owner has decided.
             del self._forgetting[cell]
             self._remind(cell, self._now() + TELL_AGAIN_S)
         if owned is None:
             self._crawl.close(cell)
-            if self._crawl.is_busy(cell):
-                # Given up while this peer was away, with requests under way.
+            if self._crawl.is_busy(cell):  # Given up while this peer was away, with requests under way.
                 return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
             # Backups know the clocks as well, and who leaves knows them best.
             sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
@@ -290,8 +283,8 @@ class Telling:
                     self._see_place(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
-            elif self._holdings.is_open(cell):
-                unlike.append(ours)  # An old word: it was taken back meanwhile, so it must be asked for again.
+            elif self._holdings.is_open(cell) or self._rival(message.owner, target) is not None:
+                unlike.append(ours)  # An old word, as it was taken back meanwhile; or who lives nearer is to say so.
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
                 self.told(cell)
@@ -301,6 +294,16 @@ class Telling:
             else:
                 unlike.append(ours)
         return Settled(unlike)
+
+    def _rival(self, owner: Contact, target: int) -> Contact | None:
+        """Return who lives nearer to a place, as far as we know, than who speaks as the owner of its cell."""
+        passed_over = {owner.id, self._overlay.me.id if self.leaving else b""}
+        rival = next((one for one in self._overlay.nearest_known(target, 2) if one.id not in passed_over), None)
+        if rival is None or not nearer(rival, owner, target):
+            return None
+        if rival.id != self._overlay.me.id:
+            self._overlay.suspect(rival)
+        return rival
 
     def _see_place(self, cell: Cell, owner: Contact, role: int) -> None:
         """If we know a nearer backup, who came before we were told, say so to the owner; ever more seldom."""

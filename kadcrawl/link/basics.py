@@ -24,17 +24,24 @@ ROBOTS_BYTES_MAX = 64 * 1024
 REASONS_MAX = 80
 """Names of failures or limits in one `Counters`: some more than there are (crawl/totals.py)."""
 
+COUNT_MAX = 2**53
+SMALL_MAX = 1_000_000
+LONG_S_MAX = 2.0**33
+"""Seconds: two centuries."""
+
+PRINTABLE = r"^[ -~]*$"
+"""Of words that are shown to a person: none of them steers a terminal, or begins a line in a log."""
+
 IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
-Host = Annotated[str, Meta(min_length=1, max_length=64)]
+Host = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
-Count = Annotated[int, Meta(ge=0, le=2**53)]
-Small = Annotated[int, Meta(ge=0, le=1_000_000)]
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+Small = Annotated[int, Meta(ge=0, le=SMALL_MAX)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
-LongSeconds = Annotated[float, Meta(ge=0, le=2**33)]
-"""Up to two centuries."""
+LongSeconds = Annotated[float, Meta(ge=0, le=LONG_S_MAX)]
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
-Reasons = Annotated[dict[Annotated[str, Meta(max_length=40)], Count], Meta(max_length=REASONS_MAX)]
+Reasons = Annotated[dict[Annotated[str, Meta(max_length=40, pattern=PRINTABLE)], Count], Meta(max_length=REASONS_MAX)]
 Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
 
 

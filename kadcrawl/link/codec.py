@@ -1,18 +1,26 @@
 """Messages to bytes and back: ``[tag, field, ...]`` in msgpack, with every size bounded before anything is built.
 
 Bytes from the network become a message of the expected type, with all limits of `messages` checked, or MalformedError.
+They are decoded by that type: the first value that is none of it, or a count above its limit, ends it there; so what
+is built is never more than a message, nor nested deeper. What that leaves open in messages with maps: `maps`.
 """
 
 from functools import cache
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import msgpack
-from msgspec import ValidationError, convert
-from msgspec.msgpack import Encoder
+from msgspec import DecodeError, Struct
+from msgspec.msgpack import Decoder, Encoder
 
-from kadcrawl.link.messages import ROWS_MAX, Message
+from kadcrawl.link.maps import Look, MapError, check_once, has_maps, job_look, look_at_job
+from kadcrawl.link.messages import Message
+
+WHY_CHARS_MAX = 300
+"""Of what was wrong."""
 
 _ENCODER = Encoder()
+_SHORT_ARRAY, _SHORT_TEXT = range(0x90, 0xA0), range(0xA0, 0xC0)
+"""The first byte of a message, and that of its tag, as this wire writes them: with their lengths."""
 
 
 class MalformedError(Exception):
@@ -24,20 +32,34 @@ def pack(message: Message) -> bytes:
     return _ENCODER.encode(message)
 
 
+class _Reading(NamedTuple):
+    """How messages of some kind are read."""
+
+    decoder: Decoder[Any]
+    jobs: dict[bytes, Look]
+    """What looks at those that have a job, by tag."""
+    maps: frozenset[bytes]
+    """Tags of those that have maps."""
+
+
+def packed_bytes(part: Struct) -> int:
+    """Return how many bytes a part of a message takes."""
+    return len(_ENCODER.encode(part))
+
+
 @cache
-def _by_tag(kind: Any) -> dict[object, type[Message]]:
-    """Return the message classes of a union by their tags."""
-    return {one.__struct_config__.tag: one for one in get_args(kind)}
+def _reading(kind: Any) -> _Reading:
+    """Return how to read a message class or a union of them."""
+    kinds = {one.__struct_config__.tag.encode(): one for one in get_args(kind) or [kind]}
+    jobs = {tag: look for tag, one in kinds.items() if (look := job_look(one)) is not None}
+    return _Reading(Decoder(kind), jobs, frozenset(tag for tag, one in kinds.items() if has_maps(one)))
 
 
-def _named_in(plain: Any, kind: Any) -> Any:
-    """Return the one class of `kind` whose tag `plain` has; msgspec is slow to convert to a union.
-
-    Without such a tag it is `kind` itself, whose conversion will say what is wrong.
-    """
-    if isinstance(kind, type) or not (isinstance(plain, list) and plain and isinstance(plain[0], str)):
-        return kind
-    return _by_tag(kind).get(plain[0], kind)
+def _tag(data: bytes) -> bytes:
+    """Return the tag that a packed message begins with. Raises MalformedError."""
+    if len(data) < 2 or data[0] not in _SHORT_ARRAY or data[1] not in _SHORT_TEXT:
+        raise MalformedError("no list that begins with the name of a message")
+    return data[2 : 2 + data[1] - _SHORT_TEXT.start]
 
 
 def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
@@ -47,12 +69,16 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
     """
     if len(data) > bytes_max:
         raise MalformedError(f"{len(data)} bytes, above {bytes_max}")
+    tag = _tag(data)
+    reading = _reading(kind)
     try:
-        plain = msgpack.unpackb(
-            data, max_array_len=ROWS_MAX, max_map_len=ROWS_MAX, max_ext_len=0, strict_map_key=True, use_list=True
-        )
-        return convert(plain, _named_in(plain, kind))
-    except ValidationError as error:
-        raise MalformedError(str(error)) from None
+        if tag in reading.jobs:
+            look_at_job(data, reading.jobs[tag])
+        message = reading.decoder.decode(data)
+        if tag in reading.maps and pack(message) != data:
+            check_once(data)  # What is just as we would pack it, as nearly all is, has no key twice.
+        return message
+    except (DecodeError, MapError) as error:
+        raise MalformedError(str(error)[:WHY_CHARS_MAX]) from None  # It may quote what was wrong.
     except (ValueError, RecursionError, msgpack.UnpackException) as error:
-        raise MalformedError(f"not msgpack: {error}") from None
+        raise MalformedError(f"not msgpack: {error}"[:WHY_CHARS_MAX]) from None

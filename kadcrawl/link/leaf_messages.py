@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kadcrawl.link.basics import CONTACTS_MAX, Contact, Count, Counters, IdBytes, Message
+from kadcrawl.link.basics import CONTACTS_MAX, PRINTABLE, Contact, Count, Counters, IdBytes, Message
 from kadcrawl.link.loan_messages import Lend
 
 DRAWN_LOANS_MAX = 6
@@ -37,7 +37,7 @@ class Draw(Message, frozen=True):
     wait_s: Annotated[float, Meta(ge=0, le=HOLD_S)]
     """How long the answer may wait for something to lend, or for the swarm to do something else than `known`."""
     known: Doing
-    state: Annotated[str, Meta(max_length=30)]
+    state: Annotated[str, Meta(max_length=30, pattern=PRINTABLE)]
     """How the leaf describes itself, for a person; so all that follows."""
     in_flight: Count
     uptime_s: Count

@@ -18,9 +18,13 @@ from kadcrawl.link.basics import (
     BATCH_MAX as BATCH_MAX,
     CLAIMED_MAX as CLAIMED_MAX,
     CONTACTS_MAX as CONTACTS_MAX,
+    COUNT_MAX as COUNT_MAX,
     DATAGRAM_BYTES_MAX as DATAGRAM_BYTES_MAX,
+    LONG_S_MAX as LONG_S_MAX,
+    PRINTABLE as PRINTABLE,
     ROBOTS_BYTES_MAX as ROBOTS_BYTES_MAX,
     ROWS_MAX as ROWS_MAX,
+    SMALL_MAX as SMALL_MAX,
     URL_CHARS_MAX as URL_CHARS_MAX,
     VERSION as VERSION,
     CellNumber as CellNumber,
@@ -250,7 +254,7 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One peer as it describes itself."""
 
     contact: Contact
-    state: Annotated[str, Meta(max_length=40)]
+    state: Annotated[str, Meta(max_length=40, pattern=PRINTABLE)]
     pending: Count
     in_flight: Count
     uptime_s: Count

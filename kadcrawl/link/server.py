@@ -16,6 +16,7 @@ from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.conduct import Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
@@ -51,6 +52,7 @@ class LinkServer:
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
         self.malformed = 0
+        self._lines = Lines()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
         self._incoming: dict[Incoming, None] = {}
@@ -167,4 +169,6 @@ class LinkServer:
 
     def _note_malformed(self, error: MalformedError, asker: Asker) -> None:
         self.malformed += 1
-        log.warning("link.malformed from=%s why=%s", asker, error)
+        left_out = self._lines.count("malformed", asyncio.get_running_loop().time())
+        if left_out is not None:
+            log.warning("link.malformed from=%s why=%s%s", asker, error, more(left_out))

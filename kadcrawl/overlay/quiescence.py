@@ -9,7 +9,7 @@ only begets work: without a seed or a recrawl from outside none can come again. 
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from kadcrawl.link.messages import Tally
+from kadcrawl.link.messages import COUNT_MAX, Tally
 
 NO_VIEW = bytes(16)
 
@@ -20,7 +20,7 @@ def own_view(peer_id: bytes, incarnation: bytes, activity: int) -> bytes:
 
 
 def add_up(tallies: Iterable[Tally]) -> Tally:
-    """Return the tally of disjoint parts of the swarm taken together."""
+    """Return the tally of disjoint parts of the swarm taken together; a part that lies makes none too large to tell."""
     members = pending = unacknowledged = missing = view = 0
     due_s: float | None = None
     for tally in tallies:
@@ -31,6 +31,9 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
         view ^= int.from_bytes(tally.view, "big")
         if tally.due_s is not None:
             due_s = tally.due_s if due_s is None else min(due_s, tally.due_s)
+    members, pending, unacknowledged, missing = (
+        min(count, COUNT_MAX) for count in (members, pending, unacknowledged, missing)
+    )
     return Tally(members, view.to_bytes(16, "big"), pending, unacknowledged, missing, due_s)
 
 

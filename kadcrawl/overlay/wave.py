@@ -14,6 +14,7 @@ from typing import Protocol
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.codec import packed_bytes
 from kadcrawl.link.messages import ROWS_MAX, Answer, Contact, PeerRow, Question, Survey, Tally, Wave
 from kadcrawl.overlay.quiescence import MISSING, add_up
 
@@ -27,6 +28,9 @@ TELL_AGAIN_S = 0.5
 """First wait before that; it doubles."""
 NO_BUCKET = 0
 """Limit of a wave that goes no further."""
+
+ROWS_BYTES_MAX = 3 * 1024 * 1024
+"""Of all rows in one answer: with the job beside them they fit a message (`Limits.message_bytes_max`)."""
 
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 
@@ -79,7 +83,7 @@ class Waves:
         subtrees = self._tree.subtrees(wave.limit).items()
         below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
         rows = [*rows, *(row for answer in below for row in answer.rows)]
-        return Answer(add_up([tally, *(answer.tally for answer in below)]), rows[:ROWS_MAX])
+        return Answer(add_up([tally, *(answer.tally for answer in below)]), fitting(rows, ROWS_BYTES_MAX))
 
     async def _ask_one(self, index: int, members: list[Contact], question: Question, deadline: float) -> Answer:
         loop = asyncio.get_running_loop()
@@ -92,3 +96,12 @@ class Waves:
             except RemoteError:
                 self._tree.suspect(contact)
         return Answer(MISSING, [])
+
+
+def fitting(rows: list[PeerRow], bytes_max: int) -> list[PeerRow]:
+    """Return as many rows, in their order, as one message takes: some peer may make its own as long as it can."""
+    for count, row in enumerate(rows[:ROWS_MAX]):
+        bytes_max -= packed_bytes(row)
+        if bytes_max < 0:
+            return rows[:count]
+    return rows[:ROWS_MAX]

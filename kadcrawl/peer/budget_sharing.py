@@ -4,7 +4,7 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
-from kadcrawl.crawl.budget import SOON_S, Resting, budget_cell, share
+from kadcrawl.crawl.budget import SOON_S, Resting, budget_cell, listed, share
 from kadcrawl.link.messages import Grant
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def share_budget(peer: "Peer", max_pages: int) -> None:
             totals, spent = share(max_pages, rows, resters, sum(absent.values()))
             resting.grant(totals)
             if totals or spent != announced or now >= again_at:
-                await peer.waves.ask_all(Grant(absent | totals, spent))
+                await peer.waves.ask_all(Grant(listed(totals, absent), spent))
                 announced, again_at = spent, now + AGAIN_S if spent else inf
 
 

@@ -17,7 +17,7 @@ from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.place import Place
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.link.messages import Answer, Census, Contact, Link, Order, PeerRow
+from kadcrawl.link.messages import LONG_S_MAX, Answer, Census, Contact, Link, Order, PeerRow
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Termination
@@ -221,7 +221,8 @@ class Peer(Member):
     def due_s(self) -> float | None:
         """In how many seconds the first of its pages is to be fetched again; None if none is."""
         comes_again = self._recrawling or self._expiring
-        return comes_again.due_s if comes_again is not None else None
+        due_s = comes_again.due_s if comes_again is not None else None
+        return None if due_s is None else min(due_s, LONG_S_MAX)
 
     def row(self) -> PeerRow:
         """Describe this peer."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.crawler import NO_PROXY
-from kadcrawl.link.messages import RESTING, PeerRow
+from kadcrawl.link.messages import COUNT_MAX, RESTING, PeerRow
 from kadcrawl.peer.disk_guard import HOLD as DISK
 
 if TYPE_CHECKING:
@@ -52,5 +52,5 @@ def row_of(peer: "Peer") -> PeerRow:
         borrowed=peer.balancing.loans.borrowing.urls,
         due_s=peer.due_s,
         behind=peer.deliveries.behind,
-        fingerprints=peer.store.seen.keys if peer.store.seen is not None else 0,
+        fingerprints=min(peer.store.seen.keys, COUNT_MAX) if peer.store.seen is not None else 0,
     )

@@ -19,6 +19,7 @@ from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.messages import (
+    LONG_S_MAX,
     ROBOTS_BYTES_MAX,
     URL_CHARS_MAX,
     Batch,
@@ -131,7 +132,7 @@ class Records:
         """Return the keys of a cell that are pending in a batch and done here, by their fingerprints."""
         if self._store.seen is None:
             return []
-        places = [self._placer.place(one.url) for one in batch.pending]
+        places = [self._placer.place(one.url) for one in batch.pending if canonical(one.url) == one.url]
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
     async def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
@@ -194,7 +195,7 @@ class Records:
             state,
             tries,
             wait_s,
-            None if visit.due is None else max(0.0, visit.due - now),
+            None if visit.due is None else min(max(0.0, visit.due - now), LONG_S_MAX),
             visit.period_s,
             *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
         )

@@ -71,6 +71,7 @@ from kadcrawl.link.messages import (
     Welcome,
 )
 from kadcrawl.link.server import LinkServer
+from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.overlay.quiescence import own_view
 from kadcrawl.peer.identity import Guide
 from kadcrawl.peer.leaves import Leaves
@@ -82,6 +83,10 @@ if TYPE_CHECKING:
 
 class NotReadyError(KadcrawlError):
     """This peer cannot answer yet, or no longer."""
+
+
+class NowhereError(KadcrawlError):
+    """Somebody names an address that is no single host's (overlay/addresses.py)."""
 
 
 class Service:
@@ -129,8 +134,10 @@ class Service:
         indices = []
         elsewhere = []
         for index, link in enumerate(offer.links):
-            place = peer.parts.placer.place(link.url)
-            if peer.overlay.owns(place.cell) and not peer.cells.telling.leaving:
+            place = peer.parts.placer.place_offered(link.url)
+            if place is None:
+                peer.parts.intake.rejected += 1
+            elif peer.overlay.owns(place.cell) and not peer.cells.telling.leaving:
                 mine.append((link, place))
                 indices.append(index)
             else:
@@ -162,17 +169,18 @@ class Service:
         return await self._guide.find(self._settled().overlay, question)
 
     async def records(self, records: Records) -> Recorded:
-        await self._ready().cells.receive(records)
+        await self._asked_by(records.sender).cells.receive(records)
         return Recorded()
 
     async def have(self, have: Have) -> Taken:
-        return self._settled().cells.sync.have(have)
+        self._settled()
+        return self._asked_by(have.holder).cells.sync.have(have)
 
     async def claim(self, claim: Claim) -> Claimed:
-        return self._ready().cells.sync.claim(claim)
+        return self._asked_by(claim.newcomer).cells.sync.claim(claim)
 
     async def sync(self, sync: Sync) -> Synced:
-        return self._ready().cells.telling.answer(sync)
+        return self._asked_by(sync.owner).cells.telling.answer(sync)
 
     async def compare(self, compare: Compare) -> Compared:
         return self._ready().cells.exchanger.compare(compare)
@@ -187,14 +195,14 @@ class Service:
         return await self._ready().cells.slices.part(question)
 
     async def keep_slices(self, message: KeepSlices) -> Recorded:
-        await self._ready().cells.keep_slices(message)
+        await self._asked_by(message.owner).cells.keep_slices(message)
         return Recorded()
 
     async def keep_slice_part(self, message: KeepSlicePart) -> KeptSlicePart:
         return KeptSlicePart(await self._ready().cells.keep_slice_part(message))
 
     async def settle(self, settle: Settle) -> Settled:
-        return self._ready().cells.telling.settle(settle)
+        return self._asked_by(settle.owner).cells.telling.settle(settle)
 
     # --- loans ---------------------------------------------------------------------------------------------------
 
@@ -274,6 +282,12 @@ class Service:
         if not self._peer.begun:
             raise NotReadyError("this peer is still starting; try again in a moment")
         return self._peer
+
+    def _asked_by(self, contact: Contact) -> "Peer":
+        """Return this peer for one that says it is at `contact`, where it will be asked in turn."""
+        if ip_version(contact.host) is None:
+            raise NowhereError(f"no peer is asked at {contact.host}")
+        return self._ready()
 
     def _settled(self) -> "Peer":
         peer = self._ready()

@@ -56,9 +56,9 @@ class Holder:
     async def join(self, cell: Cell, told: Any) -> None:
         self.store.join_slices(cell, told, adopt=False)
 
-    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         self.messages += 1
-        (other,) = [one for one in self.others if one.contact.address == address]
+        (other,) = [one for one in self.others if one.contact == to]
         return await other.exchange.answer(message)
 
     def is_like(self, other: "Holder") -> bool:

@@ -396,14 +396,31 @@ def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Benc
     """After a partition there may be two owners for a moment, of whom one has us drop what the other counts on."""
 
     async def scenario() -> None:
-        bench.know(NEAREST, NEAR)
+        bench.know(NEAR)
         bench.fill()
         bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.know(NEAREST)
         answer = bench.asked_by(NEAREST)
         await asyncio.sleep(60.0)
         assert answer.held.keys == bench.held().keys > 0
         assert bench.client.haves, "the owner is asked what is to become of it"
         bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        await asyncio.sleep(1.0)
+        assert 0 == bench.held().keys
+
+    run(bench, scenario)
+
+
+@pytest.mark.parametrize("speaker", [NEAR, FAR])
+def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, speaker: Contact) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        held = bench.held()
+        assert [held] == bench.telling.settle(Settle(speaker, 0, [held])).unlike
+        await asyncio.sleep(60.0)
+        assert held == bench.held()
+        assert not bench.telling.settle(Settle(NEAREST, 0, [held])).unlike
         await asyncio.sleep(1.0)
         assert 0 == bench.held().keys
 

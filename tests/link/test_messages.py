@@ -311,13 +311,13 @@ def test_a_joiner_is_told_of_a_hook_and_checks_what_it_is_told() -> None:
         unpack(wrong, Reply, LARGE)
 
 
-@pytest.mark.parametrize("plain", [None, [], {}, [["Ping"]], ["Nobody"], ["Hello"], ["Hello", -1], ["Ok"], 1])
-def test_choosing_by_tag_changes_no_error(plain: object) -> None:
-    with pytest.raises(msgspec.ValidationError) as by_union:
+@pytest.mark.parametrize("plain", [["Nobody"], ["Hello"], ["Hello", -1], ["Hello", 1, 1], ["Ok"]])
+def test_what_is_wrong_is_said(plain: object) -> None:
+    with pytest.raises(msgspec.ValidationError) as converted:
         msgspec.convert(plain, Request)
-    with pytest.raises(MalformedError) as by_tag:
+    with pytest.raises(MalformedError) as unpacked:
         unpack(msgpack.packb(plain), Request, LARGE)
-    assert str(by_union.value) == str(by_tag.value)
+    assert str(converted.value) == str(unpacked.value)
 
 
 def test_size_holds_at_the_limit_and_not_beyond() -> None:

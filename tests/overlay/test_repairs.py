@@ -260,7 +260,7 @@ async def test_a_made_up_address_does_not_close_the_socket() -> None:
             request_id, message = decode(data)
             reply: Message = Pong(id_bytes(ANNE), 0)
             if isinstance(message, FindNode):
-                hosts = ["0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "localhost", "127.1", "\0", "1" * 64]
+                hosts = ["0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "localhost", "127.1", "[::1]", "1" * 64]
                 contacts = [Contact(id_bytes(CARL + n), host, 1) for n, host in enumerate(hosts)]
                 reply = Nodes(id_bytes(ANNE), contacts)
             self.transport.sendto(encode(request_id, reply), addr)

@@ -1,0 +1,129 @@
+"""What others have done wrong, and what follows: who is shunned for a while, and which refusals are worth a line.
+
+A fault is something that no peer of this release does: bytes that are no message, a contact nobody can be at, a promise
+not kept. One alone says little, as peers have bugs and networks break things; so faults are forgotten by half in a
+minute, and only many within that time make others shun their source, at first for a minute, each further time for
+twice as long. Sources are whatever tells them apart (an ID, an address); hostile ones may be as many as they like, so
+only the latest are remembered. Decides only; instants are seconds of any one clock.
+"""
+
+from collections import Counter, OrderedDict
+from enum import StrEnum
+from math import inf
+from typing import NamedTuple
+
+FAULTS_MAX = 60.0
+"""Faults, less what is forgotten, at which a source is shunned; one in two seconds for ever is less."""
+HALF_LIFE_S = 60.0
+SHUN_S = 60.0
+SHUN_MOST_S = 3600.0
+REMEMBERED_S = 3600.0
+"""How long after it was shunned a source is one that was."""
+SOURCES_MAX = 1_000
+"""Sources with faults that are remembered, and as many that were shunned."""
+
+LINE_S = 10.0
+REASONS_MAX = 100
+OTHERS = "another reason"
+"""What stands for all reasons beyond so many."""
+
+Source = bytes | str
+
+
+class Fault(StrEnum):
+    """What a source did wrong."""
+
+    MALFORMED = "malformed"
+    """Bytes that are no message, or one beyond its limits."""
+    VERSION = "version"
+    """Of the wire: another."""
+    CONTACT = "contact"
+    """It named a peer where none can be."""
+    PROMISE = "promise"
+    """It did not do what it had said it would."""
+    CLAIM = "claim"
+    """It spoke as somebody it cannot be, e.g. as the owner of a cell."""
+
+
+class _Faults(NamedTuple):
+    weight: float
+    """How many, less what is forgotten, ..."""
+    at: float
+    """... at this second."""
+
+
+class _Shunned(NamedTuple):
+    times: int
+    until: float
+
+
+class Conduct:
+    """What one peer has seen of all others."""
+
+    def __init__(self) -> None:
+        self.faults: Counter[Fault] = Counter()
+        """All so far, for the status."""
+        self.shuns = 0
+        """How often a source began to be shunned."""
+        self._faults: OrderedDict[Source, _Faults] = OrderedDict()
+        self._shunned: OrderedDict[Source, _Shunned] = OrderedDict()
+
+    def note(self, source: Source, fault: Fault, now: float) -> bool:
+        """Note a fault; return whether its source is shunned by now. What comes of one that is does not add to it."""
+        self.faults[fault] += 1
+        if self.shunned_until(source, now) is not None:
+            return True
+        weight, at = self._faults.pop(source, _Faults(0.0, now))
+        weight = weight * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S) + 1.0
+        if weight >= FAULTS_MAX:
+            self._shun(source, now)
+            return True
+        self._faults[source] = _Faults(weight, now)
+        if len(self._faults) > SOURCES_MAX:
+            self._faults.popitem(last=False)
+        return False
+
+    def shunned_until(self, source: Source, now: float) -> float | None:
+        """Return the second until which nothing is to be had of a source; None if it is not shunned."""
+        shunned = self._shunned.get(source)
+        return shunned.until if shunned is not None and now < shunned.until else None
+
+    def shunned(self, now: float) -> int:
+        """Return how many sources are shunned."""
+        return sum(now < one.until for one in self._shunned.values())
+
+    def _shun(self, source: Source, now: float) -> None:
+        before = self._shunned.pop(source, None)
+        times = before.times if before is not None and now < before.until + REMEMBERED_S else 0
+        seconds = min(SHUN_S * 2.0 ** min(times, 16), SHUN_MOST_S)
+        self._shunned[source] = _Shunned(times + 1, now + seconds)
+        self.shuns += 1
+        if len(self._shunned) > SOURCES_MAX:
+            self._shunned.popitem(last=False)
+
+
+class Lines:
+    """Which refusals are logged: the first for each reason, and then one in `LINE_S`, however many there are."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, tuple[float, int]] = {}
+        """When a line was last written for it, and how many were left out since."""
+
+    def count(self, reason: str, now: float) -> int | None:
+        """Count a refusal; return how many were left out before it if it is to be logged, else None.
+
+        `reason` is of few: beyond `REASONS_MAX` all further ones are one.
+        """
+        if reason not in self._reasons and len(self._reasons) >= REASONS_MAX:
+            reason = OTHERS
+        at, left_out = self._reasons.get(reason, (-inf, 0))
+        if now < at + LINE_S:
+            self._reasons[reason] = at, left_out + 1
+            return None
+        self._reasons[reason] = now, 0
+        return left_out
+
+
+def more(left_out: int) -> str:
+    """Return what to add to a line for those left out before it."""
+    return f" (refused {left_out} more since the last such line)" if left_out else ""

@@ -1,0 +1,432 @@
+"""A member that lies: whatever it says in good form, an honest peer does not break, and goes on with its own."""
+
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kadcrawl import Job, Peer
+from kadcrawl.cli.status import show
+from kadcrawl.cli.table import print_rows
+from kadcrawl.crawl.budget import Budget, listed
+from kadcrawl.crawl.found import deeper
+from kadcrawl.errors import RemoteError
+from kadcrawl.history.entry import Entry
+from kadcrawl.history.schema import DONE, STATE_MAX
+from kadcrawl.history.slices import SliceExchange
+from kadcrawl.history.store import Store
+from kadcrawl.history.visit import Visit
+from kadcrawl.keys import Cell, Key, anchor, id_bytes
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.codec import pack, unpack
+from kadcrawl.link.messages import (
+    BATCH_MAX,
+    COUNT_MAX,
+    LONG_S_MAX,
+    ROWS_MAX,
+    SMALL_MAX,
+    VERSION,
+    Add,
+    Answer,
+    BacklogRecord,
+    Batch,
+    CellAnswer,
+    CellDigest,
+    CellSlices,
+    Census,
+    Claim,
+    Compare,
+    Contact,
+    Counters,
+    DatedLink,
+    DatedOffer,
+    Draw,
+    Exchange,
+    FindRanges,
+    GetLevel,
+    GetSlices,
+    GetStatus,
+    GotSlices,
+    Grant,
+    Have,
+    Hello,
+    KeepSlices,
+    Later,
+    Lend,
+    Link,
+    LoanReport,
+    Message,
+    NewSeeds,
+    Offer,
+    Order,
+    PeerRow,
+    PendingRecord,
+    Recall,
+    Records,
+    Reply,
+    Report,
+    Request,
+    Returned,
+    RobotsRecord,
+    Settle,
+    SiteRecord,
+    SliceLabel,
+    SliceRecord,
+    Status,
+    Survey,
+    Sync,
+    Synced,
+    Tally,
+    VisitRecord,
+    Wave,
+    Welcome,
+    Window,
+)
+from kadcrawl.link.server import LinkServer
+from kadcrawl.overlay.quiescence import add_up
+from kadcrawl.overlay.wave import ROWS_BYTES_MAX, fitting
+from tests.peer.conftest import MakePeer, make_peer as make_peer, until
+
+BYTES_MAX = 5 * 1024 * 1024
+LIAR = b"\x99" * 20
+DIGEST = bytes(16)
+NOWHERE = ["0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "localhost", "127.1", "fe80::1%lo", "[::1]", "x" * 64]
+URLS = [
+    "http://a.example/",
+    "http://a.example",
+    "HTTP://A.example/",
+    "http://",
+    "http://[::1",
+    "http:///",
+    "x",
+    "/",
+    "ftp://a/",
+    "http://a.example/#f",
+    "\x00",
+    "h" * 8192,
+    "http://\u4e2d/",
+]
+CELLS = [0, 2**16 - 1, 2**16, 2**24 - 1]
+
+
+def visit(url: str, state: int, due_s: float | None = LONG_S_MAX) -> VisitRecord:
+    odd = "x" * 64
+    return VisitRecord(url, SMALL_MAX, state, SMALL_MAX, 86_400.0, due_s, LONG_S_MAX, odd, odd, odd, odd, SMALL_MAX)
+
+
+def batch(urls: Sequence[str] = URLS) -> Batch:
+    return Batch(
+        [LIAR, bytes(20), b"\xff" * 20],
+        [PendingRecord(url, SMALL_MAX, SMALL_MAX, SMALL_MAX, 86_400.0) for url in urls],
+        [SiteRecord(url, 86_400.0, 86_400.0) for url in urls],
+        [RobotsRecord(url, b"\xff\x00Disallow", 86_400.0) for url in urls],
+        [visit(url, state) for url in urls for state in (1, 2, STATE_MAX - 1, STATE_MAX)],
+    )
+
+
+def counted(failed: dict[str, int], left_out: dict[str, int]) -> Counters:
+    """Return counters of which none can be larger."""
+    return replace(Counters(*[COUNT_MAX] * 7), failed=failed, left_out=left_out)  # type: ignore[arg-type]
+
+
+def slices() -> list[SliceRecord]:
+    grains, bits = (0, 1, 20_000, COUNT_MAX), (b"", b"seen", b"seen" + bytes(60), bytes(1000))
+    return [SliceRecord(SliceLabel(grain, 2**40, DIGEST), one) for grain in grains for one in bits]
+
+
+def lies(me: Contact) -> Iterator[Message]:
+    """All that a message can say, at its limits, of itself or of others."""
+    us_elsewhere, our_address = Contact(me.id, "10.9.9.9", 9), Contact(LIAR, me.host, me.port)
+    speakers = [me, us_elsewhere, our_address, Contact(id_bytes(me.number ^ 1), "127.0.0.1", 9)]
+    speakers += [Contact(id_bytes(anchor(Cell(0), 16)), "::1", 9)]
+    speakers += [Contact(LIAR, host, 1) for host in NOWHERE]
+    for offer in (Link, DatedLink):
+        links = [offer(url, depth, SMALL_MAX) for url in URLS for depth in (0, 1, SMALL_MAX)]
+        yield (Offer if offer is Link else DatedOffer)(links)  # type: ignore[arg-type]
+    yield DatedOffer([DatedLink("http://a.example/x", 1, 0, LONG_S_MAX), DatedLink("http://a.example/y", 1, 0, 0.0)])
+    for version in (0, VERSION - 1, VERSION + 1, SMALL_MAX):
+        yield Hello(version)
+    yield FindRanges([me.id, LIAR, bytes(20), LIAR])
+    held = [CellDigest(cell, keys, COUNT_MAX, DIGEST) for cell in CELLS for keys in (0, COUNT_MAX)]
+    for speaker in speakers:
+        yield Claim(speaker)
+        yield Records(speaker, batch())
+        for cells in ([0], [0, 0], CELLS, [2**16]):
+            yield Sync(speaker, cells)
+            yield Have(speaker, [CellDigest(cell, COUNT_MAX, COUNT_MAX, DIGEST) for cell in cells])
+            for role in (0, 1, 2):
+                yield Settle(speaker, role, [one for one in held if one.cell in cells])
+        yield KeepSlices(speaker, [CellSlices(cell, slices()) for cell in CELLS])
+        yield KeepSlices(speaker, [CellSlices(0, slices())] * 2)
+        pending = [PendingRecord("http://a.example/", SMALL_MAX, SMALL_MAX, SMALL_MAX, 86_400.0)]
+        clock = SiteRecord("a.example", 86_400.0, 86_400.0)
+        yield Lend(speaker, bytes(8), clock, 1000, pending, batch().robots)
+        yield Lend(speaker, bytes(8), clock, 1000, [PendingRecord(url, 0, 0, 0, 0.0) for url in URLS], [])
+        yield Recall(speaker, [bytes(8)] * 64)
+        never = LoanReport(bytes(8), clock, [LIAR, bytes(20)], [Returned(LIAR, SMALL_MAX, 86_400.0)], True)
+        yield Report(speaker, [never, never])
+    for cell in CELLS:
+        for after, last in [(None, None), (b"\xff" * 20, bytes(20)), (bytes(20), b"\xff" * 20)]:
+            yield Compare(cell, after, [Window(last, COUNT_MAX, DIGEST), Window(after, 0, DIGEST)] * 3)
+            keys = [LIAR, bytes(20), b"\xff" * 20]
+            yield Exchange(cell, after, last, keys, keys, [Later(key, STATE_MAX) for key in keys])
+            yield Exchange(cell, after, last, [number.to_bytes(20, "big") for number in range(BATCH_MAX)], keys, [])
+        yield GetSlices(cell, COUNT_MAX, [SliceLabel(COUNT_MAX, 1, DIGEST)])
+    yield GetLevel(me.id, BacklogRecord(SMALL_MAX, 1e5, 1e9))
+    yield GetLevel(LIAR, BacklogRecord(0, 1e-6, 0.0))
+    most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
+    for leaf in (me.id, LIAR, bytes(20)):
+        yield Draw(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
+    for question in (Survey(), Census(), Order("rest"), Order("pause"), Order("resume")):
+        for limit in (0, 160):
+            yield Wave(limit, 1e-9 if limit else 120.0, question)
+    yield Wave(160, 1.0, Grant({me.id: COUNT_MAX, LIAR: COUNT_MAX, bytes(20): 0}, True))
+    yield Wave(160, 1.0, Grant({me.id: 0}, False))
+    yield Wave(160, 1.0, NewSeeds(URLS))
+    yield Wave(160, 1.0, NewSeeds([f"http://s{number}.example/{'x' * 8000}" for number in range(200)]))
+    yield Add(URLS)
+    yield Add(["x"] * BATCH_MAX)
+    yield GetStatus()
+
+
+@asynccontextmanager
+async def liar() -> AsyncIterator[LinkClient]:
+    client = LinkClient(BYTES_MAX)
+    await client.open()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def say(client: LinkClient, peer: Peer, lie: Message) -> Message | str:
+    """Return the answer, or the sentence by which it is refused."""
+    try:
+        return await client.ask(peer.contact.address, lie, Message, 10.0)
+    except RemoteError as error:
+        why = error.why
+    assert "a fault of this peer" not in why, f"{type(lie).__name__}: {why}"
+    assert "malformed" not in why, f"{type(lie).__name__}: {why}"
+    return why
+
+
+def bugs(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+JOBS: list[dict[str, Any]] = [
+    {},
+    {"max_pages": 3},
+    {"recrawl_after_s": 86_400.0},
+    {"history": "bloom", "recrawl_after_s": 86_400.0},
+    {"partition": "url", "balance": "level"},
+    {"partition": "domain", "max_depth": 3, "site_pages_max": 2},
+]
+
+
+@pytest.mark.parametrize("job", JOBS, ids=["-".join(map(str, job.values())) or "plain" for job in JOBS])
+async def test_no_lie_breaks_a_peer(
+    make_peer: MakePeer,
+    caplog: pytest.LogCaptureFixture,
+    job: dict[str, Any],
+) -> None:
+    """Said to a peer, in two orders; it refuses or takes each, and answers the next question as ever."""
+    peer = await make_peer("one", **job)
+    async with liar() as client:
+        said = [*lies(peer.contact)]
+        for lie in [*said, *reversed(said)]:
+            assert unpack(pack(lie), Request, BYTES_MAX) == lie, "it is in good form"
+            await say(client, peer, lie)
+        answer = await say(client, peer, Hello(VERSION))
+        assert isinstance(answer, Welcome)
+        status = await say(client, peer, GetStatus())
+        assert isinstance(status, Status)
+        assert status.answer.rows[0].contact == peer.contact
+        assert peer.overlay.contacts() == []
+    assert not bugs(caplog)
+
+
+# --- one by one --------------------------------------------------------------------------------------------------
+
+
+async def test_a_peer_is_not_sent_where_no_peer_can_be(make_peer: MakePeer) -> None:
+    peer = await make_peer("one")
+    async with liar() as client:
+        for host in NOWHERE:
+            nowhere = Contact(LIAR, host, 1)
+            for lie in (
+                Claim(nowhere),
+                Sync(nowhere, [0]),
+                Have(nowhere, [CellDigest(0, 1, 1, DIGEST)]),
+                Settle(nowhere, 0, []),
+                Records(nowhere, batch([])),
+                KeepSlices(nowhere, []),
+            ):
+                assert await say(client, peer, lie) == f"no peer is asked at {host}"
+    assert not peer.client._connections
+    assert peer.parts.frontier.pending == 0
+
+
+async def test_nobody_is_asked_in_the_name_of_another(make_peer: MakePeer) -> None:
+    """A third peer is named, at the address of the liar; it could say for it what its copies are like."""
+    anne = await make_peer("one")
+    bert = await make_peer("two", join=anne)
+    await until(lambda: anne.overlay.contacts() == [bert.contact])
+    cell = next(cell for cell in map(Cell, range(2**16)) if anne.overlay.owns(cell))
+    assert await anne.cells.sync.opened([cell], 30.0) == {cell}
+    asked: list[Contact] = []
+    server = LinkServer(BYTES_MAX)
+
+    async def answer(sync: Sync) -> Synced:
+        asked.append(sync.owner)
+        held = [CellDigest(one, 0, 0, DIGEST) for one in sync.cells]
+        return Synced([CellAnswer(one, None, [], False, False, []) for one in held])
+
+    server.handle(Sync, answer)
+    port = await server.listen("127.0.0.1", 0)
+    async with liar() as client:
+        syncs = anne.cells.sync.syncs
+        disguised = Contact(bert.contact.id, "127.0.0.1", port)
+        await say(client, anne, Have(disguised, [CellDigest(cell, 1, 1, DIGEST)]))
+        await until(lambda: anne.cells.sync.syncs > syncs)
+        assert not asked
+        syncs = anne.cells.sync.syncs
+        await say(client, anne, Have(Contact(LIAR, "127.0.0.1", port), [CellDigest(cell, 1, 1, DIGEST)]))
+        await until(lambda: anne.cells.sync.syncs > syncs)
+        assert asked == [anne.contact], "in its own name it may say what it likes"
+    await server.close()
+
+
+def test_a_tally_that_lies_is_passed_on_and_hides_no_others() -> None:
+    """Else whoever is nearer to the asker would be taken for silent, and with it all of its part."""
+    most = Tally(COUNT_MAX, b"\xff" * 16, COUNT_MAX, COUNT_MAX, COUNT_MAX, LONG_S_MAX)
+    ours = Tally(1, bytes(16), 1, 1, 1, 5.0)
+    answer = Answer(add_up([ours, most, most, ours]), [])
+    assert answer == unpack(pack(answer), Reply, BYTES_MAX)
+    assert (answer.tally.pending, answer.tally.due_s) == (COUNT_MAX, 5.0)
+
+
+def row(number: int, name_chars: int = 5) -> PeerRow:
+    reasons = {f"{reason:02}".rjust(name_chars, "x"): COUNT_MAX for reason in range(80)}
+    counters = counted(failed=reasons, left_out=reasons)
+    return PeerRow(Contact(number.to_bytes(20, "big"), "h" * 64, 1), "x" * 40, 0, 0, 0, counters, 0, 0)
+
+
+def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> None:
+    job = Job(seeds=tuple(f"http://a.example/{number:06}".ljust(100, "x") for number in range(10_000)))
+    rows = [row(number, 40) for number in range(1000)]
+    some = fitting(rows, ROWS_BYTES_MAX)
+    assert some == rows[: len(some)]
+    assert 300 < len(some) < 1000
+    status = Status(job, Answer(Tally(1, bytes(16), 0, 0, 0), some), False, False)
+    assert status == unpack(pack(status), Reply, BYTES_MAX)
+    short = [PeerRow(Contact(LIAR, "h", 1), "", 0, 0, 0, Counters(), 0, 0)] * (ROWS_MAX + 5)
+    assert len(fitting(short, ROWS_BYTES_MAX)) == ROWS_MAX
+
+
+def test_nobody_is_granted_more_than_there_is() -> None:
+    budget = Budget(30, 0, 0)
+    budget.learn({b"me": COUNT_MAX, b"other": COUNT_MAX}, b"me", spent=False)
+    assert (budget.granted, budget.known) == (30, {b"me": 30, b"other": 30})
+    free = Budget(None, 0, 0)
+    free.learn({b"me": COUNT_MAX, LIAR: 1}, b"me", spent=True)
+    assert (free.granted, free.known, free.spent) == (0, {}, False), "a job without a budget keeps nothing of it"
+
+
+def test_made_up_peers_keep_no_other_from_being_granted_anything() -> None:
+    absent = {number.to_bytes(20, "big"): 1 for number in range(ROWS_MAX)}
+    told = listed({LIAR: 7}, absent)
+    assert (len(told), told[LIAR]) == (ROWS_MAX, 7)
+    wave = Wave(160, 1.0, Grant(told, False))
+    assert wave == unpack(pack(wave), Request, BYTES_MAX)
+
+
+def kept(directory: Path) -> Store:
+    store = Store(directory, 0.0, lambda fds: None)
+    store.begin(16)
+    return store
+
+
+KEY = Key(bytes(20))
+
+
+@pytest.mark.parametrize("state", [STATE_MAX - 3, STATE_MAX - 2, STATE_MAX - 1, STATE_MAX])
+def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, state: int) -> None:
+    """Else a page told so would be a record that no message can carry, and stop all copies to a backup for ever."""
+    store = kept(tmp_path)
+    url = "http://a.example/"
+    page = Visit(KEY, "a.example", url, 1, 5.0, 60.0, "", "", "", "", 0)
+    store.learn_visit(page, state, 0, 0.0)
+    for _ in range(3):
+        known = store.state(KEY)
+        assert known is not None
+        message = Records(Contact(LIAR, "10.0.0.1", 1), Batch([], [], [], [], [visit(url, known)]))
+        assert message == unpack(pack(message), Request, BYTES_MAX)
+        later = Exchange(0, None, None, [], [], [Later(KEY, known)])
+        assert later == unpack(pack(later), Request, BYTES_MAX)
+        entry = store.begin_round(KEY) or store.entry(KEY)
+        if entry is not None:
+            store.finish(entry, b"{}\n", visit=page)
+    assert store.state(KEY) in (STATE_MAX - 1, STATE_MAX)
+    assert store.begin_round(KEY) is None
+
+
+def test_digests_notice_a_state_that_only_one_holder_was_told(tmp_path: Path) -> None:
+    """So what a member says to one of three holders comes to the others, as the latest state; it is not undone."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one, two = kept(tmp_path / "one"), kept(tmp_path / "two")
+    for store in (one, two):
+        store.accept(KEY, "a.example", "http://a.example/", 1, 0)
+    assert one.cells == two.cells
+    one.learn_done(KEY)
+    assert one.cells != two.cells
+    assert one.cells[Cell(0)].pending == 0
+    two.learn_done(KEY)
+    assert one.cells == two.cells
+    assert one.state(KEY) == DONE
+
+
+def test_the_deepest_page_has_links_that_can_be_offered(tmp_path: Path) -> None:
+    entry = Entry(SMALL_MAX, 1, KEY, "a.example", "http://a.example/", 0, SMALL_MAX, 0.0)
+    offer = Offer([Link("http://a.example/x", deeper(entry), 0)])
+    assert offer == unpack(pack(offer), Request, BYTES_MAX)
+    assert deeper(entry._replace(depth=3)) == 4
+
+
+async def test_slices_without_end_come_to_one() -> None:
+    """Whoever is asked for slices may always name a next one."""
+    asked = 0
+
+    class Endless:
+        async def ask(self, address: object, question: GetSlices, expected: object, deadline_s: float) -> GotSlices:
+            nonlocal asked
+            asked += 1
+            return GotSlices([], [], question.after + 1)
+
+    store: Any = SimpleNamespace(seen=SimpleNamespace(labels=lambda cell: {}, period=SimpleNamespace(grains=3)))
+    client: Any = Endless()
+    exchange = SliceExchange(client, store, lambda *_: pytest.fail("nothing came"), lambda *_: None)
+    await exchange.reconcile(Contact(LIAR, "10.0.0.1", 1), Cell(0), push=True)
+    assert asked == 2 * 3 + 1
+
+
+def test_what_others_call_themselves_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = PeerRow(Contact(LIAR, "[red]", 1), "[bold]me[/bold] [link=x]", 1, 2, 3, Counters(), 0, 0)
+    print_rows([odd])
+    assert "[bold]me[/bold] [link=x]" in capsys.readouterr().out
+    assert str(RemoteError("a", "no \x1b[2J\n\x9bat\u202e all \u4e2d")) == "peer a: no ?[2J??at? all \u4e2d"
+
+
+def test_most_of_all_counts_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    status = Status(Job(), Answer(Tally(1, bytes(16), 0, 0, COUNT_MAX), [row(0), row(1)]), False, False)
+    show(status, as_json=True)
+    assert json.loads(capsys.readouterr().out)["pages"] == 2 * COUNT_MAX
+    show(status, as_json=False)
+    assert str(2 * COUNT_MAX) in capsys.readouterr().out

@@ -1,0 +1,117 @@
+"""Each message of the wire with one thing wrong: it is counted and dropped, no handler hears of it, all goes on."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import pytest
+
+from kadcrawl.config import Limits
+from kadcrawl.keys import id_bytes
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.connection import IN_FLIGHT_MAX
+from kadcrawl.link.messages import DATAGRAM_BYTES_MAX, VERSION, Datagram, Hello, Message, Ok, Ping, Pong, Reply, Request
+from kadcrawl.link.server import LinkServer
+from kadcrawl.overlay.protocol import HEADER, KINDS
+from sim.loop import SimLoop
+from tests.hostile.wrong_fields import right_messages, wrong_messages
+from tests.link.ends import LOCAL, frames
+from tests.overlay.conftest import loop as loop
+from tests.overlay.situations import ip, our_peer, scripted_peer
+
+BYTES_MAX = Limits().message_bytes_max
+ANNE, BERT = 1 << 150, 2 << 150
+
+
+def is_malformed(data: bytes, kind: Any) -> bool:
+    try:
+        unpack(data, kind, BYTES_MAX)
+    except MalformedError:
+        return True
+    return False
+
+
+def classes(*kinds: Any) -> list[type[Message]]:
+    return [one for kind in kinds for one in get_args(kind)]
+
+
+@pytest.mark.parametrize("kind", [Datagram, Request, Reply], ids=["datagram", "request", "reply"])
+def test_what_is_made_up_here_is_right_but_for_what_is_wrong(kind: Any) -> None:
+    """Or nothing would be learned below."""
+    made = [type(unpack(data, kind, BYTES_MAX)) for _, data in right_messages(kind)]
+    assert made == [one for one in get_args(kind) for _ in range(2)]
+
+
+@pytest.mark.parametrize("one", classes(Datagram, Request, Reply), ids=lambda one: str(one.__name__))
+def test_one_wrong_value_makes_any_message_malformed(one: type[Message]) -> None:
+    kinds = [kind for kind in (Datagram, Request, Reply) if one in get_args(kind)]
+    count = 0
+    for what, data in wrong_messages(one):
+        for kind in [*kinds, one]:
+            assert is_malformed(data, kind), what
+        count += 1
+    assert count >= 5
+
+
+async def test_a_server_counts_and_drops_each_and_answers_the_next_question() -> None:
+    server, client = LinkServer(BYTES_MAX), LinkClient(BYTES_MAX)
+    heard: list[Message] = []
+
+    async def handler(message: Message) -> Message:
+        heard.append(message)
+        return Ok()
+
+    for one in get_args(Request):
+        server.handle(one, handler)
+    port = await server.listen(LOCAL, 0)
+    await client.open()
+    sent = 0
+    async with frames((LOCAL, port)) as socket:
+
+        async def ask(bodies: list[bytes]) -> list[bytes]:
+            for number, body in enumerate(bodies):
+                await socket.send_bytes(number.to_bytes(8, "big") + body)
+            answers = [await socket.receive_bytes() for _ in bodies]
+            return [answer[8:] for answer in sorted(answers)]
+
+        for one in get_args(Request):
+            wrong = [data for _, data in wrong_messages(one) if len(data) < 20_000]
+            for start in range(0, len(wrong), IN_FLIGHT_MAX):
+                some = wrong[start : start + IN_FLIGHT_MAX]
+                assert set(await ask(some)) == {b""}, one
+                sent += len(some)
+            assert server.malformed == sent
+            assert not heard
+            assert await ask([pack(Hello(1))]) == [pack(Ok())]
+            assert heard.pop() == Hello(1)
+    assert await client.ask((LOCAL, port), Hello(2), Ok, 5) == Ok()
+    await client.close()
+    await server.close()
+
+
+def datagrams() -> Iterator[bytes]:
+    for number, one in enumerate(KINDS):
+        for _, data in wrong_messages(one):
+            if len(data) <= DATAGRAM_BYTES_MAX:
+                yield HEADER.pack(VERSION, number, 7) + data
+
+
+def test_a_socket_counts_and_drops_each_and_answers_the_next_ping(loop: SimLoop) -> None:
+    async def story() -> None:
+        anne = await our_peer(loop, 0, ANNE)
+        stranger = await scripted_peer(loop, 1)
+        sent = 0
+        for data in datagrams():
+            stranger.transport.sendto(data, (ip(0), 4160))
+            sent += 1
+        await asyncio.sleep(5)
+        assert sent == anne.counters.malformed == anne.counters.received > 100
+        assert anne.counters.sent == 0
+        assert [] == anne.contacts() == stranger.heard
+        stranger.send(Ping(id_bytes(BERT), 0), 0)
+        await asyncio.sleep(1)
+        assert Pong(anne.me.id, 0) in stranger.heard
+        await anne.close()
+
+    loop.run_until_complete(story())
