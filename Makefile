@@ -37,6 +37,9 @@ check: $(STAMP) ## Run ruff, mypy and the checks of the house
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+fuzz: $(STAMP) $(VENV)/.installed-fuzz ## Fuzz what comes from strangers, disk and people (about three minutes; ARGS="html --seconds 600")
+	$(BIN)/python -m fuzz $(ARGS)
+
 bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about ten minutes)
 	$(BIN)/python -m scripts.bench $(ARGS)
 
@@ -73,9 +76,14 @@ bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and mea
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/bench-requirements.txt
 	touch $@
 
+$(VENV)/.installed-fuzz: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris -c constraints.txt -e '.[fuzz]' \
+		|| { echo "there may be no wheel of atheris for this Python; try: make fuzz PYTHON=python3.11 VENV=.venv-fuzz"; exit 1; }
+	touch $@
+
 clean: ## Remove what the other commands made
-	rm -rf .venv .venv-newer .venv-bench .cache demo-data bench-data papers *.egg-info
+	rm -rf .venv .venv-newer .venv-fuzz .venv-bench .cache demo-data bench-data papers *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check papers five-peers sim sim-big sim-mutants chaos chaos-net bench bench-overlay bench-moves clean
+.PHONY: help setup demo test test-newer check papers five-peers sim sim-big sim-mutants fuzz chaos chaos-net bench bench-overlay bench-moves clean

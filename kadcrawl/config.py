@@ -33,6 +33,8 @@ TwinLinks = Literal["follow", "skip"]
 PORT_DEFAULT = 4160
 """TCP and UDP port a peer listens on when none is named (4160: Wikipedia lists no common use)."""
 
+COUNT_MAX = 2**53
+"""Of links, pages or URLs: what messages and files have room for."""
 SEEDS_MAX = 10_000
 """Seeds of one job: it travels whole to every joiner."""
 SEEDS_CHARS_MAX = 1_000_000
@@ -158,6 +160,8 @@ class Job:
         require(0 <= self.retries <= 20, "retries must be from 0 to 20")
         require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
         require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        for name in ("max_depth", "max_pages", "site_pages_max", "path_queries_max"):
+            require((getattr(self, name) or 0) <= COUNT_MAX, f"{name} must be at most {COUNT_MAX}")
         for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
             require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
         require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")

@@ -92,7 +92,10 @@ def parse(text: str) -> Proxy:
         raise ConfigError("the user of a proxy has no colon")
     if password and not user:
         raise ConfigError("a password of a proxy needs a user")
-    return Proxy(scheme, host, port, user, password)
+    proxy = Proxy(scheme, host, port, user, password)
+    if len(proxy.url) > PROXY_CHARS_MAX:
+        raise ConfigError(f"a proxy has at most {PROXY_CHARS_MAX} characters, once its credentials are escaped")
+    return proxy
 
 
 def lines(text: str) -> Iterator[tuple[int, Proxy | ConfigError]]:

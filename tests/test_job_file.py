@@ -175,6 +175,7 @@ def test_without_a_line_the_key_is_named_all_the_same(text: str) -> None:
         ("max-depth = true", "max-depth must be a whole number of links, not true"),
         ("max-depth = -1", "max-depth must be 0 or more, not -1"),
         ("max-pages = 0", "max-pages must be 1 or more, not 0"),
+        ("max-pages = 66666666666666666666", f"max-pages must be at most {2**53}, not 66666666666666666666"),
         ("delay = '2s'", 'delay must be a number of seconds, not "2s"'),
         ("delay = nan", "delay must be from 0 to 86400 seconds, not NaN"),
         ("delay = 86401", "delay must be from 0 to 86400 seconds, not 86401"),

@@ -122,3 +122,13 @@ def test_bad_lines_of_a_source_are_told_from_good_ones() -> None:
 def test_a_job_with_such_proxies_is_none(fields: dict[str, object], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         Job(**fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("chars", "fits"), [(60, True), (100, False)])
+def test_credentials_must_fit_once_they_are_escaped(chars: int, fits: bool) -> None:
+    text = f"http://{'(' * chars}:{'(' * chars}@h"
+    if fits:
+        assert parse(parse(text).url) == parse(text)
+    else:
+        with pytest.raises(ConfigError, match="at most 400 characters, once its credentials are escaped"):
+            parse(text)

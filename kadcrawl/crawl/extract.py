@@ -176,11 +176,12 @@ _RAW = b"|".join(
 )
 _LINK_TAG = re.compile(
     rb"<(?:(?=[aAbBfFiIlLmM])((?:%b)%b%b)|(?=[sStTxX])(?:%b)|[a-zA-Z]%b"
-    rb"|/(?:[a-zA-Z][^>=]*+%b++|[^a-zA-Z>][^>]*+)|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+)"
+    rb"|/(?:[a-zA-Z](?![^<>=]{0,64}+>)[^>=]*+%b*+|[^a-zA-Z>][^>]*+)|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+)"
     % (_any_case("a", "area", "base", "frame", "iframe", "link", "meta"), _END, _REST, _RAW, _REST, _PAIRS),
     re.DOTALL,
 )
-"""Every tag, raw text and comment, but for end tags without values, which hold no surprise; captures link tags."""
+"""Every tag, raw text and comment, but for short end tags without values, which hold no surprise; captures link tags.
+Longer end tags are taken, or many that end nowhere would each be read to the end of the page."""
 
 # --- the reading: what a tag says ------------------------------------------------------------------------------
 

@@ -176,7 +176,8 @@ class _Reader:
                 if parser.CurrentByteIndex < end - TOKEN_BYTES_MAX:
                     raise _Stop
                 yield
-        except (expat.ExpatError, _Stop):
+        except (expat.ExpatError, _Stop, LookupError, ValueError):
+            # The last two are what Python says of an encoding that it does not know, or cannot give to expat.
             self._sitemap.faulty = True
         return bool(self._entry)
 

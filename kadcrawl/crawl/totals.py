@@ -73,10 +73,11 @@ class Totals:
 
     @classmethod
     def from_bytes(cls, journaled: bytes | None) -> "Totals":
-        """Return the totals as journaled; new ones if there are none."""
-        if journaled is None:
-            return cls()
-        totals = msgspec.json.decode(journaled, type=cls)
+        """Return the totals as journaled; new ones if there are none, or none that can be read."""
+        try:
+            totals = msgspec.json.decode(journaled, type=cls) if journaled is not None else cls()
+        except msgspec.MsgspecError:
+            return cls()  # A crawl can do without; its pages are in the log.
         failed, totals.failed = totals.failed, {}
         for reason, urls in failed.items():
             totals.fail(reason, urls)

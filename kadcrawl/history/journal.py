@@ -14,8 +14,9 @@ import contextlib
 import errno
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.history.page_log import LineLog
@@ -51,12 +52,14 @@ class Journal:
         self.flush: Callable[[], Iterable[int]] = nothing_to_flush
         """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
         self._spacing = Spacing(commit_spacing_s)
+        self._failure: StorageError | None = None
+        """Why nothing can be written any more."""
         try:
             self._db = self._open()
             self._page_log = LineLog(directory / "pages.jsonl", self._journaled("outbox"), made=True)
             self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
             self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, StorageError, UnicodeError) as error:  # SQLite quotes what is damaged.
             raise StartError(f"cannot open the journal {self.path}: {error}") from None
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """By the table their lines are journaled in."""
@@ -69,8 +72,6 @@ class Journal:
         self._dirty = asyncio.Event()
         self._committing = asyncio.Lock()
         self._checkpointed = False
-        self._failure: StorageError | None = None
-        """Why nothing can be written any more."""
 
     def durable(self) -> asyncio.Future[None]:
         """Return a future that is done when all written so far is on disk. Raises StorageError."""
@@ -157,16 +158,49 @@ class Journal:
         self._refuse_if_failed()
         try:
             changed = self._db.execute(statement, values).rowcount
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:  # The latter if a number to go on from is damaged.
             raise self._fail(error) from error
         if changed:
             self._writes += 1
             self._dirty.set()
         return changed
 
-    def _journaled(self, outbox: str) -> sqlite3.Cursor:
-        """Return the (place, line) pairs in an outbox."""
-        return self._db.execute(f"SELECT place, line FROM {outbox} ORDER BY place")
+    def _rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        """Yield the rows of a query, each a tuple of these types, which SQLite itself does not see to.
+
+        Raises StorageError for what is damaged on the disk, as far as that shows.
+        """
+        try:
+            for row in self._db.execute(statement, values):
+                yield self._checked(types, row)
+        except (sqlite3.Error, UnicodeError) as error:
+            raise self.damaged(str(error)) from error
+
+    def _row(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Any:
+        """Return the first row of a query as `_rows` does, or None if there is none."""
+        try:
+            row = self._db.execute(statement, values).fetchone()
+        except (sqlite3.Error, UnicodeError) as error:
+            raise self.damaged(str(error)) from error
+        return None if row is None else self._checked(types, row)
+
+    def _checked(self, types: tuple[type, ...], row: tuple[object, ...]) -> tuple[object, ...]:
+        if tuple(map(type, row)) != types:
+            raise self.damaged("a value is of another type than was written")
+        return row
+
+    def _journaled(self, outbox: str) -> Iterator[tuple[int, bytes]]:
+        """Yield the (place, line) pairs in an outbox."""
+        return self._rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place")
+
+    def damaged(self, why: str) -> StorageError:
+        """Return that what is read is not what was written; nothing is written any more, as it would build on that."""
+        if self._failure is None:
+            self._failure = StorageError(
+                f"the journal in {self.path.parent} is damaged: {why}; begin anew with another directory (--data), "
+                "as other peers have copies of what was in this one"
+            )
+        return StorageError(*self._failure.args)
 
     def _fail(self, error: Exception) -> StorageError:
         """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""

@@ -11,10 +11,9 @@ slice's bits and deleted. Rows are written in the transaction of the change they
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from sqlite3 import Cursor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kadcrawl.history.filters import place_of
 from kadcrawl.history.schema import DONE
@@ -76,9 +75,10 @@ class SeenCells:
         period: Period,
         now: Callable[[], float],
         write: Callable[[str, Sequence[object]], int],
-        read: Callable[[str, Sequence[object]], Cursor],
+        read: Callable[[tuple[type, ...], str, Sequence[object]], Iterator[Any]],
     ) -> None:
-        """`now` gives wall-clock seconds; `write` and `read` execute a statement in the store's open transaction."""
+        """`now` gives wall-clock seconds; `write` and `read` execute a statement in the store's open transaction, the
+        latter given the types of its columns."""
         self.period = period
         self.now = now
         self._write = write
@@ -95,10 +95,12 @@ class SeenCells:
         """In all slices of all cells; one finished in two grains counts twice."""
         for statement in SCHEMA:
             write(statement, ())
-        for cell, grain, keys, digest in read("SELECT cell, grain, keys, digest FROM slice", ()):
+        labels = read((int, int, int, bytes), "SELECT cell, grain, keys, digest FROM slice", ())
+        for cell, grain, keys, digest in labels:
             self._labels.setdefault(Cell(cell), {})[grain] = Label(keys, int.from_bytes(digest, "big"))
             self.keys += keys
-        for cell, grain, count in read("SELECT cell, grain, count(*) FROM slice_place GROUP BY cell, grain", ()):
+        counted = "SELECT cell, grain, count(*) FROM slice_place GROUP BY cell, grain"
+        for cell, grain, count in read((int, int, int), counted, ()):
             self._places[Cell(cell), grain] = count
 
     # --- asking --------------------------------------------------------------------------------------------------
@@ -261,7 +263,7 @@ class SeenCells:
 
     def _journaled(self, cell: Cell) -> Iterable[Slice]:
         slices: dict[int, Slice] = {}
-        for grain, bits in self._read("SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,)).fetchall():
+        for grain, bits in list(self._read((int, bytes), "SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,))):
             try:
                 # As of its own time: the clock may have been put back since.
                 one = from_bytes(bits, self.period, grain * self.period.grain_s)
@@ -271,11 +273,11 @@ class SeenCells:
                 continue
             slices.update((slice.grain, slice) for slice in one.slices)
         places: defaultdict[int, list[int]] = defaultdict(list)
-        for grain, place in self._read("SELECT grain, place FROM slice_place WHERE cell=?", (cell,)):
+        for grain, place in self._read((int, bytes), "SELECT grain, place FROM slice_place WHERE cell=?", (cell,)):
             places[grain].append(int.from_bytes(place, "big"))
         for grain, some in places.items():
             if grain not in slices:
-                expected = min(self.labels(cell)[grain].keys, FOLDED_SHARE * len(some))
+                expected = min(self.labels(cell).get(grain, Label(0, 0)).keys, FOLDED_SHARE * len(some))
                 slices[grain] = Slice(grain, self.period.make, self.period.slice_error, expected)
             for place in some:
                 slices[grain].add(place)

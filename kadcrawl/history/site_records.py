@@ -23,7 +23,7 @@ class SiteRecords(Visits):
 
     def site(self, site: str) -> tuple[float, float] | None:
         """Return the journaled (wall-clock second before which it must not be asked, delay in seconds) of a site."""
-        row = self._db.execute("SELECT not_before, delay_s FROM site WHERE site=?", (site,)).fetchone()
+        row = self._row((float, float), "SELECT not_before, delay_s FROM site WHERE site=?", (site,))
         return (row[0], row[1]) if row else None
 
     def set_site(self, site: str, not_before: float, delay_s: float) -> None:
@@ -32,7 +32,7 @@ class SiteRecords(Visits):
 
     def robots(self, origin: str) -> tuple[bytes, float] | None:
         """Return the journaled (rules, wall-clock second of the fetch) of an origin."""
-        row = self._db.execute("SELECT rules, fetched_at FROM robots WHERE origin=?", (origin,)).fetchone()
+        row = self._row((bytes, float), "SELECT rules, fetched_at FROM robots WHERE origin=?", (origin,))
         return (row[0], row[1]) if row else None
 
     def set_robots(self, origin: str, rules: bytes, fetched_at: float) -> None:
@@ -52,7 +52,10 @@ class SiteRecords(Visits):
         """If the clock was put back since the last run, put back with it every instant somebody waits for."""
         kept = self.meta("clock")
         self.has_run = kept is not None
-        ahead_s = float(kept or b"0") - now
+        try:
+            ahead_s = float(kept or b"0") - now
+        except ValueError:
+            raise self.damaged("its time cannot be read") from None
         if ahead_s > 0:
             self._write("UPDATE frontier SET due=max(0, due-?) WHERE due>0", (ahead_s,))
             self._write("UPDATE visit SET due=max(0, due-?) WHERE due>=0", (ahead_s,))
@@ -60,7 +63,7 @@ class SiteRecords(Visits):
             self._write("UPDATE robots SET fetched_at=fetched_at-?", (ahead_s,))
 
     def meta(self, name: str) -> bytes | None:
-        row = self._db.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+        row = self._row((bytes,), "SELECT value FROM meta WHERE name=?", (name,))
         return row[0] if row else None
 
     def set_meta(self, name: str, value: bytes) -> None:

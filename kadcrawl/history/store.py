@@ -28,6 +28,10 @@ from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, id_b
 __all__ = ["DONE", "PENDING", "Store"]
 
 ENTRY_COLUMNS = "depth, seq, key, site, url, hops, tries, due"
+ENTRY_TYPES = (int, int, bytes, str, str, int, int, float)
+
+KEYS_MAX = 2**53
+"""Of one cell; more than was ever written."""
 
 SITES_COUNTED_MAX = 50_000
 """Sites whose keys are counted in memory: some 10 MB. At the next one the counts are begun anew."""
@@ -56,7 +60,7 @@ class Store(SiteRecords):
         self.seen: SeenCells | None = None
         """The fingerprints of what is done, in place of its keys."""
         self._cell_bits = 0
-        self._seq: int = self._db.execute("SELECT coalesce(max(seq), 0) FROM frontier").fetchone()[0]
+        self._seq: int = self._row((int,), "SELECT coalesce(max(seq), 0) FROM frontier")[0]
         self._site_keys: dict[bytes, int] = {}
         """How many records there are of a site, by its hash, once that was asked."""
         self._uncommitted: set[Cell] = set()
@@ -71,8 +75,10 @@ class Store(SiteRecords):
         self._cell_bits = cell_bits
         if period is not None:
             assert now is not None, "a period has a clock"
-            self.seen = SeenCells(period, now, self._write, self._db.execute)
-        for cell, keys, pending, digest in self._db.execute("SELECT cell, keys, pending, digest FROM cell"):
+            self.seen = SeenCells(period, now, self._write, self._rows)
+        for cell, keys, pending, digest in self._rows((int, int, int, bytes), "SELECT * FROM cell"):
+            if not (0 <= cell < 1 << cell_bits and 0 <= pending <= keys <= KEYS_MAX and len(digest) == DIGEST_BYTES):
+                raise self.damaged("a cell cannot hold what it says")
             self.cells[Cell(cell)] = CellTally(keys, pending, int.from_bytes(digest, "big"))
             self.pending += pending
         self.take_up_visits()
@@ -92,14 +98,14 @@ class Store(SiteRecords):
 
     def state(self, key: Key) -> int | None:
         """Return the state of a key (see schema.py), or None for a key never met, or not within the period."""
-        row = self._db.execute("SELECT state FROM history WHERE key=?", (key,)).fetchone()
+        row = self._row((int,), "SELECT state FROM history WHERE key=?", (key,))
         if row is None and self._is_seen(key):
             return DONE
         return row[0] if row else None
 
     def entry(self, key: Key) -> Entry | None:
         """Return the frontier entry of a PENDING key."""
-        row = self._db.execute(f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE key=?", (key,)).fetchone()
+        row = self._row(ENTRY_TYPES, f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE key=?", (key,))
         return Entry._make(row) if row else None
 
     def latest(self, entry: Entry) -> Entry:
@@ -251,11 +257,12 @@ class Store(SiteRecords):
         What follows a `key` begins with `key + b"\\0"`.
         """
         begin, end = self._bounds(cell)
-        rows = self._db.execute(
+        rows = self._rows(
+            (bytes, int),
             "SELECT key, state FROM history WHERE key BETWEEN ? AND ? ORDER BY key LIMIT ?",
             (max(begin, first), end, count),
         )
-        return rows.fetchall()
+        return list(rows)
 
     def tally_between(self, cell: Cell, first: bytes, before: bytes | None) -> CellTally:
         """Return the tally of a cell's records with `first` <= key < `before`; b"" and None mean the cell's ends.
@@ -264,7 +271,8 @@ class Store(SiteRecords):
         """
         begin, end = self._bounds(cell)
         return tally_of(
-            self._db.execute(
+            self._rows(
+                (bytes, int),
                 "SELECT key, state FROM history WHERE key>=? AND key<?",
                 (max(begin, first), end + b"\0" if before is None else min(end + b"\0", before)),
             )
@@ -281,9 +289,8 @@ class Store(SiteRecords):
             begin = max(begin, after + _BEYOND_SITE)
         found: list[tuple[bytes, str]] = []
         while len(found) < count:
-            row = self._db.execute(
-                "SELECT key, site FROM frontier WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1", (begin, end)
-            ).fetchone()
+            select = "SELECT key, site FROM frontier WHERE key BETWEEN ? AND ? ORDER BY key LIMIT 1"
+            row = self._row((bytes, str), select, (begin, end))
             if row is None:
                 break
             site_hash = row[0][:SITE_BYTES]
@@ -301,18 +308,14 @@ class Store(SiteRecords):
         if known is None:
             if len(self._site_keys) >= SITES_COUNTED_MAX:
                 self._site_keys.clear()
-            known = self._db.execute(
-                "SELECT count(*) FROM history WHERE key>=? AND key<?", (site_hash, site_hash + _BEYOND_SITE)
-            ).fetchone()[0]
-            self._site_keys[site_hash] = known
+            select = "SELECT count(*) FROM history WHERE key>=? AND key<?"
+            known = self._site_keys[site_hash] = self._row((int,), select, (site_hash, site_hash + _BEYOND_SITE))[0]
         return known
 
     def window(self, site: str, count: int) -> list[Entry]:
         """Return the first `count` PENDING entries of a site, breadth first."""
-        rows = self._db.execute(
-            f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE site=? ORDER BY depth, seq LIMIT ?", (site, count)
-        )
-        return [Entry._make(row) for row in rows]
+        select = f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE site=? ORDER BY depth, seq LIMIT ?"
+        return [Entry._make(row) for row in self._rows(ENTRY_TYPES, select, (site, count))]
 
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell, which others hold now; return how many are left."""
@@ -324,7 +327,7 @@ class Store(SiteRecords):
             for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (gone[0][0], gone[-1][0]))
             self._site_keys.clear()
-            self._keep(cell, self.cells[cell].minus(tally_of(gone)))
+            self._keep(cell, self.cells.get(cell, EMPTY).minus(tally_of(gone)))
         return self.cells.get(cell, EMPTY).keys
 
     def forget(self, key: Key) -> None:
@@ -336,7 +339,7 @@ class Store(SiteRecords):
             for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key=?", (key,))
             self._site_keys.clear()
-            self._keep(cell, self.cells[cell].minus(tally_of([(key, state)])))
+            self._keep(cell, self.cells.get(cell, EMPTY).minus(tally_of([(key, state)])))
 
     # --- fingerprints --------------------------------------------------------------------------------------------
 
@@ -370,7 +373,7 @@ class Store(SiteRecords):
             self._write("DELETE FROM frontier WHERE key=?", (key,))
         if was_seen:
             # A slice that has come from elsewhere speaks of it already.
-            self._keep(cell, self.cells[cell].minus(tally_of([(key, PENDING)])))
+            self._keep(cell, self.cells.get(cell, EMPTY).minus(tally_of([(key, PENDING)])))
             self.on_changed(cell, key)
         else:
             seen.add(cell, key)

@@ -9,6 +9,8 @@ from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
 
 _COLUMNS = "key, site, url, depth, due, period_s, etag, last_modified, digest, captured, gone"
+_SELECTED = _COLUMNS.replace("due", "coalesce(due, -1.0)")
+_TYPES = (bytes, str, str, int, float, float, str, str, str, str, int)
 
 
 class Visits(Journal):
@@ -19,27 +21,27 @@ class Visits(Journal):
 
     def take_up_visits(self) -> None:
         """See whether an earlier run has left some."""
-        self.has_visits = self._db.execute("SELECT 1 FROM visit LIMIT 1").fetchone() is not None
+        self.has_visits = self._row((int,), "SELECT 1 FROM visit LIMIT 1") is not None
 
     def visit(self, key: Key) -> Visit | None:
         """Return what is known of the last visit to a page."""
         if not self.has_visits:
             return None
-        row = self._db.execute(f"SELECT {_COLUMNS} FROM visit WHERE key=?", (key,)).fetchone()
-        return Visit._make(row) if row else None
+        row = self._row(_TYPES, f"SELECT {_SELECTED} FROM visit WHERE key=?", (key,))
+        visit: Visit | None = Visit._make(row) if row else None
+        return visit._replace(due=None) if visit and visit.due is not None and visit.due < 0 else visit
 
     def next_visit(self, cell: Cell) -> float | None:
         """Return the wall-clock second at which the first page of a cell is due; None if none will be."""
         if not self.has_visits:
             return None
-        row = self._db.execute("SELECT due FROM visit WHERE cell=? AND due>=0 ORDER BY due LIMIT 1", (cell,)).fetchone()
+        row = self._row((float,), "SELECT due FROM visit WHERE cell=? AND due>=0 ORDER BY due LIMIT 1", (cell,))
         return row[0] if row else None
 
     def due_visits(self, cell: Cell, now: float, count: int) -> list[Key]:
         """Return up to `count` keys of a cell whose pages are due at this wall-clock second, the longest due first."""
-        rows = self._db.execute(
-            "SELECT key FROM visit WHERE cell=? AND due>=0 AND due<=? ORDER BY due LIMIT ?", (cell, now, count)
-        )
+        select = "SELECT key FROM visit WHERE cell=? AND due>=0 AND due<=? ORDER BY due LIMIT ?"
+        rows = self._rows((bytes,), select, (cell, now, count))
         return [Key(row[0]) for row in rows]
 
     def _keep_visit(self, cell: Cell, visit: Visit) -> None:

@@ -61,6 +61,7 @@ class Membership:
                 return
             self.liveness.admit(contact.id)
             self._joined(neighbor, now)
+            self._relieve(neighbor, now)
         else:
             self.table.add_contact(neighbor)
             if not neighbor.live:
@@ -153,6 +154,16 @@ class Membership:
     def nearest(self, target: int, count: int, exclude: bytes | None = None) -> list[Contact]:
         """Return the live contacts nearest to `target`, nearest first."""
         return [neighbor.contact for neighbor in self.table.nearest(target, count, exclude)]
+
+    def _relieve(self, neighbor: Neighbor, now: float) -> None:
+        """Forget one peer of a bucket that has grown by ever nearer siblings, as one host can make up any number.
+
+        It is the one unheard for longest that is no sibling any more.
+        """
+        bucket = self.table.buckets[self.table.get_bucket_for(neighbor)]
+        if len(bucket) > self._settings.k + self._settings.siblings:
+            surplus = next(one for one in bucket.nodes.values() if one.id not in self.siblings.ids)
+            self.gone(surplus.contact, now)
 
     def _not_reached(self, contact: Contact, now: float) -> None:
         """Try a stranger again who would be a sibling: soon at first, then ever more seldom (see `Pace`)."""

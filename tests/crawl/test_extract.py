@@ -199,6 +199,11 @@ def test_links_of_one_page_are_bounded() -> None:
     assert page.cut == 1
 
 
+@pytest.mark.parametrize("end", [b"</a<script>", b"</a<a href=y>", b"</p" + b" " * 100 + b"<!-->", b"</p <a href=y>"])
+def test_what_stands_in_an_end_tag_is_no_tag(end: bytes) -> None:
+    assert extracted(end + b"<a href=x>").links == ["http://h/d/x"]
+
+
 def test_repeats_do_not_count_against_the_bound() -> None:
     extractor = LinkExtractor(Limits(links_per_page_max=2))
     page = extractor.extract(b"<a href=x>" * 5000 + b"<a href=y>", "", PAGE)
@@ -220,6 +225,8 @@ def test_repeats_do_not_count_against_the_bound() -> None:
         b"<a =" * 10_000,
         b"<!--" * 100_000 + b"-->",
         b"<script>" + b"</scrip" * 100_000 + b"</script>",
+        b"</scrip" * 400_000 + b">",
+        b"</a b" * 400_000 + b"=>",
     ],
 )
 def test_hostile_markup_never_reaches_the_parser(hostile: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,13 @@ def test_declarations_are_refused_and_with_them_entities(loc: str) -> None:
     assert listed(ENTITY + f"<urlset><url><loc>{loc}</loc></url></urlset>") is None
 
 
+@pytest.mark.parametrize("encoding", ["utf-9", "utf-7", "shift_jis", "rot13", "base64", "idna"])
+def test_an_encoding_that_cannot_be_read_is_a_fault_of_the_sitemap(encoding: str) -> None:
+    content = f'<?xml version="1.0" encoding="{encoding}"?>{urlset("/1")}'
+    found = listed(content)
+    assert found is None or found.faulty or ["http://a.test/1"] == list(found.locations)
+
+
 def test_urls_beyond_the_share_are_counted() -> None:
     for content in (urlset(*(f"/{number}" for number in range(7))), "\n".join(f"http://a.test/{n}" for n in range(7))):
         for most, cut in ((6, 1), (7, 0)):

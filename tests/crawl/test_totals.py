@@ -48,3 +48,8 @@ def test_totals_journaled_with_more_reasons_are_folded_when_read() -> None:
     after = Totals.from_bytes(before.to_bytes())
     assert len(after.failed) < 30
     assert sum(after.failed.values()) == 200
+
+
+@pytest.mark.parametrize("journaled", [b"", b"{", b"[]", b'{"pages":"x"}', b"\xff"])
+def test_totals_that_cannot_be_read_begin_anew(journaled: bytes) -> None:
+    assert Totals.from_bytes(journaled) == Totals()

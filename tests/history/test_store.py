@@ -476,3 +476,63 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     (tmp_path / "peer.sqlite").write_bytes(b"not a database at all, and long enough to be looked at" * 10)
     with pytest.raises(StartError, match="cannot open the journal"):
         Store(tmp_path, 0.0)
+
+
+async def damaged(directory: Path, *statements: str) -> Store:
+    """Return the store of a directory once its file says something else than was written, or what opening it raises."""
+    store = opened(directory)
+    for number in range(3):
+        accept(store, number)
+    store.set_meta("clock", b"1.5")
+    await store.commit()
+    store.close()
+    with sqlite3.connect(directory / "peer.sqlite") as db:
+        for statement in statements:
+            db.execute(statement)
+    return opened(directory)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE cell SET digest=NULL",
+        "UPDATE cell SET digest=x'00'",
+        "UPDATE cell SET keys=-1",
+        "UPDATE cell SET pending=9",
+        "UPDATE cell SET cell=99999",
+        "INSERT INTO outbox VALUES (1, 'text')",
+        "INSERT INTO outbox VALUES (-5, x'00')",
+        "DROP TABLE frontier",
+    ],
+)
+async def test_a_journal_that_cannot_be_true_is_not_opened(tmp_path: Path, statement: str) -> None:
+    relaxed = ["PRAGMA writable_schema=1", "UPDATE sqlite_schema SET sql=replace(sql, ' NOT NULL', '')"]
+    with pytest.raises((StartError, StorageError), match=r"damaged|cannot open"):
+        await damaged(tmp_path, *relaxed, "PRAGMA writable_schema=RESET", statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("UPDATE history SET state='x'", lambda store: store.state(key(1))),
+        ("UPDATE history SET state='x'", lambda store: store.records(Cell(0), b"", 9)),
+        ("UPDATE history SET state='x'", lambda store: store.tally_between(Cell(0), b"", None)),
+        ("UPDATE frontier SET url=x'00'", lambda store: store.entry(key(1))),
+        ("UPDATE frontier SET url=CAST(x'ff' AS TEXT)", lambda store: store.window("a.example", 9)),
+        ("UPDATE frontier SET seq=9223372036854775807 WHERE seq=3", lambda store: accept(store, 9)),
+        ("UPDATE meta SET value='text'", lambda store: store.meta("clock")),
+        ("UPDATE meta SET value=x'ff'", lambda store: store.take_up_time(1.0)),
+        ("DROP TABLE robots", lambda store: store.robots("http://a.example")),
+    ],
+)
+async def test_what_is_damaged_shows_as_it_is_read(
+    tmp_path: Path, statement: str, read: Callable[[Store], object]
+) -> None:
+    store = await damaged(tmp_path, statement)
+    with pytest.raises(StorageError):
+        read(store)
+    with pytest.raises(StorageError):
+        accept(store, 10)
+    with pytest.raises(StorageError):
+        await store.commit()
+    store.close()

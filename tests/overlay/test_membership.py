@@ -107,6 +107,23 @@ def test_who_waits_for_a_place_is_asked_when_one_becomes_free() -> None:
     assert [contact(10)] == peers.gone(contact(8), 1)
 
 
+def test_ever_nearer_peers_do_not_make_the_table_grow() -> None:
+    """One host can answer for any number of IDs, each of which is a sibling as it comes."""
+    record = Record(k=4, siblings=2)
+    peers = record.membership
+    for number in range(1000, 512, -1):
+        peers.heard(contact(number), 1000 - number)
+        assert peers.met(contact(number - 1)) is not None, "the next one is wanted"
+        live = record.live()
+        assert len(live) <= 4 + 2
+        assert [n.long_id for n in peers.siblings.nearest] == sorted(live)[:2] == [number, number + 1][: len(live)]
+        assert ({"joined", "lost"}) >= {what for what, _ in record.events}
+        joined = {peer for what, peer in record.events if what == "joined"}
+        lost = {peer for what, peer in record.events if what == "lost"}
+        assert joined - lost == set(live)
+    assert peers.table.live_mask == 1 << 9
+
+
 def test_strangers_are_pinged_only_if_there_is_a_place() -> None:
     record = Record(k=2, siblings=1)
     peers = record.membership

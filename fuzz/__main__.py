@@ -1,0 +1,143 @@
+"""``python -m fuzz``: fuzz some targets and say what was found, or try one input again."""
+
+import sys
+import time
+import traceback
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from fuzz import corpus
+from fuzz.campaign import Campaign, Result, found_by
+from fuzz.targets import NAMES, target
+from fuzz.watch import CPU_MOST_S, timed
+
+SECONDS = 30
+POLL_S = 0.25
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+class RunByDefault(click.Group):
+    """Commands of which the first need not be named: what is no command are its targets and options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named else ["run", *args])
+
+
+@click.group(cls=RunByDefault, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def main() -> None:
+    """Feed what kadcrawl reads from strangers, disk and people with bytes nobody would write, guided by coverage.
+
+    Each target calls decisions directly, lets no undocumented exception pass, and asserts what must hold besides. An
+    input may take 100 ms of CPU and the process a gigabyte. What a run finds interesting is in .cache/fuzz, and the
+    smallest of it, as far as there is room, is kept in fuzz/corpus, which the tests run through in plain Python.
+
+    \b
+    python -m fuzz                                all targets, half a minute each, two at a time
+    python -m fuzz html urls --seconds 600        these, and longer
+    python -m fuzz replay html FILE               one input again, in plain Python
+    """
+
+
+@main.command()
+@click.argument("names", metavar="[TARGET]...", nargs=-1, type=click.Choice(NAMES))
+@click.option("--seconds", type=click.IntRange(1), help=f"Of each target.  [default: {SECONDS}, if not --runs]")
+@click.option("--runs", type=click.IntRange(1), help="Inputs of each target.")
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Processes at a time.")
+def run(names: tuple[str, ...], seconds: int | None, runs: int | None, jobs: int) -> None:
+    """Fuzz these targets, or all; exit code 1 if anything was found."""
+    if find_spec("atheris") is None:
+        raise click.ClickException(
+            f"fuzzing needs atheris, which is not here for Python {sys.version_info[0]}.{sys.version_info[1]}: run "
+            "make fuzz, and if there is no wheel of it for this Python, make fuzz PYTHON=python3.11 VENV=.venv-fuzz"
+        )
+    if seconds is None and runs is None:
+        seconds = SECONDS
+    campaign = Campaign(names or NAMES, seconds, runs, jobs)
+    try:
+        with Live(console=console, transient=True, refresh_per_second=4) as live:
+            while campaign.running:
+                live.update(_table(campaign))
+                time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        campaign.end()
+    else:
+        campaign.finish()
+    console.print(_table(campaign))
+    results = campaign.results.values()
+    for result in results:
+        _show(result)
+    sys.exit(1 if any(result.crashes or result.output for result in results) else 0)
+
+
+@main.command()
+@click.argument("name", metavar="TARGET", type=click.Choice(NAMES))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def replay(name: str, file: Path) -> None:
+    """Run one input in plain Python; exit code 1 if it raises or takes too much CPU."""
+    data = file.read_bytes()
+    one = target(name).one
+    try:
+        one(data)  # The first time things are loaded that are not its own.
+        spent_s = timed(one, data)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(1)
+    console.print(f"{name} of {len(data):,} bytes: nothing raised, {1000 * spent_s:.1f} ms of CPU")
+    if spent_s > CPU_MOST_S:
+        console.print(f"[red]that is more than {1000 * CPU_MOST_S:.0f} ms[/]")
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("names", metavar="[TARGET]...", nargs=-1, type=click.Choice(NAMES))
+def keep(names: tuple[str, ...]) -> None:
+    """Keep in fuzz/corpus what runs found that adds something; each run does so at its end."""
+    for name in names or NAMES:
+        count = corpus.keep(target(name), found_by(name))
+        console.print(f"{name}: {count} more kept, {len(corpus.kept(name))} in all")
+
+
+def _table(campaign: Campaign) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("target")
+    for title in ("runs", "runs/s", "edges", "corpus", "kept", "slowest ms", "peak MB", "crashes"):
+        table.add_column(title, justify="right")
+    for result in campaign.results.values():
+        table.add_row(result.name, *_row(result))
+    return table
+
+
+def _row(result: Result) -> list[Any]:
+    crashes = f"[red]{len(result.crashes)}[/]" if result.crashes else "0"
+    return [
+        f"{result.runs:,}",
+        f"{result.runs_s:,}" if result.runs_s else "",
+        f"{result.edges:,}",
+        f"{result.inputs:,}",
+        f"{result.kept:,}" if result.over else "",
+        f"{1000 * result.slowest_s:.0f}",
+        f"{result.peak_mb:,}",
+        crashes if result.over or result.crashes else "",
+    ]
+
+
+def _show(result: Result) -> None:
+    for path, what in result.crashes.items():
+        console.print(f"[red]{result.name}: an input {what}[/]; once more: python -m fuzz replay {result.name} {path}")
+        data = Path(path).read_bytes()
+        console.print(f"  {data[:100]!r}{' ...' if len(data) > 100 else ''}", markup=False)
+    if result.output:
+        console.print(f"[red]{result.name}: the process died[/]")
+        console.print("".join(result.output), markup=False)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m fuzz")

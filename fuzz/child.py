@@ -1,0 +1,37 @@
+"""``python -m fuzz.child``: the process in which atheris fuzzes one target. Started by `campaign`."""
+
+import sys
+from pathlib import Path
+
+import atheris
+
+TIMEOUT_S = 10
+"""After which libFuzzer ends the process and writes down the input: a hang."""
+RSS_MOST_MB = 1024
+
+
+def main(name: str, directory: str, crashes: str, told: str, seconds: str, runs: str, *others: str) -> None:
+    """Fuzz until the time or the runs are over; `directory` takes the interesting inputs, `others` have some."""
+    with atheris.instrument_imports(include=["kadcrawl"]):
+        from fuzz.targets import target
+        from fuzz.watch import Watch
+
+        found = target(name)
+    watch = Watch(found, Path(crashes), Path(told))
+    options = {
+        "max_total_time": seconds,
+        "runs": runs,
+        "max_len": found.bytes_max,
+        "timeout": TIMEOUT_S,
+        "rss_limit_mb": RSS_MOST_MB,
+        "artifact_prefix": f"{crashes}/{name}-",
+        "print_final_stats": 1,
+        "reload": 0,
+    }
+    flags = [f"-{option}={value}" for option, value in options.items()]
+    atheris.Setup([sys.argv[0], *flags, directory, *others], watch)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,110 @@
+"""What comes by TCP: frames of the link, and the slices of fingerprints that some of them hold."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any, get_args
+
+from msgspec import inspect
+
+from fuzz.target import Bites, Target
+from kadcrawl.config import Job, Limits
+from kadcrawl.history.filters import ENGINES
+from kadcrawl.history.seen import Period, Seen
+from kadcrawl.history.seen_wire import from_bytes, to_bytes
+from kadcrawl.keys import ID_BYTES, Key
+from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.messages import Contact, Message, Reply, Request
+
+BYTES_MAX = Limits().message_bytes_max
+NOW = 20_000 * 86_400.0
+GRAIN_S = 86_400.0
+
+
+def frame(data: bytes) -> None:
+    """Read a frame as the server and as the client do; what is a message goes out again and comes back the same."""
+    for kind in (Request, Reply):
+        try:
+            message: Message = unpack(data, kind, BYTES_MAX)
+        except MalformedError:
+            continue
+        assert message == unpack(pack(message), kind, BYTES_MAX), "a message changes on its way"
+        repr(message)
+
+
+def slices(data: bytes) -> None:
+    """Read a cell's slices; what can be read is told and read again the same."""
+    bites = Bites(data)
+    names = list(ENGINES)
+    period = Period(grain_s=GRAIN_S, grains=3, filters=names[bites.number() % len(names)])
+    try:
+        seen = from_bytes(bites.rest(), period, NOW)
+    except ValueError:
+        return
+    told = to_bytes(seen, NOW)
+    assert told == to_bytes(from_bytes(told, period, NOW), NOW), "slices change on their way"
+    for number in range(4):
+        key = Key(number.to_bytes(ID_BYTES, "big"))
+        if not seen.seen(key, NOW):
+            seen.add(key, NOW)
+        assert seen.seen(key, NOW)
+
+
+# --- to begin with -----------------------------------------------------------------------------------------------
+
+
+def every_message() -> Iterator[Message]:
+    """Yield a message of each kind of the wire, with something in each of its fields."""
+    for kind in (*get_args(Request), *get_args(Reply)):
+        yield made(inspect.type_info(kind))
+
+
+def made(kind: inspect.Type) -> Any:
+    """Return a small value of a type that fields of messages have."""
+    match kind:
+        case inspect.UnionType(types=(first, *_)):
+            return made(first)
+        case inspect.LiteralType(values=(first, *_)):
+            return first
+        case inspect.StructType(cls=cls) if cls is Contact:
+            return Contact(bytes(range(ID_BYTES)), "10.0.0.1", 4160)
+        case inspect.StructType(cls=cls, fields=fields):
+            return cls(*(made(field.type) for field in fields))
+        case inspect.DataclassType(cls=cls) if cls is Job:
+            return Job(seeds=("http://a.example/",), max_pages=3)
+        case inspect.ListType(item_type=item):
+            return [made(item)]
+        case inspect.DictType(key_type=key, value_type=value):
+            return {made(key): made(value)}
+        case inspect.BytesType(min_length=least, max_length=most):
+            return bytes(range(least or min(most or 8, 8)))
+        case inspect.StrType(max_length=most):
+            return "http://a.example/b"[:most]
+        case inspect.IntType(ge=least):
+            return least or 0
+        case inspect.FloatType(ge=least):
+            return 1.0 if least is None else least
+        case inspect.BoolType():
+            return True
+    raise TypeError(f"no message has had a field of {kind}")
+
+
+def frames() -> Iterator[bytes]:
+    """Yield a frame of each message, and the largest a stranger may try."""
+    for message in every_message():
+        yield pack(message)
+    yield from (b"\xdd\x00\xff\xff\xff" + b"\x90" * 40, b"\x91" * 600, b"\xdf\xff\xff\xff\xff")
+
+
+def sets() -> Iterator[bytes]:
+    """Yield slices of few and of many keys, by each engine."""
+    for number, name in enumerate(ENGINES):
+        for counts in ((), (3,), (40, 0, 5), (5, 300, 1)):
+            random = Random(1)
+            seen = Seen(Period(grain_s=GRAIN_S, grains=3, filters=name))
+            for day, count in enumerate(counts):
+                for _ in range(count):
+                    seen.add(Key(random.randbytes(ID_BYTES)), NOW - GRAIN_S * (len(counts) - 1 - day))
+            yield bytes((number,)) + to_bytes(seen, NOW)
+
+
+TARGETS = (Target("frame", frame, frames, bytes_max=2048), Target("slices", slices, sets))

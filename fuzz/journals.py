@@ -1,0 +1,189 @@
+"""What is on the disk: a peer's journal, of which some bytes are no longer what was written.
+
+An input says where: bytes flipped, cut out or put in, in the database or in its WAL, of a small journal that a crash
+has left. Whoever opens it is told that it cannot be used, or has a store that can be used, or one that says so as it
+is used.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+from fuzz.target import Bites, Target
+from kadcrawl.crawl.totals import Totals
+from kadcrawl.errors import StartError, StorageError
+from kadcrawl.history.seen import Period
+from kadcrawl.history.store import Store
+from kadcrawl.history.visit import Visit
+from kadcrawl.keys import Cell, Key
+
+CELL_BITS = 16
+CELLS = (Cell(0), Cell(0x0101), Cell(0xFFFF))
+NOW = 1_800_000_000.0
+EDITS_MAX = 8
+FILES = ("peer.sqlite", "peer.sqlite-wal")
+FLIP, CUT, INSERT = range(3)
+
+
+def nothing(fds: Iterable[int]) -> None:
+    """Sync nothing: only what is read again at once is of interest."""
+
+
+def opened(directory: Path, *, bloom: bool) -> Store:
+    """Return the store in a directory, as a peer opens it. Raises StartError."""
+    store = Store(directory, 0.0, nothing)
+    try:
+        store.begin(CELL_BITS, Period(grain_s=86_400.0, grains=3) if bloom else None, lambda: NOW)
+        store.take_up_time(NOW)
+        Totals.from_bytes(store.meta("totals"))
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def key(cell: int, number: int) -> Key:
+    return Key(cell.to_bytes(2, "big") + number.to_bytes(18, "big"))
+
+
+def url(number: int) -> str:
+    return f"http://a.example/{number}"
+
+
+@cache
+def prepared(bloom: bool) -> dict[str, bytes]:
+    """Return the files of a journal as a crash leaves them: some of it in the database, the last in the WAL."""
+    with tempfile.TemporaryDirectory(prefix="kadcrawl-fuzz-") as name:
+        directory = Path(name)
+        store = opened(directory, bloom=bloom)
+        for number in range(30):
+            cell = CELLS[number % 3]
+            entry = store.accept(key(cell, number), "a.example", url(number), number % 4, 0)
+            assert entry is not None, "it is new"
+            if number % 2:
+                visit = Visit(entry.key, "a.example", url(number), 1, NOW, 60.0, "", "", "", "", 0)
+                store.finish(entry, b'{"number":%d}\n' % number, visit=None if bloom else visit)
+        store.set_site("a.example", NOW, 1.5)
+        store.set_robots("http://a.example", b"user-agent: *\ndisallow: /x", NOW)
+        store.set_meta("totals", Totals(pages=15).to_bytes())
+        store.keep_time(NOW + 5.0)
+        _run(store.commit())
+        store._db.execute("COMMIT")
+        store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store._db.execute("BEGIN")
+        for number in range(30, 36):
+            store.accept(key(CELLS[number % 3], number), "b.example", url(number), 0, 0)
+        _run(store.commit())
+        left = {file: (directory / file).read_bytes() for file in FILES}
+        store.close()
+    return left
+
+
+def _run(work: object) -> None:
+    """Run a coroutine of the journal to its end."""
+    assert asyncio.iscoroutine(work), "the journal's conversations are coroutines"
+    with closing(asyncio.new_event_loop()) as loop:
+        loop.run_until_complete(work)
+
+
+def journal(data: bytes) -> None:
+    """Open a damaged journal and do with it what a peer does."""
+    bites = Bites(data)
+    bloom = bool(bites.number() & 1)
+    files = {name: bytearray(content) for name, content in prepared(bloom).items()}
+    for _ in range(EDITS_MAX):
+        if not bites.left:
+            break
+        _damage(files, bites, bloom)
+    with tempfile.TemporaryDirectory(prefix="kadcrawl-fuzz-", dir=_memory()) as name:
+        directory = Path(name)
+        for file, content in files.items():
+            (directory / file).write_bytes(content)
+        try:
+            store = opened(directory, bloom=bloom)
+        except (StartError, StorageError) as error:
+            assert str(error)
+            return
+        try:
+            _use(store, bloom=bloom)
+        except StorageError as error:
+            assert str(error)
+        finally:
+            store.close()
+
+
+@cache
+def _written(bloom: bool, name: str) -> list[int]:
+    """Return where in a file is more than zeros: most of a small database is empty pages."""
+    return [at for at, byte in enumerate(prepared(bloom)[name]) if byte]
+
+
+def _damage(files: dict[str, bytearray], bites: Bites, bloom: bool) -> None:
+    """Do one thing to one of the files."""
+    kind = bites.number()
+    name = FILES[kind & 1]
+    content = files[name]
+    written = _written(bloom, name)
+    at, some = written[bites.number(2) % len(written)], bites.take(bites.number() % 32)
+    match (kind >> 1) % 3:
+        case 0:
+            content[at : at + len(some)] = some[: len(content) - at]
+        case 1:
+            del content[at : at + 64 * len(some)]
+        case _:
+            content[at:at] = some
+
+
+def _memory() -> str | None:
+    """Return a directory in memory, if the machine has one: each input writes a journal."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def _use(store: Store, *, bloom: bool) -> None:
+    """Read and write a little of everything."""
+    for cell in [*CELLS, *list(store.cells)[:4]]:
+        if not 0 <= cell < 1 << CELL_BITS:
+            continue
+        for one, _ in store.records(cell, b"", 20):
+            store.state(one)
+            store.entry(one)
+            store.visit(one)
+        store.tally_between(cell, b"", None)
+        for site_hash, _ in store.sites(cell, b"", 5):
+            store.site_keys(site_hash)
+        store.next_visit(cell)
+        for one in store.due_visits(cell, NOW, 3):
+            store.begin_round(one)
+        for number in (0, 1, 2, 40):
+            entry = store.accept(key(cell, number), "a.example", url(number), 1, 0) or store.entry(key(cell, number))
+            if entry is not None:
+                store.shorten(entry.key, 0)
+                store.merge_tries(entry.key, 3, NOW)
+                store.finish(entry, b"{}\n")
+        store.learn_done(key(cell, 41))
+    for site in ("a.example", "b.example"):
+        store.window(site, 10)
+        store.site(site)
+    store.learn_robots("http://a.example", b"", NOW + 1)
+    _run(store.commit())
+    if not bloom:
+        store.forget(key(CELLS[0], 0))
+    store.forget_cell(CELLS[0], 100)
+    _run(store.commit())
+
+
+def damages() -> Iterator[bytes]:
+    """Yield no damage at all, and one of each kind in places of all kinds."""
+    for bloom in (0, 1):
+        yield bytes((bloom,))
+        for file in (0, 1):
+            for kind in (FLIP, CUT, INSERT):
+                for at in (0, 10, 40, 100, 500, 1000, 2000):
+                    yield bytes((bloom, kind << 1 | file)) + at.to_bytes(2, "big") + b"\4\0\xff\1\x80"
+
+
+TARGETS = (Target("journal", journal, damages, bytes_max=256),)
