@@ -22,6 +22,8 @@ LEAVING = "leaving"
 RESTARTS_MAX = 3
 RESTARTS_OVER_S = 3600.0
 """A peer that dies more often within this time has a reason that starting it again does not cure."""
+PROGRAM = "from kadcrawl.cli.child import main; main()"
+"""What the process runs."""
 
 
 class Child:
@@ -72,7 +74,7 @@ class Child:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
-            "from kadcrawl.cli.child import main; main()",
+            PROGRAM,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the parent's to understand.

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from scripts.kadcrawl_run import page_lines
 from tests.web import Web, slow, tree
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
+IMPATIENT = (sys.executable, "-m", "tests.cli.impatient")
+"""The same, but its peers give each other up sooner."""
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
 KEY = "5e" * 32
@@ -35,11 +37,13 @@ async def kadcrawl(*arguments: str, env: dict[str, str] | None = None) -> Run:
     return await ended(process)
 
 
-async def start(*arguments: str, env: dict[str, str] | None = None) -> asyncio.subprocess.Process:
+async def start(
+    *arguments: str, env: dict[str, str] | None = None, program: Sequence[str] = (KADCRAWL,)
+) -> asyncio.subprocess.Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
     environment |= {"KADCRAWL_KEY": KEY}
     return await asyncio.create_subprocess_exec(
-        KADCRAWL,
+        *program,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,

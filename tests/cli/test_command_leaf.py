@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import LOOPBACK, SITES, ended, finished, joinable, kadcrawl, slow_web, start, until
+from tests.web import tree
 
 PAGES = 400
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done", "--fetches", "4")
@@ -54,6 +55,7 @@ async def test_a_leaf_crawls_with_the_others_and_ends_with_them(tmp_path: Path) 
         assert [] == open_to_others(leaf)
         rows = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"]
         assert ["crawling", "leaf: crawling"] == sorted(row["state"] for row in rows)
+        site.fallback = tree(PAGES, SITES)(site)
         runs = [await ended(one), await ended(leaf)]
         assert [0, 0] == [run.code for run in runs], runs
         assert re.search(r"^[0-9]+ pages fetched by this peer, 0 URLs left on it", runs[1].out)
@@ -94,6 +96,7 @@ async def test_the_first_signal_lets_a_leaf_give_back_what_it_has_and_go(
         assert gone.code == 11, gone
         assert "giving back and leaving" in gone.err
         assert "0 URLs left on it" in gone.out
+        site.fallback = tree(PAGES, SITES)(site)  # The rest need not be slow.
         stayed = await ended(one)
         assert stayed.code == 0, stayed
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))

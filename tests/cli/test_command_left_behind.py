@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 
 from kadcrawl.cli.remains import pending_urls
-from tests.cli.command import SITES, children, crawl, ended, finished, kadcrawl, start, until
+from tests.cli.command import IMPATIENT, SITES, children, crawl, ended, finished, kadcrawl, start, until
 from tests.cli.test_command_local import locked_by
 from tests.web import Web, html
 
@@ -31,7 +31,7 @@ async def test_what_only_dead_peers_knew_is_counted_and_the_same_command_goes_on
         site.pages["/page"] = waiting
         summary = tmp_path / "summary.json"
         command = [*crawl(tmp_path, site.url("/0"), peers=PEERS), "--summary", str(summary)]
-        process = await start(*command)
+        process = await start(*command, program=IMPATIENT)
         directories = [tmp_path / f"peer-{number}" for number in range(1, PEERS + 1)]
 
         def known() -> dict[Path, set[str]]:

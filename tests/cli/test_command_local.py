@@ -11,7 +11,19 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.peer.job_record import journaled_job
-from tests.cli.command import LOOPBACK, SITES, children, crawl, ended, finished, kadcrawl, slow_web, start, until
+from tests.cli.command import (
+    IMPATIENT,
+    LOOPBACK,
+    SITES,
+    children,
+    crawl,
+    ended,
+    finished,
+    kadcrawl,
+    slow_web,
+    start,
+    until,
+)
 from tests.web import Web, tree
 
 
@@ -71,7 +83,7 @@ async def test_a_peer_that_dies_is_started_again_if_asked_for(tmp_path: Path) ->
 @pytest.mark.parametrize("damage", ["gone", "broken"])
 async def test_a_peer_without_its_directory_is_started_on_an_empty_one(damage: str, tmp_path: Path) -> None:
     async with slow_web(500) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=4), "--respawn")
+        process = await start(*crawl(tmp_path, site.url("/0"), peers=4), "--respawn", program=IMPATIENT)
         await until(lambda: sum(finished(tmp_path).values()) >= 60, process)
         victim = children(process)[2]
         directory = next(path for path in tmp_path.glob("peer-*") if locked_by(path / "lock", victim))

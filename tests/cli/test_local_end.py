@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl.cli import local
+from kadcrawl.cli import child_process, local
 from kadcrawl.cli.local import Plan, Swarm
 from kadcrawl.cli.progress import Progress
 from kadcrawl.config import Job
+from tests.cli import impatient
 from tests.cli.command import SITES, finished
 from tests.web import Web, html
 
@@ -22,6 +23,7 @@ async def test_a_peer_stopped_at_the_end_does_not_hold_up_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "END_S", 2.0)
+    monkeypatch.setattr(child_process, "PROGRAM", impatient.PROGRAM)
     said: list[str] = []
     async with Web(SITES) as site:
         go_on, asked = asyncio.Event(), asyncio.Event()

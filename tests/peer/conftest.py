@@ -1,7 +1,7 @@
-"""Peers for tests: on loopback, in a directory of their own, closed at the end."""
+"""Peers for tests: on loopback, in a directory of their own, closed at the end, on a loop where waiting is brisk."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +10,23 @@ from typing import Any
 import pytest
 
 from kadcrawl import Config, Job, Limits, Peer
+from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine, page_lines
+from tests.brisk_loop import BriskLoop
 
 QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
 JOB = Job(delay_s=0.0, scope="any")
 
 MakePeer = Callable[..., Awaitable[Peer]]
+
+WEIGHED = ("test_balance.py", "test_draining.py", "test_levelling.py", "test_lending_peers.py")
+"""Waiting is not to be shorter beside work in these."""
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Give the tests of this directory their loop: but those the usual one that weigh how much work takes."""
+    return {"usual": asyncio.SelectorEventLoop} if item.path.name in WEIGHED else {"brisk": BriskLoop}
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -57,7 +67,9 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             config = Config(
                 data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits, swarm_key=key
             )
-            peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job)))
+            loop = asyncio.get_running_loop()
+            world = World(wall=loop.wall() if isinstance(loop, BriskLoop) else None)
+            peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job), world))
             if join is not None:
                 await peer.join([join.contact.address])
             else:

@@ -55,7 +55,8 @@ async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
         await weak.crawl([site.url()])
         await finish([weak, strong])
     assert PAGES // 2 == len(lines())
-    assert weak.balancing.loans.lending.done > PAGES // 20
+    # How many pages it owns is up to its ID.
+    assert weak.balancing.loans.lending.done > weak.totals.urls // 10
     asked: dict[str, list[float]] = {}
     for at_s, url in site.requests:
         asked.setdefault(urlsplit(url).netloc, []).append(at_s)

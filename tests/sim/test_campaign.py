@@ -129,10 +129,10 @@ def test_run_exits_0_and_writes_the_totals_when_all_is_clean(tmp_path: Path) -> 
 
 
 def test_run_exits_1_and_says_how_to_replay_what_failed() -> None:
-    arguments = ["run", "--seed", "4", "--calm", "--mutant", "robots_ignored", *SMALL_OPTIONS]
+    arguments = ["run", "--seed", "4", "--calm", "--mutant", "released_and_still_crawled", *SMALL_OPTIONS]
     result = CliRunner().invoke(main, arguments)
     assert 1 == result.exit_code
-    again = "replay 4 --peers 3 --pages 30 --sites 4 --delay 0.2 --mutant robots_ignored"
+    again = "replay 4 --peers 3 --pages 30 --sites 4 --delay 0.2 --mutant released_and_still_crawled"
     assert again in " ".join(result.output.split())
 
 
@@ -147,7 +147,7 @@ def test_a_kept_plan_is_replayed_and_its_story_told(tmp_path: Path) -> None:
 def test_shrinking_leaves_out_what_the_violation_does_not_need(tmp_path: Path) -> None:
     plan, short = tmp_path / "plan.json", tmp_path / "short.json"
     plan.write_bytes(Plan(4, 3, (Event(0.5, Kind.DELAY, amount=0.1, for_s=1.0),)).to_json())
-    options = ["--judge", "robots_obeyed", "--mutant", "robots_ignored", "-o", str(short), *SMALL_OPTIONS]
+    options = ["--judge", "polite", "--mutant", "released_and_still_crawled", "-o", str(short), *SMALL_OPTIONS]
     result = CliRunner().invoke(main, ["shrink", str(plan), *options])
     assert 0 == result.exit_code, result.output
     assert () == Plan.from_json(short.read_bytes()).events

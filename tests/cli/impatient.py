@@ -1,0 +1,29 @@
+"""The command whose peers give each other up sooner, for tests of what comes after that.
+
+`python -m tests.cli.impatient` is run like `kadcrawl`. The peers of the latter take over ten seconds, as a busy machine
+must not look like a death.
+"""
+
+from kadcrawl.cli import child, child_process, main
+from kadcrawl.overlay import OverlaySettings
+
+PROGRAM = "from tests.cli.impatient import peer; peer()"
+SETTINGS = OverlaySettings(
+    heartbeat_s=1.0,
+    resend_s=0.3,
+    timeout_s=1.0,
+    misses_suspect=child.LOCAL.misses_suspect,
+    misses_evict=child.LOCAL.misses_evict,
+    miss_spacing_s=(0.25, 0.25),
+)
+
+
+def peer() -> None:
+    """Live as one of its peers."""
+    child.LOCAL = SETTINGS
+    child.main()
+
+
+if __name__ == "__main__":
+    child_process.PROGRAM = PROGRAM
+    main()
