@@ -15,6 +15,7 @@ from yarl import URL
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.conduct import Conduct, Fault
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES, BrokenError, Connection, UnsentError
 from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused, Reply
 from kadcrawl.link.server import PATH
@@ -30,12 +31,15 @@ Place = tuple[str, int, bytes | None]
 class LinkClient:
     """Asks other peers; keeps one connection to each between questions."""
 
-    def __init__(self, message_bytes_max: int, credentials: Credentials | None = None) -> None:
-        """Without `credentials` all is said openly."""
+    def __init__(
+        self, message_bytes_max: int, credentials: Credentials | None = None, conduct: Conduct | None = None
+    ) -> None:
+        """Without `credentials` all is said openly; `conduct` is what this peer knows of others."""
         self.message_bytes_max = message_bytes_max
         self.asked = 0
         self.dialled = 0
         self._credentials = credentials
+        self._conduct = conduct or Conduct()
         self._session: aiohttp.ClientSession | None = None
         self._connections: dict[Place, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,9 +82,11 @@ class LinkClient:
         proven = to.id if isinstance(to, Contact) and self._credentials is not None else None
         place = (host, port, proven)
         name, shown = type(message).__name__, f"{host}:{port}"
+        asked_at = asyncio.get_running_loop().time()
+        if proven is not None and self._conduct.shunned_until(proven, asked_at) is not None:
+            raise RemoteError(shown, f"is shunned, as it has done wrong too often [{name}]")
         question = pack(message)
         connection = self._connection(place)
-        asked_at = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(deadline_s):
                 try:
@@ -98,6 +104,8 @@ class LinkClient:
         try:
             reply = unpack(answer, Reply, self.message_bytes_max)
         except MalformedError as error:
+            if proven is not None:
+                self._conduct.note(proven, Fault.MALFORMED, asyncio.get_running_loop().time())
             raise RemoteError(shown, f"malformed answer to {name}: {error}") from None
         if isinstance(reply, Refused):
             raise RemoteError(shown, reply.why)

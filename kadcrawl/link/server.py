@@ -16,7 +16,7 @@ from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.conduct import Lines, more
+from kadcrawl.link.conduct import Conduct, Fault, Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
@@ -47,15 +47,22 @@ class Asker(NamedTuple):
 class LinkServer:
     """Listens on TCP and answers each request by its handler."""
 
-    def __init__(self, message_bytes_max: int, credentials: Credentials | None = None) -> None:
-        """Without `credentials` whoever can reach it is answered."""
+    def __init__(
+        self, message_bytes_max: int, credentials: Credentials | None = None, conduct: Conduct | None = None
+    ) -> None:
+        """Without `credentials` whoever can reach it is answered; `conduct` is what this peer knows of others."""
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
+        if credentials is not None:
+            credentials.on_stranger = self._note_stranger
+        self._conduct = conduct or Conduct()
         self.malformed = 0
+        self.strangers = 0
+        """Who did not name a key of the swarm."""
         self._lines = Lines()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
-        self._incoming: dict[Incoming, None] = {}
+        self._incoming: dict[Incoming, Asker] = {}
         """The connections; a dict, as it keeps their order."""
         self._answering: set[asyncio.Task[None]] = set()
         """Questions of all connections."""
@@ -126,8 +133,12 @@ class LinkServer:
         if tls is not None and asker.peer is None:
             transport.abort()  # Its certificate has a key, but none that a peer can have.
             return socket
+        if self._shuns(asker):
+            self._log("shunned", asker, "it has done wrong too often")
+            transport.abort()
+            return socket
         incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering)
-        self._incoming[incoming] = None
+        self._incoming[incoming] = asker
         code = WSCloseCode.OK
         try:
             await incoming.run()
@@ -160,15 +171,33 @@ class LinkServer:
 
     async def _answer(self, asker: Asker, message: Message) -> Message:
         if asker.peer is not None and (named := speaker(message)) is not None and named != asker.peer:
-            self._note_malformed(MalformedError(f"{type(message).__name__} in the name of {named.hex()}"), asker)
+            why = MalformedError(f"{type(message).__name__} in the name of {named.hex()}")
+            self._note_malformed(why, asker, Fault.CLAIM)
             return Refused("this peer takes nothing in the name of another")
         handler = self._handlers.get(type(message))
         if handler is None:
             return Refused(f"this peer does not answer {type(message).__name__}")
         return await handler(message)
 
-    def _note_malformed(self, error: MalformedError, asker: Asker) -> None:
+    def _note_malformed(self, error: MalformedError, asker: Asker, fault: Fault = Fault.MALFORMED) -> None:
         self.malformed += 1
-        left_out = self._lines.count("malformed", asyncio.get_running_loop().time())
+        self._log("malformed", asker, str(error))
+        # Only a proven ID is to blame: at one address there may be many.
+        if asker.peer is not None and self._conduct.note(asker.peer, fault, asyncio.get_running_loop().time()):
+            self._log("shunned", asker, "it has done wrong too often")
+            for incoming, other in [*self._incoming.items()]:
+                if other.peer == asker.peer:
+                    incoming.part()
+
+    def _note_stranger(self) -> None:
+        self.strangers += 1
+        self._log("stranger", "a connection", "it does not go by a key of this swarm")
+
+    def _shuns(self, asker: Asker) -> bool:
+        now = asyncio.get_running_loop().time()
+        return asker.peer is not None and self._conduct.shunned_until(asker.peer, now) is not None
+
+    def _log(self, what: str, who: object, why: str) -> None:
+        left_out = self._lines.count(what, asyncio.get_running_loop().time())
         if left_out is not None:
-            log.warning("link.malformed from=%s why=%s%s", asker, error, more(left_out))
+            log.warning("link.%s from=%s why=%s%s", what, who, why, more(left_out))

@@ -15,6 +15,7 @@ from kademlia.node import Node
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
+from kadcrawl.link.conduct import Conduct
 from kadcrawl.link.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
@@ -54,8 +55,13 @@ class Overlay:
         cell_bits: int,
         settings: OverlaySettings | None = None,
         credentials: Credentials | None = None,
+        conduct: Conduct | None = None,
     ) -> None:
-        """`credentials` are those of the peer with this ID; without them all is said openly."""
+        """`credentials` are those of the peer with this ID; without them all is said openly.
+
+        `conduct` is what it knows of others.
+        """
+        self._conduct = conduct
         self._settings = settings or OverlaySettings()
         self._node_id = node_id
         self._random = random
@@ -78,7 +84,9 @@ class Overlay:
         """Open the UDP socket; port 0 lets the system choose. Raises OSError if it cannot."""
         loop = asyncio.get_running_loop()
         transport, self._protocol = await loop.create_datagram_endpoint(
-            lambda: Protocol(self._membership, self._random, self._settings, self._verify, self._sealing),
+            lambda: Protocol(
+                self._membership, self._random, self._settings, self._verify, self._sealing, self._conduct
+            ),
             local_addr=(host, port),
         )
         self._transport = transport

@@ -13,6 +13,7 @@ the rule that any sender enters the table.
 """
 
 import asyncio
+import logging
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.conduct import Conduct, Fault, Lines, more
 from kadcrawl.link.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
@@ -44,6 +46,8 @@ from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
 
+log = logging.getLogger(__name__)
+
 Address = tuple[str, int]
 Result = tuple[bool, Any]
 """As in rpcudp: whether there was an answer, and the answer."""
@@ -53,6 +57,8 @@ NODES_BYTES = HEADER.size + 34
 """A datagram of Nodes without contacts: header, array, tag, sender, array."""
 CONTACT_BYTES = 28
 """One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
+STRANGERS_A_LOOK = 1000
+"""Of so many datagrams of strangers one may be worth a line."""
 LATE_S = 0.1
 """A timer later than this means that our own loop was held up."""
 Datagram = Ping | Pong | FindNode | Nodes | Leave | Left | GetRange | OwnRange
@@ -79,6 +85,8 @@ class Counters:
     timeouts: int = 0
     strangers: int = 0
     """Datagrams that no member has sent to this peer, or that came a second time."""
+    shunned: int = 0
+    """Datagrams of members that have done wrong too often."""
 
 
 class Sender(NamedTuple):
@@ -116,11 +124,14 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         settings: OverlaySettings,
         verify: Callable[[Contact], None],
         sealing: Sealing | None = None,
+        conduct: Conduct | None = None,
     ) -> None:
-        """Without `sealing` all is said openly."""
+        """Without `sealing` all is said openly; `conduct` is what this peer knows of others."""
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
         self.become(membership, sealing)
         self.counters = Counters()
+        self._conduct = conduct or Conduct()
+        self._lines = Lines()
         self.load = 0
         self.silent = False
         """Set while leaving: whoever asks us now must not take us back."""
@@ -167,20 +178,37 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             opened = self._sealing.open(data)
             if opened is None:
                 self.counters.strangers += 1
+                if self.counters.strangers % STRANGERS_A_LOOK == 1:
+                    self._log("stranger", addr, "no member has sent it, or not to this peer, or before")
                 return
             data, sender, proven = opened
+            if self._conduct.shunned_until(sender, self._loop.time()) is not None:
+                self.counters.shunned += 1
+                return
         address = (addr[0], addr[1])
         try:
             request_id, message = decode(data)
-        except MalformedError:
-            self.counters.malformed += 1
+        except MalformedError as error:
+            self._note(Fault.MALFORMED, sender if proven else None, addr, str(error))
             return
         if sender is not None and sender != message.sender:
-            self.counters.malformed += 1
+            self._note(Fault.CLAIM, sender if proven else None, addr, "it says that it is another")
         elif type(message) not in HANDLERS:
             self._accept_reply(request_id, message, address)
         elif address[1] and not self.nameless and (proven or type(message) is not Leave):  # Port 0 cannot be answered.
             self._answer(request_id, message, Sender(*address, proven))
+
+    def _note(self, fault: Fault, sender: bytes | None, addr: tuple[Any, ...], why: str) -> None:
+        """Count what is no message of a peer; `sender` is whom to blame, if that is certain."""
+        self.counters.malformed += 1
+        self._log("malformed", addr, why)
+        if sender is not None:
+            self._conduct.note(sender, fault, self._loop.time())
+
+    def _log(self, what: str, addr: tuple[Any, ...], why: str) -> None:
+        left_out = self._lines.count(what, self._loop.time())
+        if left_out is not None:
+            log.warning("overlay.%s from=%s:%s why=%s%s", what, addr[0], addr[1], why, more(left_out))
 
     def _answer(self, request_id: int, message: Datagram, sender: Sender) -> None:
         reply = getattr(self, HANDLERS[type(message)])(sender, message)

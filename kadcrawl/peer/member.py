@@ -15,6 +15,7 @@ from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StartError
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.conduct import Conduct
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.page_rules import PageRules
 from kadcrawl.peer.admission import admission
@@ -63,7 +64,8 @@ class Member:
             self._messages_before = self.totals.peer_messages
             self.admission = admission(self.config, self.store, self.clock)
             self.credentials = self.admission.credentials if self.admission is not None else None
-            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials)
+            self.conduct = Conduct()
+            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.conduct)
             await self.client.open()
             stack.push_async_callback(self.client.close)
             await self._open(stack)

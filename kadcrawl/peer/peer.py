@@ -299,7 +299,7 @@ class Peer(Member):
         self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
 
         def make_server() -> LinkServer:
-            server = LinkServer(self.config.limits.message_bytes_max, self.credentials)
+            server = LinkServer(self.config.limits.message_bytes_max, self.credentials, self.conduct)
             self._service.register(server)
             return server
 
@@ -310,6 +310,7 @@ class Peer(Member):
                 cell_bits=self._cell_bits,
                 settings=self.world.overlay,
                 credentials=self.credentials,
+                conduct=self.conduct,
             )
 
         if self.credentials is None and not self.world.trusted_network:

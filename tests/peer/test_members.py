@@ -10,10 +10,14 @@ import pytest
 
 from kadcrawl import Config, Peer, RemoteError, StartError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, Ok, Rekey, Status
+from kadcrawl.link.conduct import FAULTS_MAX
+from kadcrawl.link.connection import BrokenError
+from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, Ok, Ping, Rekey, Status
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.members.sealing import Sealing
+from kadcrawl.overlay.protocol import encode
 from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import MakePeer, finish, until
@@ -180,3 +184,67 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
         assert [await let_in(peer, key) for key in (KEY, OTHER_KEY)] == [False, True]
     assert all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third))
     assert not (tmp_path / "a" / "swarm.key.former").exists()
+
+
+async def test_a_member_that_sends_nonsense_is_shunned_for_a_while(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("a", key=KEY)
+    second = await make_peer("b", key=KEY, join=first)
+    fool = PeerKey.generate()
+    client = LinkClient(10_000_000, Credentials(Keyring(KEY), fool, tmp_path, lambda: 0.0, 0))
+    await client.open()
+    connection = client._connection((*first.contact.address, first.contact.id))
+    answers: list[bytes] = []
+
+    async def go_on() -> None:
+        while True:
+            answers.append(await connection.ask(b"nonsense"))
+
+    with pytest.raises(BrokenError):
+        await go_on()
+    assert not any(answers)
+    assert FAULTS_MAX - 2 < len(answers) < 2 * FAULTS_MAX
+    now = asyncio.get_running_loop().time()
+    assert first.conduct.shunned_until(fool.id, now) is not None
+    with pytest.raises(RemoteError):
+        await client.ask(first.contact, GetStatus(), Status, 10)
+    assert isinstance(await client.ask(second.contact, GetStatus(), Status, 10), Status), "it has done nothing to this"
+    status = await ask(first.contact, GetStatus(), Status, tmp_path)
+    assert isinstance(status, Status)
+    assert len(status.answer.rows) == 2, "nobody else is"
+    first.conduct._shunned.clear()
+    assert isinstance(await client.ask(first.contact, GetStatus(), Status, 10), Status)
+    await client.close()
+
+
+async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer) -> None:
+    first = await make_peer("a", key=KEY)
+    protocol = first.overlay._socket
+    fool = Sealing(PeerKey.generate(), (KEY,), 0)
+    assert first.credentials is not None
+    assert fool.open(first.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
+    address = ("127.0.0.1", 9)
+
+    def send(said: bytes) -> None:
+        protocol.datagram_received(fool.seal(said, first.contact.id) or b"", address)
+
+    ping = encode(1, Ping(fool.peer_key.id, 0))
+    sent = protocol.counters.sent
+    send(ping)
+    assert protocol.counters.sent > sent, "answered"
+    for _ in range(int(FAULTS_MAX)):
+        send(b"nonsense")
+        send(encode(1, Ping(bytes(20), 0)))  # As somebody else.
+    assert FAULTS_MAX <= protocol.counters.malformed < FAULTS_MAX + 3
+    shunned, sent = protocol.counters.shunned, protocol.counters.sent
+    send(ping)
+    assert (protocol.counters.shunned, protocol.counters.sent) == (shunned + 1, sent)
+
+
+async def test_introductions_in_the_name_of_another_get_nobody_shunned(make_peer: MakePeer) -> None:
+    first = await make_peer("a", key=KEY)
+    forger, honest = Sealing(PeerKey.generate(), (KEY,), 0), PeerKey.generate()
+    forger.peer_key.public = honest.public
+    for _ in range(3 * int(FAULTS_MAX)):
+        first.overlay._socket.datagram_received(forger.seal(b"nonsense", None) or b"", ("127.0.0.1", 9))
+    assert first.overlay.counters.malformed == 3 * FAULTS_MAX
+    assert first.conduct.shunned_until(honest.id, asyncio.get_running_loop().time()) is None
