@@ -18,6 +18,7 @@ from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
+from kadcrawl.link.gate import Gate
 from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
 from kadcrawl.link.speakers import speaker
@@ -62,6 +63,8 @@ class LinkServer:
         self._lines = Lines()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
+        self._gate: Gate | None = None
+        """Of a swarm with a key."""
         self._incoming: dict[Incoming, Asker] = {}
         """The connections; a dict, as it keeps their order."""
         self._answering: set[asyncio.Task[None]] = set()
@@ -78,10 +81,11 @@ class LinkServer:
         server = web.Server(self._respond, access_log=None)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
-        tls = self._credentials.server if self._credentials is not None else None
-        site = web.TCPSite(self._runner, host, port, ssl_context=tls)
         try:
-            await site.start()
+            if self._credentials is not None:
+                self._gate = Gate(self._credentials.server, server)
+                return await self._gate.open(host, port)
+            await web.TCPSite(self._runner, host, port).start()
         except OSError:
             await self.close()
             raise
@@ -95,6 +99,8 @@ class LinkServer:
         runner, self._runner = self._runner, None
         for site in list(runner.sites):
             await site.stop()
+        if self._gate is not None:
+            await self._gate.close()
         if self._answering:
             _, late = await asyncio.wait(self._answering, timeout=CLOSE_S)
             for task in late:

@@ -1,0 +1,114 @@
+"""Where members knock: those who only stand there keep nobody out, and cost a bounded number of files."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.link import gate as module
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.messages import Hello, Ok
+from kadcrawl.link.server import LinkServer
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.keyring import Keyring
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.swarm_key import SwarmKey
+from tests.peer.conftest import until
+
+KEYRING = Keyring(SwarmKey(b"k" * 32))
+KNOCKING = 5
+
+
+def credentials(place: Path) -> Credentials:
+    return Credentials(KEYRING, PeerKey.generate(), place, lambda: 0.0, 0)
+
+
+@asynccontextmanager
+async def served(place: Path) -> AsyncIterator[tuple[LinkServer, module.Gate, tuple[str, int]]]:
+    server = LinkServer(1_000_000, credentials(place))
+
+    async def hello(_: Hello) -> Ok:
+        return Ok()
+
+    server.handle(Hello, hello)
+    address = ("127.0.0.1", await server.listen("127.0.0.1", 0))
+    assert server._gate is not None
+    try:
+        yield server, server._gate, address
+    finally:
+        await server.close()
+
+
+async def is_answered(address: tuple[str, int], place: Path) -> bool:
+    client = LinkClient(1_000_000, credentials(place))
+    await client.open()
+    try:
+        return await client.ask(address, Hello(1), Ok, 10) == Ok()
+    finally:
+        await client.close()
+
+
+def files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def test_a_member_gets_in_past_any_number_who_only_stand_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
+    async with served(tmp_path) as (_, gate, address):
+        standing = [socket.create_connection(address) for _ in range(10 * KNOCKING)]
+        await until(lambda: gate.turned_away == 9 * KNOCKING)
+        assert len(gate._knocking) == KNOCKING
+        assert await is_answered(address, tmp_path)
+        for one in standing:
+            one.close()
+        await until(lambda: not gate._knocking)
+        assert gate.turned_away == 10 * KNOCKING
+
+
+async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKE_S", 0.05)
+    async with served(tmp_path) as (server, gate, address):
+        before = files()
+        for said in (b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x40\x00" + bytes(20_000)):
+            turned_away = gate.turned_away
+            with socket.create_connection(address) as stranger:
+                stranger.setblocking(False)
+                await asyncio.get_running_loop().sock_sendall(stranger, said)
+                await until(lambda: gate.turned_away > turned_away)  # noqa: B023 -- awaited here
+        await until(lambda: files() <= before)
+        assert await is_answered(address, tmp_path)
+        assert server.malformed == 0
+
+
+async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAUSE_S", 0.01)
+    refusals = 0
+    loop = asyncio.get_running_loop()
+    accept = loop.sock_accept
+
+    async def sock_accept(listening: socket.socket) -> tuple[socket.socket, object]:
+        nonlocal refusals
+        if refusals < 3:
+            refusals += 1
+            raise OSError(24, "Too many open files")
+        return await accept(listening)
+
+    monkeypatch.setattr(loop, "sock_accept", sock_accept)
+    async with served(tmp_path) as (_, _, address):
+        assert await is_answered(address, tmp_path)
+    assert refusals == 3
+
+
+async def test_an_address_in_use_is_an_error_at_once(tmp_path: Path) -> None:
+    async with served(tmp_path) as (_, _, address):
+        server = LinkServer(1_000_000, credentials(tmp_path))
+        with pytest.raises(OSError, match="in use"):
+            await server.listen(*address)
