@@ -67,6 +67,9 @@ five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: 
 papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes)
 	$(BIN)/python -m sim.papers -o papers $(ARGS)
 
+bench-members: $(STAMP) ## Measure what keys and encryption cost, and a peer under a flood of strangers (two minutes)
+	$(BIN)/python -m scripts.bench_members $(ARGS)
+
 bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
@@ -86,4 +89,4 @@ clean: ## Remove what the other commands made
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 
-.PHONY: help setup demo test test-newer check papers five-peers sim sim-big sim-mutants fuzz chaos chaos-net bench bench-overlay bench-moves clean
+.PHONY: help setup demo test test-newer check papers five-peers sim sim-big sim-mutants fuzz chaos chaos-net bench bench-overlay bench-members bench-moves clean

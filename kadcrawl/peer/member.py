@@ -1,6 +1,7 @@
 """`Member`: what a full peer and a leaf share: a directory with its journal, connections, and one TaskGroup."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
@@ -27,6 +28,8 @@ from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.parts import Parts
 from kadcrawl.peer.world import World
 from kadcrawl.sinks.deliveries import Deliveries
+
+log = logging.getLogger(__name__)
 
 
 class Member:
@@ -152,6 +155,7 @@ class Member:
 
     async def _shut(self) -> None:
         """End the background tasks, commit what they have done, and close what they used."""
+        log.info("link.ends asked=%d dialled=%d", self.client.asked, self.client.dialled)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
