@@ -17,8 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 Target = tuple[str, int]
 
 
-def certificate(directory: Path, *names: str) -> Path:
-    """Write a self-signed certificate for these names and addresses, and its key, into one file; return that."""
+def certificate(directory: Path, *names: str, days: float = 1) -> Path:
+    """Write a self-signed certificate for these names and addresses, and its key, into one file; return that.
+
+    It is valid for so many days from now, from two days ago on: with -1 it has expired.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0])])
     now = datetime.datetime.now(datetime.UTC)
@@ -29,8 +32,8 @@ def certificate(directory: Path, *names: str) -> Path:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(days=2))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName(others), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

@@ -21,7 +21,7 @@ _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"<meta[\s/]([^>]*)>", re.IGNORECASE)
 _XML = re.compile(rb"<\?xml\s[^>]*?encoding\s*=\s*[\"']([^\"'>]+)[\"']")
 _ATTRIBUTE = re.compile(r"([^\s=\"'/>]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,>]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*+=\s*+[\"']?+\s*+([^\s\"';,>]+)", re.IGNORECASE)
 _CANDIDATES = {
     **{f"cp{page}": f"windows-{page}" for page in (874, 1251, 1252, 1253, 1255, 1256)},
     **{"koi8_r": "koi8-r", "cp949": "euc-kr", "cp932": "shift_jis", "euc_jp": "euc-jp"},

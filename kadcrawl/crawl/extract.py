@@ -28,6 +28,8 @@ from kadcrawl.urls import canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of a page that are looked through; the rest of a longer one is not."""
+MARKUP_MAX = 1_000_000
+"""``<`` of a page that are looked at, as each tag takes 100 bytes for a while; what follows the last is not."""
 TAG_BYTES_MAX = 64 * 1024
 """A longer tag is passed over."""
 TAGS_MAX = 200_000
@@ -93,10 +95,13 @@ class LinkExtractor:
         the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is counted and left out
         (ugc and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
         """
+        if len(body) > HTML_BYTES_MAX:
+            # Not within a character, which would look like another encoding.
+            body = body[: body.rfind(b">", 0, HTML_BYTES_MAX) + 1]
         encoding = encoding_of(body, content_type)
         if encoding != "utf-8":
             body = webencodings.decode(body, encoding)[0].encode("utf-8", "replace")
-        tags = list(filter(None, _LINK_TAG.findall(body[:HTML_BYTES_MAX])))
+        tags = list(filter(None, _LINK_TAG.findall(_looked_through(body))))
         base = _base(tags, url)
         robots = _addressed_to_us(x_robots_tag)
         links: dict[str, None] = {url: None}
@@ -182,6 +187,14 @@ _LINK_TAG = re.compile(
 )
 """Every tag, raw text and comment, but for short end tags without values, which hold no surprise; captures link tags.
 Longer end tags are taken, or many that end nowhere would each be read to the end of the page."""
+
+
+def _looked_through(body: bytes) -> bytes:
+    """Return as much of the markup of a page as we look at."""
+    if body.count(b"<") <= MARKUP_MAX:
+        return body
+    return body[: next(islice(re.finditer(b"<", body), MARKUP_MAX, None)).start()]
+
 
 # --- the reading: what a tag says ------------------------------------------------------------------------------
 

@@ -29,7 +29,8 @@ from kadcrawl.config import Limits
 from kadcrawl.crawl.body import ACCEPT_ENCODING, BadEncodingError, IncompleteError, TooLargeError, decoded
 from kadcrawl.crawl.fault import Broken, classified
 from kadcrawl.crawl.fetched import Failure, Fetched, retry_after_s
-from kadcrawl.crawl.guard import Guard
+from kadcrawl.crawl.guard import Guard, PermittedOnly
+from kadcrawl.crawl.metered import meter
 from kadcrawl.crawl.patience import Patience
 from kadcrawl.proxy import Proxy
 from kadcrawl.urls import host_of
@@ -104,13 +105,14 @@ class Fetcher:
 
     async def start(self) -> None:
         limits = self._limits
-        self._resolver = self._make_resolver()
+        self._resolver = PermittedOnly(self._make_resolver(), self._guard)
         connector = self._connector_class()(
             limit=limits.fetches_max,
             keepalive_timeout=KEEPALIVE_S,
             ttl_dns_cache=DNS_TTL_S,
             resolver=self._resolver,
         )
+        meter(connector, limits)
         self._session = aiohttp.ClientSession(
             connector=connector,
             request_class=_Request,
@@ -349,8 +351,10 @@ class _Answer:
             header_bytes += len(name) + len(value) + 4
         if header_bytes > header_bytes_max:
             raise Broken(Failure.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
-        if response.status == 101:
-            raise Broken(Failure.PROTOCOL, "switched to a protocol nobody asked for")
+        if response.status < 200:
+            # aiohttp passes over interim answers, but for 101, and takes 000 for a status.
+            what = "switched to a protocol nobody asked for" if response.status == 101 else "no status of HTTP"
+            raise Broken(Failure.PROTOCOL, f"{response.status:03}: {what}")
         assert response.version is not None, "a parsed head has a version"
         self.http_version = f"{response.version.major}.{response.version.minor}"
         self.status = response.status

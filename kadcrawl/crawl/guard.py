@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from aiohappyeyeballs import AddrInfoType
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 # Called global by the standard library of at least one supported Python.
@@ -91,6 +92,27 @@ class Guard:
         if not self.permits(address):
             raise AddressRefused(address)
         return socket.socket(family, kind, protocol)
+
+
+class PermittedOnly(AbstractResolver):
+    """Leaves out what the guard forbids of the addresses of a name that has others as well.
+
+    The guard would refuse those all the same; but that the others cannot be reached just now may pass, and would be
+    hidden behind a refusal, which does not.
+    """
+
+    def __init__(self, resolver: AbstractResolver, guard: Guard) -> None:
+        self._resolver = resolver
+        self._guard = guard
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        return [one for one in found if self._guard.permits(one["host"])] or found
+
+    async def close(self) -> None:
+        await self._resolver.close()
 
 
 def is_public(address: str) -> bool:

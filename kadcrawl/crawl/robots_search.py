@@ -121,7 +121,7 @@ class RobotsSearch:
         if fetched.failure is Failure.UNSURE:
             return  # Asked again by another proxy.
         target = canonical(fetched.location, fetched.url) if fetched.location else None
-        rules = verdict(fetched.status, fetched.content, ROBOTS_AGENT)
+        rules = verdict(_status(fetched), fetched.content, ROBOTS_AGENT)
         if target is not None and search.hops < ROBOTS_HOPS_MAX:
             search.follow(target, now + self._delay_s)
         elif rules is not None:
@@ -140,3 +140,13 @@ class RobotsSearch:
         now = self._clock.now()
         self._robots.learn(origin, rules, now)
         self._frontier.set_delay(entry.site, self.delay_s(rules), now)
+
+
+def _status(fetched: Fetched) -> int | None:
+    """Return the status of an answer; None if it promised rules that did not come whole, or cannot be read.
+
+    A file without end has come as far as it is read (RFC 9309 2.5). Of any other that broke off nothing is known, and
+    least of all that it forbids nothing.
+    """
+    promised = fetched.status is not None and 200 <= fetched.status < 300
+    return None if promised and fetched.failure is not None and not fetched.content else fetched.status

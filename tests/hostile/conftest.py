@@ -1,0 +1,95 @@
+"""A crawl of one peer among hostile servers, and a listener that nobody is to connect to."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from kadcrawl import Config, Limits, Peer
+from kadcrawl.peer.world import World
+from scripts.kadcrawl_run import PageLine, page_lines
+from tests.peer.conftest import JOB, QUICK, finish
+
+ALLOWED = "127.0.0.2"
+"""Where the hostile server is, which stands for the public internet: the only address that a crawl here may use."""
+
+
+class Names(AbstractResolver):
+    """Gives every name these addresses; if there are several answers, one after the other, and then the last again."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        self.asked.append(host)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=socket.IPPROTO_TCP,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in answer
+        ]
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+@dataclass
+class Listener:
+    """Counts who connects to a port of this machine, whatever the address."""
+
+    port: int = 0
+    connections: int = 0
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    listening = Listener()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        listening.connections += 1
+        writer.close()
+
+    bound = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    async with await asyncio.start_server(connected, sock=bound):
+        listening.port = bound.getsockname()[1]
+        yield listening
+
+
+Crawl = Callable[..., Awaitable[dict[str, PageLine]]]
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Crawl:
+    """Return a coroutine function that crawls seeds to the end and returns the page lines: one for each URL."""
+
+    async def run(
+        *seeds: str,
+        allowed: str = ALLOWED,
+        names: Names | None = None,
+        limits: Limits = QUICK,
+        sinks: tuple[str, ...] = (),
+        **job: Any,
+    ) -> dict[str, PageLine]:
+        config = Config(data=tmp_path / "peer", port=0, allow_networks=(f"{allowed}/32",), limits=limits, sinks=sinks)
+        world = World(resolver=lambda: names or Names([allowed]))
+        async with Peer(config, replace(JOB, **job), world) as peer:
+            await peer.begin()
+            await peer.crawl(list(seeds))
+            await finish([peer])
+        lines = list(page_lines(tmp_path / "peer"))
+        assert len({line.url for line in lines}) == len(lines)
+        return {line.url: line for line in lines}
+
+    return run

@@ -1,0 +1,41 @@
+"""A server that answers byte by byte as a row of a table says, and for ever where the row says so."""
+
+import asyncio
+from collections.abc import Sequence
+
+from tests.crawl.test_fetch import Site, Step
+
+
+class Endless(bytes):
+    """A step: these bytes again and again, until the client has gone."""
+
+
+class Drip(bytes):
+    """A step: as `Endless`, one now and then."""
+
+
+class HostileSite(Site):
+    """A `Site` with endless steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = 0
+        """Bytes of endless steps that went out, which the client need not have read."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a client is still there, as far as the server knows."""
+        return bool(self._running)
+
+    async def _answer(self, steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:
+        keep = False
+        for step in steps:
+            if not isinstance(step, Endless | Drip):
+                keep = await super()._answer([step], writer) or keep
+                continue
+            while not self._over.is_set():
+                writer.write(step)
+                self.sent += len(step)
+                await writer.drain()
+                await asyncio.sleep(0 if isinstance(step, Endless) else 0.02)
+        return keep
