@@ -6,6 +6,7 @@ from fuzz.target import Target
 
 MODULES = {
     "datagram": "datagrams",
+    "sealed": "sealed",
     "frame": "frames",
     "slices": "frames",
     "robots": "pages",

@@ -1,0 +1,132 @@
+"""Datagrams of a swarm with a key: what strangers send, what is done to members' on the way, what a member may say.
+
+A story again (see `datagrams`), to a peer whose key is fixed: bytes as they are, a member's datagram with some bytes
+changed, repeated or cut, a member that says anything, one that introduces itself as any key with any number, and a
+change of the swarm's keys. Nothing that is not whole may open, nothing opens twice, and an introduction proves nobody.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from random import Random
+from typing import Any
+
+from fuzz.datagrams import SETTINGS, messages
+from fuzz.still_loop import StillLoop
+from fuzz.target import Bites, Target
+from kadcrawl.link.messages import DATAGRAM_BYTES_MAX
+from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey
+from kadcrawl.members.sealing import INTRODUCTION, SEALED_MORE, Sealing
+from kadcrawl.overlay.membership import Membership
+from kadcrawl.overlay.protocol import Protocol, encode
+from kadcrawl.swarm_key import SwarmKey
+
+KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
+STEPS_MAX = 60
+AS_IT_IS, CHANGED, SAID, INTRODUCED, KEYS = range(5)
+"""The kinds of steps."""
+
+
+class Wire(asyncio.DatagramTransport):
+    """A socket that takes everything and sends nothing."""
+
+    def __init__(self) -> None:
+        super().__init__({"sockname": ("10.1.0.1", 4160)})
+        self.sent = 0
+
+    def is_closing(self) -> bool:
+        return False
+
+    def sendto(self, data: Any, addr: Any = None) -> None:
+        assert len(data) <= DATAGRAM_BYTES_MAX + SEALED_MORE, "a datagram is too long to be sent"
+        assert data[:4] in (KEY.label, NEW.label), "something is said openly"
+        self.sent += 1
+
+
+class Story:
+    """One peer, a member that knows it, and what comes from elsewhere."""
+
+    def __init__(self, loop: StillLoop) -> None:
+        me, other = (PeerKey(bytes((number,)) * 32) for number in (1, 2))
+        self.loop = loop
+        self.member = Sealing(other, (KEY,), 0)
+        self.sealing = Sealing(me, (KEY,), 0)
+        self.me = me.id
+        assert self.sealing.open(self.member.seal(b"", None) or b"") is not None
+        assert self.member.open(self.sealing.seal(b"", other.id) or b"") is not None
+        random = Random(1)
+        membership = Membership(me.node_id, 16, SETTINGS, random)
+        self.protocol = Protocol(membership, random, SETTINGS, lambda contact: None, self.sealing)
+        self.wire = Wire()
+        self.protocol.connection_made(self.wire)
+
+    def step(self, bites: Bites) -> None:
+        kind, number = bites.number() % 5, bites.number()
+        if kind == AS_IT_IS:
+            self.receive(bites.take(bites.number(2)), None)
+        elif kind == CHANGED:
+            self._changed(number, bites)
+        elif kind == SAID:
+            said = bites.take(bites.number(2))
+            self.receive(self.member.seal(said, self.me if number & 1 else None) or b"", None)
+        elif kind == INTRODUCED:
+            self._introduced(number, bites)
+        else:
+            self.sealing.use(((KEY,), (KEY, NEW), (NEW, KEY))[number % 3])
+
+    def receive(self, datagram: bytes, opens: bool | None) -> None:
+        """Let it arrive; `opens` says whether it must be known for a member's, None that it may be."""
+        counters = self.protocol.counters
+        strangers, sent = counters.strangers, self.wire.sent
+        self.protocol.datagram_received(datagram, ("10.0.0.9", 4160))
+        self.loop.advance(0.0)
+        known = counters.strangers == strangers
+        assert opens in (None, known), "it was taken for a member's" if known else "a member's was not known"
+        assert known or self.wire.sent == sent, "a stranger was answered"
+
+    def _changed(self, number: int, bites: Bites) -> None:
+        """A whole datagram, changed in a byte or cut; and then as it was, and once more."""
+        whole = self.member.seal(b"a few words", self.me if number & 1 else None) or b""
+        at, change, cut = bites.number(2) % len(whole), bites.number(), bites.number() % len(whole)
+        if change:
+            self.receive(whole[:at] + bytes((whole[at] ^ change,)) + whole[at + 1 :], False)
+        if cut:
+            self.receive(whole[:-cut], False)
+        self.receive(whole, True)
+        self.receive(whole, False)
+
+    def _introduced(self, number: int, bites: Bites) -> None:
+        """As any member can: by a public key that may be anybody's, with any number."""
+        forger = Sealing(PeerKey(bytes((number,)) * 32), (KEY,), bites.number(8))
+        forger.peer_key.public = bites.take(PUBLIC_BYTES).ljust(PUBLIC_BYTES, b"\0")
+        if forger._number < 2**64 - 1:
+            datagram = forger.seal(bites.take(bites.number(2)), self.me) or b""
+            assert datagram[4] == INTRODUCTION
+            self.receive(datagram, None)
+
+
+def sealed(data: bytes) -> None:
+    """Live through a story of sealed datagrams."""
+    bites = Bites(data)
+    loop = StillLoop()
+    with loop.running():
+        story = Story(loop)
+        for _ in range(STEPS_MAX):
+            if not bites.left:
+                break
+            story.step(bites)
+
+
+def stories() -> Iterable[bytes]:
+    """Yield a story of each kind of step."""
+
+    def counted(content: bytes) -> bytes:
+        return len(content).to_bytes(2, "big") + content
+
+    for message in messages():
+        yield bytes((SAID, 1)) + counted(encode(1, message)) + bytes((SAID, 0)) + counted(encode(2, message))
+    yield bytes((CHANGED, 1, 0, 50, 4, 7)) + bytes((CHANGED, 0, 0, 3, 1, 70)) + bytes((KEYS, 1, CHANGED, 1, 0, 1, 1, 1))
+    yield bytes((INTRODUCED, 7)) + bytes(8) + PeerKey(b"x" * 32).public + counted(b"hello")
+    yield bytes((AS_IT_IS, 0)) + counted(KEY.label + bytes(90))
+
+
+TARGETS = (Target("sealed", sealed, stories),)
