@@ -193,3 +193,15 @@ def test_the_readme_names_no_command_that_is_not_there() -> None:
         assert (ROOT / path).exists(), path
     for module in set(re.findall(r"python -m (scripts\.\w+|sim\.\w+)", readme)):
         assert (ROOT / (module.replace(".", "/") + ".py")).exists(), module
+
+
+def test_every_test_the_threat_model_names_is_there() -> None:
+    """A promise whose test was renamed or removed would be none."""
+    named = set(re.findall(r"`([a-z_/]+\.py)::(test_\w+)`", (ROOT / "THREAT-MODEL.md").read_text()))
+    assert len(named) > 40
+    missing = {
+        f"{path}::{name}"
+        for path, name in named
+        if not re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / path).read_text(), re.MULTILINE)
+    }
+    assert not missing
