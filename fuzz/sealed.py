@@ -98,7 +98,7 @@ class Story:
         """As any member can: by a public key that may be anybody's, with any number."""
         forger = Sealing(PeerKey(bytes((number,)) * 32), (KEY,), bites.number(8))
         forger.peer_key.public = bites.take(PUBLIC_BYTES).ljust(PUBLIC_BYTES, b"\0")
-        if forger._number < 2**64 - 1:
+        if forger.number < 2**64 - 1:
             datagram = forger.seal(bites.take(bites.number(2)), self.me) or b""
             assert datagram[4] == INTRODUCTION
             self.receive(datagram, None)

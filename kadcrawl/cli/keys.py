@@ -119,7 +119,7 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
         return None
     if key_file is not None:
         return read_key(key_file)
-    if text := os.environ.get(VARIABLE):
+    if text := os.environ.pop(VARIABLE, None):  # Processes started from here have no use for it.
         try:
             return SwarmKey.from_text(text)
         except ConfigError as error:

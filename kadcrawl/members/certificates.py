@@ -5,7 +5,11 @@ than: this public key is a member's. Which member follows from the key itself, w
 the swarm's key it goes by (as the server name of TLS), or it is told nothing at all, not even a certificate.
 """
 
+import os
 import ssl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +35,8 @@ _AUTHORITY = "kadcrawl swarm"
 def server_context(swarm_key: SwarmKey, peer_key: PeerKey, directory: Path | None) -> ssl.SSLContext:
     """Return what a member answers by.
 
-    TLS reads the private key from a file, which is in `directory` for a moment, or where the system puts such files.
+    TLS reads the private key from a file: in memory on Linux, elsewhere for a moment in `directory`, or in the system's
+    place for such files.
     """
     return _context(ssl.PROTOCOL_TLS_SERVER, swarm_key, peer_key, directory)
 
@@ -71,11 +76,24 @@ def _context(protocol: int, swarm_key: SwarmKey, peer_key: PeerKey, directory: P
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=its_own.public_bytes(Encoding.PEM).decode())
     private = peer_key.signing.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with TemporaryDirectory(dir=directory, prefix=".certificate-") as place:  # Only its owner can look into it.
-        chain = Path(place, "chain.pem")
-        chain.write_bytes(private + ours.public_bytes(Encoding.PEM))
+    with _as_file(private + ours.public_bytes(Encoding.PEM), directory) as chain:
         context.load_cert_chain(chain)
     return context
+
+
+@contextmanager
+def _as_file(content: bytes, directory: Path | None) -> Iterator[str]:
+    """Yield the name of a file with this content that nobody else can read: in memory, where the system can."""
+    if sys.platform == "linux":
+        with os.fdopen(os.memfd_create("certificate", os.MFD_CLOEXEC), "wb") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with TemporaryDirectory(dir=directory, prefix=".certificate-") as place:
+            path = Path(place, "chain.pem")
+            path.write_bytes(content)
+            yield str(path)
 
 
 def _certificate(

@@ -21,7 +21,6 @@ class Credentials:
         self.keyring = keyring
         self.peer_key = peer_key
         self.sealing = Sealing(peer_key, keyring.to_speak(now()), first_number)
-        self._first_number = first_number
         self._directory = directory
         self._now = now
         self._servers: dict[SwarmKey, ssl.SSLContext] = {}
@@ -39,7 +38,8 @@ class Credentials:
     def become(self, peer_key: PeerKey) -> None:
         """Be this one from now on."""
         self.peer_key = peer_key
-        self.sealing = Sealing(peer_key, self.keyring.to_speak(self._now()), self._first_number)
+        # It may be the same again, and no number of a key is used twice.
+        self.sealing = Sealing(peer_key, self.keyring.to_speak(self._now()), self.sealing.number)
         self._servers.clear()
         self._clients.clear()
         self._prepare()

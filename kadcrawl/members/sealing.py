@@ -92,7 +92,8 @@ class Sealing:
     def __init__(self, peer_key: PeerKey, keys: tuple[SwarmKey, ...], first_number: int) -> None:
         """`first_number` is above all this peer ever used; of `keys` all are good, the first is to be used first."""
         self.peer_key = peer_key
-        self._number = first_number
+        self.number = first_number
+        """Of the last datagram."""
         self._by_label: dict[bytes, _Keys] = {}
         self._labels: tuple[bytes, ...] = ()
         self._correspondents: dict[bytes, _Correspondent] = {}
@@ -127,8 +128,8 @@ class Sealing:
         correspondent = self._by_id.get(to) if to is not None else None
         label = self._label_for(correspondent, again)
         keys = self._by_label[label]
-        self._number += 1
-        number = self._number.to_bytes(8, "big")
+        self.number += 1
+        number = self.number.to_bytes(8, "big")
         me = self.peer_key.public
         if correspondent is not None:
             header = label + _PAIRED + me + number
