@@ -31,8 +31,10 @@ TOGETHER_S = 1.0
 """Kills this close to each other are one: nobody has noticed the first at the second."""
 ORPHANED_S = LEASE_S + 0.1
 """For so long after a giver's death its takers may go on, as they cannot know."""
-SETTLED_S = 2.5
-"""By then those who were there at the beginning know each other."""
+SETTLED_S = 3.5
+"""By then those who were there at the beginning know each other, and have what the first of them crawled while it was
+alone: it releases a cell only when the page under way there has come, which may take a second after the last has joined
+(seed 21 with fingerprints)."""
 JOINING_S = 5.0
 """A newcomer is one for this long."""
 
