@@ -54,13 +54,18 @@ class Journal:
         self._spacing = Spacing(commit_spacing_s)
         self._failure: StorageError | None = None
         """Why nothing can be written any more."""
-        try:
-            self._db = self._open()
-            self._page_log = LineLog(directory / "pages.jsonl", self._journaled("outbox"), made=True)
-            self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
-            self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
-        except (sqlite3.Error, OSError, StorageError, UnicodeError) as error:  # SQLite quotes what is damaged.
-            raise StartError(f"cannot open the journal {self.path}: {error}") from None
+        with contextlib.ExitStack() as opened:
+            try:
+                self._db = self._open()
+                opened.callback(self._db.close)
+                self._page_log = LineLog(directory / "pages.jsonl", self._journaled("outbox"), made=True)
+                opened.callback(self._page_log.close)
+                self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
+                opened.callback(self._record_log.close)
+                self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
+            except (sqlite3.Error, OSError, StorageError, UnicodeError) as error:  # SQLite quotes what is damaged.
+                raise StartError(f"cannot open the journal {self.path}: {error}") from None
+            opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """By the table their lines are journaled in."""
         self._writes = 0

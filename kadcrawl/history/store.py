@@ -14,6 +14,7 @@ fingerprint, which expires (`seen_cells`): then a key is unknown again.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from kadcrawl.errors import StorageError
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.journal import sync_files
 from kadcrawl.history.placement import check_cell
@@ -60,7 +61,11 @@ class Store(SiteRecords):
         self.seen: SeenCells | None = None
         """The fingerprints of what is done, in place of its keys."""
         self._cell_bits = 0
-        self._seq: int = self._row((int,), "SELECT coalesce(max(seq), 0) FROM frontier")[0]
+        try:
+            self._seq: int = self._row((int,), "SELECT coalesce(max(seq), 0) FROM frontier")[0]
+        except StorageError:
+            self.close()
+            raise
         self._site_keys: dict[bytes, int] = {}
         """How many records there are of a site, by its hash, once that was asked."""
         self._uncommitted: set[Cell] = set()

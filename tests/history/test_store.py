@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -486,7 +487,7 @@ async def damaged(directory: Path, *statements: str) -> Store:
     store.set_meta("clock", b"1.5")
     await store.commit()
     store.close()
-    with sqlite3.connect(directory / "peer.sqlite") as db:
+    with closing(sqlite3.connect(directory / "peer.sqlite")) as db, db:
         for statement in statements:
             db.execute(statement)
     return opened(directory)

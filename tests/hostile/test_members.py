@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -347,10 +347,12 @@ def test_made_up_peers_keep_no_other_from_being_granted_anything() -> None:
     assert wave == unpack(pack(wave), Request, BYTES_MAX)
 
 
-def kept(directory: Path) -> Store:
-    store = Store(directory, 0.0, lambda fds: None)
-    store.begin(16)
-    return store
+@contextmanager
+def kept(directory: Path) -> Iterator[Store]:
+    directory.mkdir()
+    with closing(Store(directory, 0.0, lambda fds: None)) as store:
+        store.begin(16)
+        yield store
 
 
 KEY = Key(bytes(20))
@@ -359,38 +361,36 @@ KEY = Key(bytes(20))
 @pytest.mark.parametrize("state", [STATE_MAX - 3, STATE_MAX - 2, STATE_MAX - 1, STATE_MAX])
 def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, state: int) -> None:
     """Else a page told so would be a record that no message can carry, and stop all copies to a backup for ever."""
-    store = kept(tmp_path)
     url = "http://a.example/"
     page = Visit(KEY, "a.example", url, 1, 5.0, 60.0, "", "", "", "", 0)
-    store.learn_visit(page, state, 0, 0.0)
-    for _ in range(3):
-        known = store.state(KEY)
-        assert known is not None
-        message = Records(Contact(LIAR, "10.0.0.1", 1), Batch([], [], [], [], [visit(url, known)]))
-        assert message == unpack(pack(message), Request, BYTES_MAX)
-        later = Exchange(0, None, None, [], [], [Later(KEY, known)])
-        assert later == unpack(pack(later), Request, BYTES_MAX)
-        entry = store.begin_round(KEY) or store.entry(KEY)
-        if entry is not None:
-            store.finish(entry, b"{}\n", visit=page)
-    assert store.state(KEY) in (STATE_MAX - 1, STATE_MAX)
-    assert store.begin_round(KEY) is None
+    with kept(tmp_path / "one") as store:
+        store.learn_visit(page, state, 0, 0.0)
+        for _ in range(3):
+            known = store.state(KEY)
+            assert known is not None
+            message = Records(Contact(LIAR, "10.0.0.1", 1), Batch([], [], [], [], [visit(url, known)]))
+            assert message == unpack(pack(message), Request, BYTES_MAX)
+            later = Exchange(0, None, None, [], [], [Later(KEY, known)])
+            assert later == unpack(pack(later), Request, BYTES_MAX)
+            entry = store.begin_round(KEY) or store.entry(KEY)
+            if entry is not None:
+                store.finish(entry, b"{}\n", visit=page)
+        assert store.state(KEY) in (STATE_MAX - 1, STATE_MAX)
+        assert store.begin_round(KEY) is None
 
 
 def test_digests_notice_a_state_that_only_one_holder_was_told(tmp_path: Path) -> None:
     """So what a member says to one of three holders comes to the others, as the latest state; it is not undone."""
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    one, two = kept(tmp_path / "one"), kept(tmp_path / "two")
-    for store in (one, two):
-        store.accept(KEY, "a.example", "http://a.example/", 1, 0)
-    assert one.cells == two.cells
-    one.learn_done(KEY)
-    assert one.cells != two.cells
-    assert one.cells[Cell(0)].pending == 0
-    two.learn_done(KEY)
-    assert one.cells == two.cells
-    assert one.state(KEY) == DONE
+    with kept(tmp_path / "one") as one, kept(tmp_path / "two") as two:
+        for store in (one, two):
+            store.accept(KEY, "a.example", "http://a.example/", 1, 0)
+        assert one.cells == two.cells
+        one.learn_done(KEY)
+        assert one.cells != two.cells
+        assert one.cells[Cell(0)].pending == 0
+        two.learn_done(KEY)
+        assert one.cells == two.cells
+        assert one.state(KEY) == DONE
 
 
 def test_the_deepest_page_has_links_that_can_be_offered(tmp_path: Path) -> None:
