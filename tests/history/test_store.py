@@ -24,7 +24,11 @@ from kadcrawl.keys import Cell, Key, site_hash
 
 def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
     store = Store(directory, 0.0, sync)
-    store.begin(16)
+    try:
+        store.begin(16)
+    except BaseException:
+        store.close()
+        raise
     return store
 
 
