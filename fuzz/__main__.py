@@ -118,7 +118,7 @@ def _table(campaign: Campaign) -> Table:
 def _row(result: Result) -> list[Any]:
     crashes = f"[red]{len(result.crashes)}[/]" if result.crashes else "0"
     return [
-        f"{result.runs:,}",
+        f"{result.runs:,}" + (f" ({result.units})" if result.units else ""),
         f"{result.runs_s:,}" if result.runs_s else "",
         f"{result.edges:,}",
         f"{result.inputs:,}",

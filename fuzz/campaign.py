@@ -37,6 +37,8 @@ class Result:
 
     name: str
     runs: int = 0
+    units: str = ""
+    """Of what its inputs are many, and how many they were."""
     edges: int = 0
     inputs: int = 0
     peak_mb: int = 0
@@ -125,6 +127,8 @@ class Campaign:
         if told.exists():
             sight = msgspec.json.decode(told.read_bytes(), type=Sight)
             result.slowest_s = sight.slowest_s
+            if units := target(result.name).units:
+                result.units = f"{sight.units:,} {units}"
             for path in sight.faults:
                 result.crashes.setdefault(path, "raises")
 

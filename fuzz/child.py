@@ -27,6 +27,9 @@ def main(name: str, directory: str, crashes: str, told: str, seconds: str, runs:
         "artifact_prefix": f"{crashes}/{name}-",
         "print_final_stats": 1,
         "reload": 0,
+        # Inputs that take long are mutated less often, or they take all the time; of stories the long ones are wanted.
+        "entropic_scale_per_exec_time": 0 if found.units else 1,
+        "len_control": 0,
     }
     flags = [f"-{option}={value}" for option, value in options.items()]
     atheris.Setup([sys.argv[0], *flags, directory, *others], watch)

@@ -65,7 +65,7 @@ def features(run: Counter[tuple[CodeType, int]]) -> set[object]:
     return {(line, min(count, MANY)) for line, count in run.items()}
 
 
-def lines_run(one: Callable[[bytes], None], data: bytes) -> Counter[tuple[CodeType, int]]:
+def lines_run(one: Callable[[bytes], object], data: bytes) -> Counter[tuple[CodeType, int]]:
     """Return how often an input runs which line of kadcrawl. Raises what `one` does."""
     counted: Counter[tuple[CodeType, int]] = Counter()
 

@@ -70,7 +70,7 @@ def pages() -> Iterator[bytes]:
     ):
         yield b"\0" + plain(content)
     for head, tail in ((b"<a ", b"b=c "), (b"", b"<b id=1>"), (b"", b"<!--"), (b"<script>", b"</scrip"), (b"<a", b"<")):
-        yield bytes((0, 15, len(head))) + head + tail
+        yield bytes((0, 255, len(head))) + head + tail
 
 
 # --- robots.txt --------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def files() -> Iterator[bytes]:
     ):
         yield plain(content)
     for head, tail in ((b"user-agent:*\ndisallow:/", b"*a"), (b"user-agent:*\n", b"disallow:/*a*b\n")):
-        yield bytes((15, len(head))) + head + tail
+        yield bytes((255, len(head))) + head + tail
 
 
 # --- sitemaps ----------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def lists() -> Iterator[bytes]:
         (b"<urlset><url><loc>", b"a"),
         (b"<a ", b"b='' "),
     ):
-        yield bytes((5, 15, len(head))) + head + tail
+        yield bytes((5, 255, len(head))) + head + tail
 
 
 # --- bodies ------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def bodies() -> Iterator[bytes]:
     bomb = bytes(4 * CONTENT_BYTES_MAX)
     yield b"\0" + plain(compress(bomb, mtime=0))
     yield b"\2" + plain(brotlicffi.compress(bomb))
-    yield b"\0\x0f\0" + compress(b"", mtime=0)
+    yield b"\0\xff\0" + compress(b"", mtime=0)
 
 
 TARGETS = (

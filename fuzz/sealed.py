@@ -48,6 +48,7 @@ class Story:
     def __init__(self, loop: StillLoop) -> None:
         me, other = (PeerKey(bytes((number,)) * 32) for number in (1, 2))
         self.loop = loop
+        self.received = 0
         self.member = Sealing(other, (KEY,), 0)
         self.sealing = Sealing(me, (KEY,), 0)
         self.me = me.id
@@ -75,6 +76,7 @@ class Story:
 
     def receive(self, datagram: bytes, opens: bool | None) -> None:
         """Let it arrive; `opens` says whether it must be known for a member's, None that it may be."""
+        self.received += 1
         counters = self.protocol.counters
         strangers, sent = counters.strangers, self.wire.sent
         self.protocol.datagram_received(datagram, ("10.0.0.9", 4160))
@@ -104,7 +106,7 @@ class Story:
             self.receive(datagram, None)
 
 
-def sealed(data: bytes) -> None:
+def sealed(data: bytes) -> int:
     """Live through a story of sealed datagrams."""
     bites = Bites(data)
     loop = StillLoop()
@@ -114,6 +116,7 @@ def sealed(data: bytes) -> None:
             if not bites.left:
                 break
             story.step(bites)
+    return story.received
 
 
 def stories() -> Iterable[bytes]:
@@ -129,4 +132,4 @@ def stories() -> Iterable[bytes]:
     yield bytes((AS_IT_IS, 0)) + counted(KEY.label + bytes(90))
 
 
-TARGETS = (Target("sealed", sealed, stories),)
+TARGETS = (Target("sealed", sealed, stories, units="datagrams"),)

@@ -8,9 +8,11 @@ input does the same in every process.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-SWOLLEN_BYTES_MAX = 64 * 1024
+SWOLLEN_BYTES_MAX = 8 * 1024
 """Of an input that repeats itself: enough that work that grows with the square of its length is seen, where each byte
 of the input itself would slow the search."""
+SWOLLEN_FROM = 240
+"""The first byte of an input that may repeat itself says how often from here on: so one of 16 by chance does."""
 
 
 @dataclass(frozen=True)
@@ -18,12 +20,14 @@ class Target:
     """One thing to be fuzzed."""
 
     name: str
-    one: Callable[[bytes], None]
-    """Does all with one input; raises only for a fault of kadcrawl's."""
+    one: Callable[[bytes], int | None]
+    """Does all with one input, and returns of how many `units` it was; raises only for a fault of kadcrawl's."""
     seeds: Callable[[], Iterable[bytes]]
     """Inputs to begin with, each of them honest, so that the search has not to find out what a message looks like."""
     bytes_max: int = 4096
     """Of an input."""
+    units: str = ""
+    """What an input is many of, if it is."""
 
 
 class Bites:
@@ -52,11 +56,11 @@ class Bites:
         return self.take(self.left)
 
     def swollen(self) -> bytes:
-        """Return the rest, all of it but the beginning repeated: two bytes say how often, and from where.
+        """Return the rest, some of it with all but the beginning repeated: two bytes say how often, and from where.
 
         What takes a regular expression or a parser long is mostly short, and repeated.
         """
-        doublings, begin = self.number() & 15, self.number()
+        doublings, begin = max(0, self.number() - SWOLLEN_FROM), self.number()
         head, tail = self.take(begin), self.rest()
         while doublings and 2 * len(tail) <= SWOLLEN_BYTES_MAX:
             tail += tail

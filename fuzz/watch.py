@@ -28,6 +28,8 @@ class Sight(msgspec.Struct):
     """What was seen of a target so far."""
 
     runs: int = 0
+    units: int = 0
+    """Of the target's, in all runs."""
     slowest_s: float = 0.0
     faults: list[str] = []
     """Files of inputs that raised."""
@@ -65,7 +67,7 @@ class Watch:
         """Return the seconds of CPU that the input takes."""
         begin = time.thread_time()
         try:
-            self._target.one(data)
+            self.sight.units += self._target.one(data) or 0
         except Exception as error:
             self._note(data, error)
         return time.thread_time() - begin
@@ -103,7 +105,7 @@ def name_of(data: bytes) -> str:
     return sha1(data, usedforsecurity=False).hexdigest()[:12]
 
 
-def timed(one: Callable[[bytes], None], data: bytes) -> float:
+def timed(one: Callable[[bytes], object], data: bytes) -> float:
     """Return the seconds of CPU an input takes, at best."""
     spent = []
     for _ in range(TRIES):
