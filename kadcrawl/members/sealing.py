@@ -11,8 +11,9 @@ which; its answer proves who answered. Numbers of a sender never repeat, so no n
 
 from hashlib import blake2s
 from hmac import compare_digest
-from typing import Final, NamedTuple
+from typing import Final
 
+import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
@@ -48,7 +49,8 @@ class _Keys:
 
     def __init__(self, swarm_key: SwarmKey) -> None:
         self.label = swarm_key.label
-        self.check = swarm_key.derive(b"check")
+        self.check = blake2s(key=swarm_key.derive(b"check"), digest_size=CHECK_BYTES)
+        """To be copied for each datagram, as the key is in it already."""
         self.group = swarm_key.derive(b"introductions")
         self.pair = swarm_key.derive(b"pairs")
 
@@ -76,7 +78,7 @@ class _Correspondent:
         """The label of the key it last spoke by."""
 
 
-class Opened(NamedTuple):
+class Opened(msgspec.Struct, gc=False):
     """A datagram that a member has sent."""
 
     said: bytes
@@ -92,6 +94,7 @@ class Sealing:
     def __init__(self, peer_key: PeerKey, keys: tuple[SwarmKey, ...], first_number: int) -> None:
         """`first_number` is above all this peer ever used; of `keys` all are good, the first is to be used first."""
         self.peer_key = peer_key
+        self._paired_as = _PAIRED + peer_key.public
         self.number = first_number
         """Of the last datagram."""
         self._by_label: dict[bytes, _Keys] = {}
@@ -126,22 +129,22 @@ class Sealing:
         who sent it, but `proven` is wanted.
         """
         correspondent = self._by_id.get(to) if to is not None else None
-        label = self._label_for(correspondent, again)
-        keys = self._by_label[label]
+        label = self._labels[0] if len(self._labels) == 1 else self._label_for(correspondent, again)
         self.number += 1
         number = self.number.to_bytes(8, "big")
-        me = self.peer_key.public
         if correspondent is not None:
-            header = label + _PAIRED + me + number
+            header = label + self._paired_as + number
             cipher = correspondent.ciphers.get(label) or self._pair(correspondent, label)
             sealed = cipher.encrypt(correspondent.to + number, said, header)
         elif proven:
             return None
         else:
-            header = label + (_GREETING if to is None else _INTRODUCTION) + me + number
-            cipher = ChaCha20Poly1305(_introducing(keys, me))
+            header = label + (_GREETING if to is None else _INTRODUCTION) + self.peer_key.public + number
+            cipher = ChaCha20Poly1305(_introducing(self._by_label[label], self.peer_key.public))
             sealed = cipher.encrypt(_TO_ALL + number, said, header + (to or ANYBODY))
-        return header + blake2s(header, key=keys.check, digest_size=CHECK_BYTES).digest() + sealed
+        check = self._by_label[label].check.copy()
+        check.update(header)
+        return header + check.digest() + sealed
 
     def open(self, datagram: bytes) -> Opened | None:
         """Return what a member says to us for the first time; None for anything else."""
@@ -149,11 +152,14 @@ class Sealing:
         if keys is None or len(datagram) < SEALED_MORE:
             return None
         header = datagram[:HEADER_BYTES]
-        check = blake2s(header, key=keys.check, digest_size=CHECK_BYTES).digest()
-        if not compare_digest(check, datagram[HEADER_BYTES:BODY_AT]):
+        check = keys.check.copy()
+        check.update(header)
+        if not compare_digest(check.digest(), datagram[HEADER_BYTES:BODY_AT]):
             return None
         kind, public, number = header[LABEL_BYTES], header[PUBLIC_AT:NUMBER_AT], header[NUMBER_AT:]
-        correspondent = self._correspondents.get(public) or _Correspondent(public, self.peer_key.public)
+        correspondent = known = self._correspondents.get(public)
+        if correspondent is None:
+            correspondent = _Correspondent(public, self.peer_key.public)
         try:
             if kind == PAIRED:
                 cipher = correspondent.ciphers.get(keys.label) or self._pair(correspondent, keys.label)
@@ -169,17 +175,17 @@ class Sealing:
                 return None
         except (InvalidTag, ValueError):  # Not from a member, or by a public key nobody can have.
             return None
-        if not window.take(int.from_bytes(number, "big")) or public == self.peer_key.public:
+        if not window.take(int.from_bytes(number, "big")):
             return None
-        if public not in self._correspondents:
+        if known is None:
+            if public == self.peer_key.public:
+                return None
             self._keep(correspondent)
         correspondent.heard_by = keys.label
         return Opened(said, correspondent.id, kind == PAIRED)
 
     def _label_for(self, correspondent: _Correspondent | None, again: bool) -> bytes:
         first = self._labels[0]
-        if len(self._labels) == 1:
-            return first
         if correspondent is not None and correspondent.heard_by in self._by_label:
             first = correspondent.heard_by
         return next(label for label in self._labels if label != first) if again else first

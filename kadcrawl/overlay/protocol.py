@@ -181,7 +181,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
                 if self.counters.strangers % STRANGERS_A_LOOK == 1:
                     self._log("stranger", addr, "no member has sent it, or not to this peer, or before")
                 return
-            data, sender, proven = opened
+            data, sender, proven = opened.said, opened.sender, opened.proven
             if self._conduct.shunned_until(sender, self._loop.time()) is not None:
                 self.counters.shunned += 1
                 return

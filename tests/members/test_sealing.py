@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from kadcrawl.members import sealing as module
 from kadcrawl.members.peer_key import PeerKey, id_of
-from kadcrawl.members.sealing import HEADER_BYTES, SEALED_MORE, Sealing
+from kadcrawl.members.sealing import HEADER_BYTES, SEALED_MORE, Opened, Sealing
 from kadcrawl.swarm_key import LABEL_BYTES, SwarmKey
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
@@ -36,18 +36,18 @@ def sealed(by: Sealing, said: bytes, to: bytes | None, *, again: bool = False) -
 
 def test_a_greeting_proves_no_sender_and_its_answer_does() -> None:
     anne, bert = peer(ANNE), peer(BERT)
-    assert bert.open(sealed(anne, b"who is there?", None)) == (b"who is there?", ANNE.id, False)
+    assert bert.open(sealed(anne, b"who is there?", None)) == Opened(b"who is there?", ANNE.id, False)
     assert bert.knows(ANNE.id)
     assert not anne.knows(BERT.id)
-    assert anne.open(sealed(bert, b"Bert", ANNE.id)) == (b"Bert", BERT.id, True)
-    assert bert.open(sealed(anne, b"Bert!", BERT.id)) == (b"Bert!", ANNE.id, True)
+    assert anne.open(sealed(bert, b"Bert", ANNE.id)) == Opened(b"Bert", BERT.id, True)
+    assert bert.open(sealed(anne, b"Bert!", BERT.id)) == Opened(b"Bert!", ANNE.id, True)
 
 
 def test_an_introduction_is_for_one_only() -> None:
     anne, bert, carl = peer(ANNE), peer(BERT), peer(CARL)
     datagram = sealed(anne, b"Bert?", BERT.id)
     assert carl.open(datagram) is None
-    assert bert.open(datagram) == (b"Bert?", ANNE.id, False)
+    assert bert.open(datagram) == Opened(b"Bert?", ANNE.id, False)
 
 
 def test_what_must_be_proven_is_not_said_to_whom_one_does_not_know() -> None:
@@ -56,7 +56,7 @@ def test_what_must_be_proven_is_not_said_to_whom_one_does_not_know() -> None:
     anne, bert = acquainted()
     goodbye = anne.seal(b"goodbye", BERT.id, proven=True)
     assert goodbye is not None
-    assert bert.open(goodbye) == (b"goodbye", ANNE.id, True)
+    assert bert.open(goodbye) == Opened(b"goodbye", ANNE.id, True)
 
 
 @pytest.mark.parametrize("to", [None, BERT.id], ids=["greeting", "paired"])
@@ -109,10 +109,10 @@ def test_a_member_that_takes_anothers_name_cannot_shut_it_out() -> None:
     forger = peer(CARL, first=2**63)
     forger.peer_key = PeerKey(CARL.seed)
     forger.peer_key.public = ANNE.public
-    assert bert.open(sealed(forger, b"I am Anne", None)) == (b"I am Anne", ANNE.id, False)
+    assert bert.open(sealed(forger, b"I am Anne", None)) == Opened(b"I am Anne", ANNE.id, False)
     forged = forger.seal(b"I am Anne", BERT.id, proven=True)
     assert forged is None or bert.open(forged) is None
-    assert bert.open(sealed(anne, b"no, I am", BERT.id)) == (b"no, I am", ANNE.id, True)
+    assert bert.open(sealed(anne, b"no, I am", BERT.id)) == Opened(b"no, I am", ANNE.id, True)
 
 
 def test_a_public_key_with_which_no_secret_can_be_shared_is_refused() -> None:
@@ -170,4 +170,4 @@ def test_a_run_begins_above_all_numbers_of_the_one_before() -> None:
     again = peer(ANNE, first=module.NUMBERS_A_SECOND)
     assert bert.open(sealed(again, b"back", None)) is not None
     assert again.open(sealed(bert, b"welcome", ANNE.id)) is not None
-    assert bert.open(sealed(again, b"thanks", BERT.id)) == (b"thanks", ANNE.id, True)
+    assert bert.open(sealed(again, b"thanks", BERT.id)) == Opened(b"thanks", ANNE.id, True)
