@@ -1,14 +1,16 @@
 """Where members knock: accepts connections and lets in those that prove to be members', soon.
 
 A connection that only knocks costs a quarter of a megabyte, as much as TLS may have to read ahead. So only so many
-knock at a time, each for a few seconds, and one more takes the place of the oldest: a member needs a hundredth of a
-second, so it gets in however many strangers only stand there.
+knock at a time, each for a few seconds, and one more takes the place of the oldest from wherever most of them come: a
+member needs a hundredth of a second, so it gets in however many strangers only stand there, or come and go elsewhere.
 """
 
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 HANDSHAKES_MAX = 100
 HANDSHAKE_S = 5.0
@@ -16,20 +18,33 @@ BACKLOG = 128
 PAUSE_S = 0.5
 """Between two tries while the system has no file left for a connection."""
 
+_WHY = {
+    "CALLBACK_FAILED": "it does not go by a key of this swarm",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not of this swarm",
+}
+"""What OpenSSL says -> what it means here."""
+
+
+class _Knock(NamedTuple):
+    connection: socket.socket
+    host: str
+
 
 class Gate:
     """One listening socket."""
 
-    def __init__(self, tls: ssl.SSLContext, protocol: Callable[[], asyncio.Protocol]) -> None:
-        """`protocol` makes what serves a member's connection."""
+    def __init__(
+        self, tls: ssl.SSLContext, protocol: Callable[[], asyncio.Protocol], on_refused: Callable[[str, str], None]
+    ) -> None:
+        """`protocol` makes what serves a member; `on_refused` is told who else knocked, by address, and why not."""
         self._tls = tls
         self._protocol = protocol
+        self._on_refused = on_refused
         self._listening: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._knocking: dict[asyncio.Task[None], socket.socket] = {}
+        self._knocking: dict[asyncio.Task[None], _Knock] = {}
         """The oldest first."""
-        self.turned_away = 0
-        """Those that did not prove to be members in time."""
 
     async def open(self, host: str, port: int) -> int:
         """Begin to accept; return the port, which the system chose if `port` is 0. Raises OSError."""
@@ -64,15 +79,21 @@ class Gate:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(listening)
+                connection, (host, *_) = await loop.sock_accept(listening)
             except OSError:
                 await asyncio.sleep(PAUSE_S)  # Gone again already, or no file is left.
                 continue
-            if sum(not task.cancelling() for task in self._knocking) >= HANDSHAKES_MAX:
-                next(task for task in self._knocking if not task.cancelling()).cancel()
+            self._make_room()
             task = loop.create_task(self._let_in(connection), name="link handshake")
-            self._knocking[task] = connection
+            self._knocking[task] = _Knock(connection, host)
             task.add_done_callback(self._done)
+
+    def _make_room(self) -> None:
+        hosts = Counter(knock.host for task, knock in self._knocking.items() if not task.cancelling())
+        if hosts.total() >= HANDSHAKES_MAX:
+            ((most, _),) = hosts.most_common(1)
+            oldest = (task for task, knock in self._knocking.items() if knock.host == most and not task.cancelling())
+            next(oldest).cancel()
 
     async def _let_in(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -80,7 +101,20 @@ class Gate:
         await loop.connect_accepted_socket(self._protocol, connection, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        connection = self._knocking.pop(task)
-        if task.cancelled() or task.exception() is not None:
-            self.turned_away += 1
+        connection, host = self._knocking.pop(task)
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled() or error is not None:
             connection.close()  # It may have been sent away before anything was done about it.
+            if self._accepting is not None and not self._accepting.cancelling():
+                self._on_refused(host, _why(error))
+
+
+def _why(error: BaseException | None) -> str:
+    """Return why one was not let in, given what its handshake raised, or None if it was sent away."""
+    if error is None:
+        return "others knocked after it"
+    if isinstance(error, ssl.SSLError):
+        return _WHY.get(error.reason, f"no TLS of a member: {error.reason}")
+    if isinstance(error, ConnectionAbortedError):
+        return f"it did not prove to be a member within {HANDSHAKE_S:.0f} s"
+    return "it went away" if isinstance(error, OSError) else repr(error)

@@ -54,12 +54,10 @@ class LinkServer:
         """Without `credentials` whoever can reach it is answered; `conduct` is what this peer knows of others."""
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
-        if credentials is not None:
-            credentials.on_stranger = self._note_stranger
         self._conduct = conduct or Conduct()
         self.malformed = 0
         self.strangers = 0
-        """Who did not name a key of the swarm."""
+        """Who knocked and did not prove to be a member."""
         self._lines = Lines()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
@@ -83,7 +81,7 @@ class LinkServer:
         await self._runner.setup()
         try:
             if self._credentials is not None:
-                self._gate = Gate(self._credentials.server, server)
+                self._gate = Gate(self._credentials.server, server, self._note_stranger)
                 return await self._gate.open(host, port)
             await web.TCPSite(self._runner, host, port).start()
         except OSError:
@@ -195,9 +193,9 @@ class LinkServer:
                 if other.peer == asker.peer:
                     incoming.part()
 
-    def _note_stranger(self) -> None:
+    def _note_stranger(self, host: str, why: str) -> None:
         self.strangers += 1
-        self._log("stranger", "a connection", "it does not go by a key of this swarm")
+        self._log("stranger", host, why)
 
     def _shuns(self, asker: Asker) -> bool:
         now = asyncio.get_running_loop().time()

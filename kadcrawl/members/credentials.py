@@ -31,8 +31,6 @@ class Credentials:
         # OpenSSL takes certificates and authorities from the context that the name stands for, but not this.
         self.server.verify_mode = ssl.CERT_REQUIRED
         self.server.sni_callback = self._named
-        self.on_stranger: Callable[[], None] = lambda: None
-        """Called when somebody dials who does not name a key of the swarm."""
         self._prepare()
 
     def become(self, peer_key: PeerKey) -> None:
@@ -71,5 +69,4 @@ class Credentials:
             if key.name == name:
                 tls.context = context
                 return None
-        self.on_stranger()
         return ssl.ALERT_DESCRIPTION_UNRECOGNIZED_NAME

@@ -1,8 +1,10 @@
 """Where members knock: those who only stand there keep nobody out, and cost a bounded number of files."""
 
 import asyncio
+import contextlib
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from kadcrawl.link import gate as module
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.conduct import Lines
 from kadcrawl.link.messages import Hello, Ok
 from kadcrawl.link.server import LinkServer
 from kadcrawl.members.credentials import Credentials
@@ -60,29 +63,67 @@ async def test_a_member_gets_in_past_any_number_who_only_stand_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
-    async with served(tmp_path) as (_, gate, address):
+    async with served(tmp_path) as (server, gate, address):
         standing = [socket.create_connection(address) for _ in range(10 * KNOCKING)]
-        await until(lambda: gate.turned_away == 9 * KNOCKING)
+        await until(lambda: server.strangers == 9 * KNOCKING)
         assert len(gate._knocking) == KNOCKING
         assert await is_answered(address, tmp_path)
         for one in standing:
             one.close()
         await until(lambda: not gate._knocking)
-        assert gate.turned_away == 10 * KNOCKING
+        assert server.strangers == 10 * KNOCKING
+
+
+async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
+    async with served(tmp_path) as (server, gate, address), contextlib.AsyncExitStack() as knocking:
+        knocking.enter_context(socket.create_connection(address, source_address=("127.0.0.2", 0)))
+        await until(lambda: len(gate._knocking) == 1)
+        for count in range(1, 4 * KNOCKING):
+            knocking.enter_context(socket.create_connection(address))
+            await until(lambda: server.strangers == max(0, count + 1 - KNOCKING))  # noqa: B023 -- awaited here
+            assert "127.0.0.2" in {knock.host for knock in gate._knocking.values()}
+
+
+async def test_it_is_said_who_was_refused_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKE_S", 0.05)
+    nobody = ssl.create_default_context()
+    nobody.check_hostname, nobody.verify_mode = False, ssl.CERT_NONE
+    forger = Credentials(Keyring(SwarmKey(b"x" * 32)), PeerKey.generate(), tmp_path, lambda: 0.0, 0).to_dial[0][1]
+    forger.verify_mode = ssl.CERT_NONE
+    async with served(tmp_path) as (server, _, address):
+        for shown, name, why in (
+            (nobody, "a.example", "it does not go by a key of this swarm"),
+            (nobody, KEYRING.key.name, "it has no certificate"),
+            (forger, KEYRING.key.name, "its certificate is not of this swarm"),
+            (None, None, "it did not prove to be a member within 0 s"),
+        ):
+            server._lines = Lines()
+            before = server.strangers
+            with contextlib.suppress(OSError):
+                _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=name)
+                await until(lambda: server.strangers > before)  # noqa: B023 -- awaited here
+                writer.close()
+            await until(lambda: server.strangers == before + 1)  # noqa: B023 -- awaited here
+            assert caplog.messages[-1] == f"link.stranger from=127.0.0.1 why={why}"
 
 
 async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "HANDSHAKE_S", 0.05)
-    async with served(tmp_path) as (server, gate, address):
+    async with served(tmp_path) as (server, _, address):
         before = files()
         for said in (b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x40\x00" + bytes(20_000)):
-            turned_away = gate.turned_away
+            turned_away = server.strangers
             with socket.create_connection(address) as stranger:
                 stranger.setblocking(False)
                 await asyncio.get_running_loop().sock_sendall(stranger, said)
-                await until(lambda: gate.turned_away > turned_away)  # noqa: B023 -- awaited here
+                await until(lambda: server.strangers > turned_away)  # noqa: B023 -- awaited here
         await until(lambda: files() <= before)
         assert await is_answered(address, tmp_path)
         assert server.malformed == 0
