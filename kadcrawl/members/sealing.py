@@ -41,7 +41,7 @@ SEALED_MORE = BODY_AT + 16
 CORRESPONDENTS_MAX = 20_000
 """Peers whose keys are kept; of one beyond that they are worked out again, which takes a fifth of a millisecond."""
 NUMBERS_A_SECOND = 2**32
-"""A peer's numbers begin above all of its earlier runs, as each run begins at another second."""
+"""A peer's numbers begin by the time, or above those of its run before if that is more: above all of earlier runs."""
 
 
 class _Keys:

@@ -31,12 +31,11 @@ class Admission:
         kept = self._safe.peer_key()
         self.is_known = kept is not None
         """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
-        # No number is used twice, whatever the clock says.
+        # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
         run = max(int(now), int(store.meta("run") or b"0") + 1)
         store.set_meta("run", str(run).encode())
-        self.credentials = Credentials(
-            keyring, kept or PeerKey.generate(), config.data, clock.now, run * NUMBERS_A_SECOND
-        )
+        first = int(max(now, float(run)) * NUMBERS_A_SECOND)
+        self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
         self._changed = asyncio.Event()
         self.on_changed: list[Callable[[], None]] = []
         """Called when other keys are good from now on."""

@@ -66,7 +66,10 @@ class Member:
             self.totals = Totals.from_bytes(self.store.meta("totals"))
             self._messages_before = self.totals.peer_messages
             self.admission = admission(self.config, self.store, self.clock)
-            self.credentials = self.admission.credentials if self.admission is not None else None
+            self.credentials = None
+            if self.admission is not None:
+                self.credentials = self.admission.credentials
+                await self.store.commit()
             self.conduct = Conduct()
             self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.conduct)
             await self.client.open()

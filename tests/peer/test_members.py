@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, 
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.members.sealing import Sealing
+from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
 from kadcrawl.overlay.protocol import encode
+from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import MakePeer, finish, until
@@ -145,6 +147,29 @@ async def test_a_peer_keeps_its_key_and_takes_another_id_than_it_had_without(
     with pytest.raises(StartError, match="has a key"):
         async with Peer(config):
             pass
+
+
+async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first: list[int] = []
+
+    class KilledError(Exception):
+        """What ends a run before it has said anything, as a kill does: nothing more is committed."""
+
+    async def killed(client: LinkClient) -> None:
+        assert client._credentials is not None
+        first.append(client._credentials.sealing.number)
+        raise KilledError
+
+    monkeypatch.setattr(LinkClient, "open", killed)
+    config = Config(data=tmp_path / "one", port=0, swarm_key=KEY)
+    for now in (1000.0, 1000.25, 1000.5, 10.0, 10.0, 2000.0):
+        with pytest.raises(KilledError):
+            async with Peer(config, world=World(wall=now)):
+                pass
+    assert all(after - before >= 2**29 for before, after in pairwise(first)), first
+    assert 2000 * NUMBERS_A_SECOND <= first[-1] < 2001 * NUMBERS_A_SECOND
 
 
 async def test_without_a_key_it_listens_on_loopback_only(tmp_path: Path) -> None:
