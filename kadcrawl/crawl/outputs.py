@@ -103,8 +103,7 @@ class Outputs:
         self.with_simhash = with_simhash
         """Whether lines tell it."""
         self._rules = rules or PageRules()
-        journaled = store.meta("warc")
-        committed = msgspec.json.decode(journaled, type=tuple[str, int]) if journaled else None
+        committed = store.read_meta("warc", msgspec.json.Decoder(tuple[str, int]).decode)
         self._warc = WarcWriter.open(
             directory / WARC_DIRECTORY,
             name,

@@ -2,9 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from kadcrawl.history.journal import sync_files
 from kadcrawl.history.visits import Visits
+
+Value = TypeVar("Value")
 
 
 class SiteRecords(Visits):
@@ -65,6 +70,14 @@ class SiteRecords(Visits):
     def meta(self, name: str) -> bytes | None:
         row = self._row((bytes,), "SELECT value FROM meta WHERE name=?", (name,))
         return row[0] if row else None
+
+    def read_meta(self, name: str, read: Callable[[bytes], Value]) -> Value | None:
+        """Return what `read` makes of a journaled value; StorageError if it raises ValueError or MsgspecError."""
+        kept = self.meta(name)
+        try:
+            return None if kept is None else read(kept)
+        except (ValueError, msgspec.MsgspecError):
+            raise self.damaged(f"its {name} cannot be read") from None
 
     def set_meta(self, name: str, value: bytes) -> None:
         """Journal a value by its name, unless that is what was journaled last."""

@@ -15,6 +15,9 @@ from kadcrawl.members.sealing import NUMBERS_A_SECOND
 from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
 
+RUNS_MAX = 2**32 - 1
+"""Below it the number of a run, which is a second since 1970 or a little more, leaves room for numbers in 64 bits."""
+
 log = logging.getLogger(__name__)
 
 
@@ -32,7 +35,7 @@ class Admission:
         self.is_known = kept is not None
         """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
         # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
-        run = max(int(now), int(store.meta("run") or b"0") + 1)
+        run = max(int(now), (store.read_meta("run", _run) or 0) + 1)
         store.set_meta("run", str(run).encode())
         first = int(max(now, float(run)) * NUMBERS_A_SECOND)
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
@@ -81,6 +84,13 @@ class Admission:
                     await self._changed.wait()
             except TimeoutError:
                 self.credentials.use(keyring)
+
+
+def _run(journaled: bytes) -> int:
+    run = int(journaled)
+    if not 0 <= run < RUNS_MAX:
+        raise ValueError("no second")
+    return run
 
 
 def admission(config: Config, store: Store, clock: Clock) -> Admission | None:

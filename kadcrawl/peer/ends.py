@@ -62,7 +62,7 @@ async def listen(
 
     If the system may choose the port, the journaled one comes first: a peer that comes back is found where it was.
     """
-    journaled = int(store.meta("port") or b"0")
+    journaled = store.read_meta("port", int) or 0
     ports = [config.port] if config.port else [journaled, *[0] * PORTS_TRIED]
     for port in ports:
         server, overlay = make_server(), make_overlay()

@@ -15,7 +15,7 @@ from random import Random
 from kadcrawl.balance.identity import Candidate, Range, choose
 from kadcrawl.errors import RemoteError
 from kadcrawl.history.store import Store
-from kadcrawl.keys import ID_BITS, NodeId, id_bytes
+from kadcrawl.keys import ID_BITS, ID_BYTES, NodeId, id_bytes
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
 from kadcrawl.members.peer_key import PeerKey
@@ -56,9 +56,9 @@ class Identity:
             if self.settled:
                 store.set_meta("node_id", id_bytes(self.node_id))
         else:
-            journaled = store.meta("node_id")
+            journaled = store.read_meta("node_id", _node_id)
             self.settled = journaled is not None
-            self.node_id = number(journaled) if journaled else self._draw()
+            self.node_id = self._draw() if journaled is None else journaled
 
     def settle(self, overlay: Overlay) -> None:
         """Keep the ID, and enter nowhere under another. Raises StartError if its key cannot be kept."""
@@ -89,6 +89,12 @@ class Identity:
     def _know(self, key: PeerKey) -> NodeId:
         self._keys[key.node_id] = key
         return key.node_id
+
+
+def _node_id(journaled: bytes) -> NodeId:
+    if len(journaled) != ID_BYTES:
+        raise ValueError("an ID has another length")
+    return number(journaled)
 
 
 def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeId:

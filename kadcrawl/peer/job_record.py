@@ -25,8 +25,7 @@ class JobRecord:
 
     def journaled(self) -> Job | None:
         """Return the job of an earlier run in this directory."""
-        journaled = self._store.meta("job")
-        return msgspec.json.decode(journaled, type=Job) if journaled else None
+        return self._store.read_meta("job", msgspec.json.Decoder(Job).decode)
 
     def joined(self, job: Job) -> Job:
         """Return `job` with the seeds of earlier runs as well.

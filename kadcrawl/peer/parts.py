@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import msgpack
+import msgspec
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.clock import Clock
@@ -120,8 +120,8 @@ def build(
         is_open=frontier.is_open,
         accept_here=accept_here,
     )
-    granted = int(store.meta("granted") or b"0")
-    known = msgpack.unpackb(store.meta("grants") or b"\x80", strict_map_key=False)
+    granted = store.read_meta("granted", int) or 0
+    known = store.read_meta("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
     budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
     agent = user_agent(VERSION, job.contact)
     guard = Guard(config.allow_networks)
