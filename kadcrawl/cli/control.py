@@ -19,8 +19,14 @@ DEADLINE_S = 30.0
 Expected = TypeVar("Expected", bound=Message)
 
 
-def ask(address: tuple[str, int], message: Message, expected: type[Expected], swarm_key: SwarmKey | None) -> Expected:
-    """Ask the peer at `address`, as a member with this key if there is one; return its answer.
+def ask(
+    address: tuple[str, int],
+    message: Message,
+    expected: type[Expected],
+    swarm_key: SwarmKey | None,
+    peer_key: PeerKey | None = None,
+) -> Expected:
+    """Ask the peer at `address`, as a member with this key if there is one, and as that peer or any; return its answer.
 
     Raises RemoteError, with what to do if nobody is there or the key is not that of its swarm.
     """
@@ -28,8 +34,8 @@ def ask(address: tuple[str, int], message: Message, expected: type[Expected], sw
     async def converse() -> Expected:
         credentials = None
         if swarm_key is not None:
-            # Whoever has the key is a member; this one only asks, so its own key is of no account.
-            credentials = Credentials(Keyring(swarm_key), PeerKey.generate(), None, lambda: 0.0, 0)
+            # Whoever has the key is a member; one that only asks may have any key of its own.
+            credentials = Credentials(Keyring(swarm_key), peer_key or PeerKey.generate(), None, lambda: 0.0, 0)
         client = LinkClient(MESSAGE_BYTES_MAX, credentials)
         await client.open()
         try:

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.exits import DONE, MISTAKE, told
 from kadcrawl.cli.options import Address
 from kadcrawl.config import PORT_DEFAULT
-from kadcrawl.errors import ConfigError
+from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.members.key_file import read_key
 from kadcrawl.places import ADDRESS, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
@@ -94,13 +94,8 @@ def address_to_ask(peer: tuple[str, int], data: Path) -> tuple[str, int]:
     """Return where to ask: at --peer if that was said, else at the peer of this directory."""
     if click.get_current_context().get_parameter_source("peer") is not ParameterSource.DEFAULT:
         return peer
-    for directory in _directories(data):
-        try:
-            host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
-            return host.strip("[]"), int(port)
-        except (OSError, ValueError):
-            continue
-    return peer
+    known = (_address(directory) for directory in _directories(data))
+    return next((address for address in known if address is not None), peer)
 
 
 def say_insecure(key: SwarmKey | None) -> None:
@@ -130,6 +125,15 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
     return None
 
 
+def _address(directory: Path) -> tuple[str, int] | None:
+    """Return where the peer of this directory listens, or did; None if it has none."""
+    try:
+        host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
+        return host.strip("[]"), int(port)
+    except (OSError, ValueError):
+        return None
+
+
 def _directories(data: Path) -> list[Path]:
     """Return the directories of peers: this one, or those of a crawl."""
     return [data, *sorted(path for path in data.glob("peer-*") if path.is_dir())]
@@ -156,24 +160,47 @@ def keygen() -> int:
 
 @click.command()
 @click.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
-@peer_options("The peer that is to change keys.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("crawl-data"),
+    show_default=True,
+    help="Directory of a running peer, or of a crawl and all its peers, on this machine.",
+)
 @told
-def rekey(new: Path, peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Let one running peer go by the key in NEW-KEY-FILE; for an hour it takes the former one as well.
+def rekey(new: Path, data: Path) -> int:
+    """Let running peers go by the key in NEW-KEY-FILE; for an hour they take the former one as well.
 
     \b
         kadcrawl keygen > new.key
         one$  kadcrawl rekey new.key --data crawl-data
         two$  kadcrawl rekey new.key --data crawl-data
 
-    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. The new
-    key goes from you to one peer at a time, never from peer to peer, so nobody gets it whom you do not give it. A leaf
-    is started again with the new key.
+    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. A
+    second change within the hour ends the first key at once. The new key goes from you to one peer at a time, never
+    from peer to peer, so nobody gets it whom you do not give it; and only who has a peer's directory can tell it to
+    the peer. A leaf is started again with the new key.
     """
     from kadcrawl.cli.control import ask
     from kadcrawl.link.messages import Ok, Rekey
+    from kadcrawl.peer.safe import Safe
 
     wanted = read_key(new)
-    ask(address_to_ask(peer, data), Rekey(bytes.fromhex(wanted.text)), Ok, key_to_ask(key_file, data))
-    click.echo("the peer goes by the new key, and for an hour by the former one as well")
-    return DONE
+    changed = left_out = 0
+    for directory in _directories(data):
+        address, safe = _address(directory), Safe(directory)
+        if address is None or safe.is_empty or (peer_key := safe.peer_key()) is None:
+            continue
+        who = f"the peer of {directory}"
+        try:
+            message = Rekey(peer_key.id, bytes.fromhex(wanted.text))
+            ask(address, message, Ok, read_key(directory / SWARM_KEY), peer_key)
+        except RemoteError as error:
+            left_out += 1
+            click.echo(f"kadcrawl: {who} goes on as before: {error}", err=True)
+        else:
+            changed += 1
+            click.echo(f"{who} goes by the new key, and for an hour by the former one as well")
+    if not changed + left_out:
+        raise ConfigError(f"{data} is no directory of a peer with a key, nor of a crawl of such: name one by --data")
+    return MISTAKE if left_out else DONE

@@ -359,8 +359,10 @@ class Command(Message, frozen=True):
 
 
 class Rekey(Message, frozen=True):
-    """From a person to one peer: let in who has this key of the swarm, and for an hour who has the former one."""
+    """From whoever runs a peer to it: let in who has this key of the swarm, and for an hour who has the former one."""
 
+    peer: IdBytes
+    """Its own ID: only who has its key, and so its directory, may ask it this. No other member may."""
     key: Annotated[bytes, Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
 
 

@@ -14,6 +14,7 @@ from kadcrawl.link.messages import (
     Message,
     Recall,
     Records,
+    Rekey,
     Report,
     Settle,
     Sync,
@@ -32,6 +33,7 @@ SPEAKER: dict[type[Message], Callable[[Any], bytes]] = {
     Report: lambda message: message.taker.id,
     Recall: lambda message: message.giver.id,
     Draw: lambda message: message.leaf,
+    Rekey: lambda message: message.peer,
 }
 """All questions that name who asks; the others are the same whoever asks."""
 

@@ -85,6 +85,10 @@ class NotReadyError(KadcrawlError):
     """This peer cannot answer yet, or no longer."""
 
 
+class NotItsOwnError(KadcrawlError):
+    """What only a peer itself may ask it is asked by another."""
+
+
 class NowhereError(KadcrawlError):
     """Somebody names an address that is no single host's (overlay/addresses.py)."""
 
@@ -275,6 +279,8 @@ class Service:
         return Ok()
 
     async def rekey(self, message: Rekey) -> Ok:
+        if message.peer != self._peer.contact.id:
+            raise NotItsOwnError("only whoever runs a peer changes its key: on its machine, by its directory")
         self._peer.change_key(SwarmKey(message.key))
         return Ok()
 

@@ -119,6 +119,9 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
         await again.stderr.readuntil(b"others join with")
         assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": old})).code == 0, "still for an hour"
         assert (await interrupted(again)).code == 11
+    for where, why in (("one", "goes on as before"), ("nowhere", "is no directory of a peer with a key")):
+        run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(tmp_path / where), env=NO_KEY)
+        assert (run.code, why in run.err) == (2, True), run
 
 
 @pytest.mark.parametrize("before", [["--insecure"], []], ids=["from without a key", "with its key"])

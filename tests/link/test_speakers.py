@@ -15,7 +15,16 @@ def test_every_question_with_an_id_of_its_own_names_its_speaker() -> None:
     named = set()
     for kind in get_args(Request):
         for field in msgspec.structs.fields(kind):
-            if field.type is Contact or field.name in ("asker", "leaf", "sender", "owner", "holder", "giver", "taker"):
+            if field.type is Contact or field.name in (
+                "asker",
+                "leaf",
+                "sender",
+                "owner",
+                "holder",
+                "giver",
+                "taker",
+                "peer",
+            ):
                 named.add(kind)
     assert named - set(SPEAKER) == set()
     assert {kind.__name__ for kind in set(SPEAKER) - named} - OTHERS == set()

@@ -19,6 +19,7 @@ from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
 from kadcrawl.overlay.protocol import encode
+from kadcrawl.peer.safe import Safe
 from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine
@@ -182,7 +183,12 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
     first = await make_peer("a", key=KEY)
     second = await make_peer("b", key=KEY, join=first)
     now = first.clock.now
-    assert await ask(first.contact, Rekey(b"o" * 32), Ok, tmp_path) == Ok()
+
+    async def rekeyed(peer: Peer) -> None:
+        own = Safe(tmp_path / ("a" if peer is first else "b")).peer_key()
+        assert await ask(peer.contact, Rekey(peer.contact.id, b"o" * 32), Ok, tmp_path, peer_key=own) == Ok()
+
+    await rekeyed(first)
 
     async def let_in(peer: Peer, key: SwarmKey) -> bool:
         try:
@@ -196,7 +202,7 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
     third = await make_peer("c", key=OTHER_KEY, join=first)
     await until(lambda: first.overlay.contacts().__len__() == 2)
     assert second.overlay.contacts() == [first.contact], "it knows the former key only"
-    assert await ask(second.contact, Rekey(b"o" * 32), Ok, tmp_path) == Ok()
+    await rekeyed(second)
     await until(lambda: all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third)))
 
     later = OVERLAP_S + 1
@@ -209,6 +215,16 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
         assert [await let_in(peer, key) for key in (KEY, OTHER_KEY)] == [False, True]
     assert all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third))
     assert not (tmp_path / "a" / "swarm.key.former").exists()
+
+
+async def test_no_member_changes_the_key_of_anothers_peer(make_peer: MakePeer, tmp_path: Path) -> None:
+    first = await make_peer("a", key=KEY)
+    somebody = PeerKey.generate()
+    for named, why in ((somebody.id, "only whoever runs a peer"), (first.contact.id, "in the name of another")):
+        with pytest.raises(RemoteError, match=why):
+            await ask(first.contact, Rekey(named, b"o" * 32), Ok, tmp_path, peer_key=somebody)
+    assert first.credentials is not None
+    assert first.credentials.keyring == Keyring(KEY)
 
 
 async def test_a_member_that_sends_nonsense_is_shunned_for_a_while(make_peer: MakePeer, tmp_path: Path) -> None:
