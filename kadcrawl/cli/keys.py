@@ -179,7 +179,8 @@ def rekey(new: Path, data: Path) -> int:
     Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. A
     second change within the hour ends the first key at once. The new key goes from you to one peer at a time, never
     from peer to peer, so nobody gets it whom you do not give it; and only who has a peer's directory can tell it to
-    the peer. A leaf is started again with the new key.
+    the peer. A leaf is started again with the new key; a peer that is restarted with a key that was replaced goes on
+    with the one that came after it.
     """
     from kadcrawl.cli.control import ask
     from kadcrawl.link.messages import Ok, Rekey

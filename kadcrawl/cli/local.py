@@ -22,6 +22,8 @@ from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
 from kadcrawl.config import Job
 from kadcrawl.errors import StartError
+from kadcrawl.members.key_file import read_key
+from kadcrawl.places import SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 REVIVE_TRIES = 4
@@ -110,11 +112,11 @@ class Swarm:
         children = [child for child in children if not child.alive]
         if not alive:
             self._going = False
-            await children[0].start(plan.job, plan.allow_networks, [], plan.machine, plan.swarm_key)
+            await children[0].start(plan.job, plan.allow_networks, [], plan.machine, self._swarm_key())
             alive, children = list(children[:1]), children[1:]
         bootstrap = [child.address for child in alive if child.address is not None]
         starts = (
-            child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, plan.swarm_key) for child in children
+            child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, self._swarm_key()) for child in children
         )
         for outcome in await asyncio.gather(*starts, return_exceptions=True):
             if outcome is not None:
@@ -122,6 +124,11 @@ class Swarm:
         if not self._going:
             await alive[0].go(self._plan.seeds)
             self._going = True
+
+    def _swarm_key(self) -> SwarmKey | None:
+        """Return the key by which those that have been started go, as it may have been changed since, or the plan's."""
+        begun = (child.directory / SWARM_KEY for child in self._children if child.address is not None)
+        return next((read_key(path) for path in begun if path.exists()), self._plan.swarm_key)
 
     async def _tend(self) -> None:
         """See all to their end, and do what is to be done about those that die. Raises StartError."""

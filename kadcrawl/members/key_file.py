@@ -19,7 +19,7 @@ def read_key(path: Path) -> SwarmKey:
 def read_secret(path: Path) -> bytes:
     """Return what is in a file that only its owner may read. Raises ConfigError, with what to do."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_at_once) as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise ConfigError(f"{path} is no file with a key in it")
@@ -28,6 +28,10 @@ def read_secret(path: Path) -> bytes:
             return file.read(FILE_BYTES_MAX)
     except OSError as error:
         raise ConfigError(f"cannot read the key in {path}: {error.strerror}") from None
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)  # A pipe would be waited for.
 
 
 def write_secret(path: Path, secret: bytes) -> None:

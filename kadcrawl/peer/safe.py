@@ -1,8 +1,11 @@
 """What a directory keeps secret: the key of its swarm, for an hour after a change the former one, and its peer's own.
 
-Each is a file that only its owner may read. Whoever has a copy of the directory can be this peer.
+What restarts a peer may go on giving it the key it began with, long after a change. So the names of keys that were
+replaced are kept, and such a key counts as the one that came after it. Each secret is a file that only its owner may
+read; whoever has a copy of the directory can be this peer.
 """
 
+import logging
 from pathlib import Path
 
 from kadcrawl.errors import ConfigError, StartError
@@ -13,7 +16,12 @@ from kadcrawl.places import SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 FORMER_KEY = "swarm.key.former"
+REPLACED_KEYS = "swarm.key.replaced"
+"""Names, the latest last."""
+REPLACED_MAX = 100
 PEER_KEY = "peer.key"
+
+log = logging.getLogger(__name__)
 
 
 class Safe:
@@ -30,9 +38,13 @@ class Safe:
     def keyring(self, given: SwarmKey, now: float) -> Keyring:
         """Return the keys to go by, `given` being that of the swarm now. Raises StartError, ConfigError."""
         kept = None if self.is_empty else read_key(self._directory / SWARM_KEY)
-        if kept != given:
+        if kept is None or (given != kept and given.name not in self._replaced()):
+            (self._directory / REPLACED_KEYS).unlink(missing_ok=True)
             self.keep(Keyring(given))
             return Keyring(given)
+        if given != kept:
+            log.warning("swarm.key_replaced given=%s used=%s", given.name, kept.name)
+            given = kept
         former = self._directory / FORMER_KEY
         if not former.exists():
             return Keyring(given)
@@ -46,10 +58,18 @@ class Safe:
         """Keep these keys of the swarm. Raises StartError."""
         former = self._directory / FORMER_KEY
         if keyring.former is not None:
+            names = [name for name in self._replaced() if name not in (keyring.key.name, keyring.former.name)]
+            names = [*names, keyring.former.name][-REPLACED_MAX:]
+            write_secret(self._directory / REPLACED_KEYS, "\n".join([*names, ""]).encode())
             write_secret(former, f"{keyring.former.text} {keyring.until:.0f}\n".encode())
         write_secret(self._directory / SWARM_KEY, f"{keyring.key.text}\n".encode())
         if keyring.former is None:
             former.unlink(missing_ok=True)
+
+    def _replaced(self) -> list[str]:
+        """Return the names of the keys that were replaced in this directory. Raises ConfigError."""
+        path = self._directory / REPLACED_KEYS
+        return read_secret(path).decode(errors="replace").split() if path.exists() else []
 
     def peer_key(self) -> PeerKey | None:
         """Return the peer's own key, if it has one yet. Raises ConfigError."""

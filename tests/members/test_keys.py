@@ -1,5 +1,6 @@
 """Keys in text and files, the hour in which two are good, and the window of numbers."""
 
+import os
 from collections import deque
 from pathlib import Path
 
@@ -53,6 +54,12 @@ def test_a_secret_others_could_read_is_refused(tmp_path: Path, mode: int) -> Non
         read_key(path)
     path.chmod(0o600)
     assert read_key(path) == OLD
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(ConfigError, match="no file with a key"):
+        read_key(tmp_path / "pipe")
 
 
 def test_no_file_and_no_key_in_it_are_told_apart(tmp_path: Path) -> None:
