@@ -14,6 +14,7 @@ import re
 from typing import Literal
 
 from kadcrawl.config import Job
+from kadcrawl.urls import canonical
 
 Trap = Literal["path_segments", "path_repeats", "query_parameters"]
 
@@ -63,4 +64,6 @@ def without_session(url: str) -> str:
     path = _IN_PATH.sub("", path)
     if query:
         query = _IN_QUERY.sub("", query).removesuffix("&")
-    return path + mark + query if query else path
+    # What is left may not be canonical: "/.;jsessionid=..." is no dot segment, "/." is one.
+    plain = path + mark + query if query else path
+    return url if plain == url else canonical(plain) or url

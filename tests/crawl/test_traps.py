@@ -120,6 +120,8 @@ def test_a_seed_is_taken_as_it_is() -> None:
         (f"/shop;jsessionid={HEX}.node1?item=7", "/shop?item=7"),
         (f"/shop;v=1;JSESSIONID={HEX}/basket", "/shop;v=1/basket"),
         (f"/shop;jsessionid={HEX};v=1", "/shop;v=1"),
+        (f"/.;jsessionid={HEX}?a=1", "/?a=1"),
+        (f"/shop/..;jsessionid={HEX}", "/"),
         ("/(S(abcdefghij0123456789abcd))/page.aspx", "/page.aspx"),
         ("/(X(1)S(abcdefghij0123456789abcd))/page.aspx?a=(S(1))", "/page.aspx?a=(S(1))"),
         (f"/?PHPSESSID={HEX}", "/"),
