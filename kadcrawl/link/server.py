@@ -26,6 +26,8 @@ from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 
 PATH = "/kadcrawl/3"
+OF_ONE_PEER_MAX = 8
+"""Connections; a peer needs one, and may have lost some without either end knowing."""
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +143,7 @@ class LinkServer:
             self._log("shunned", asker, "it has done wrong too often")
             transport.abort()
             return socket
+        self._make_room(asker)
         incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering)
         self._incoming[incoming] = asker
         code = WSCloseCode.OK
@@ -153,6 +156,14 @@ class LinkServer:
             del self._incoming[incoming]
         await incoming.close(code)
         return socket
+
+    def _make_room(self, asker: Asker) -> None:
+        """End the oldest connection of a peer that has as many as one may have."""
+        before = [incoming for incoming, other in self._incoming.items() if other.peer == asker.peer is not None]
+        if len(before) >= OF_ONE_PEER_MAX:
+            self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
+            for incoming in before[: len(before) - OF_ONE_PEER_MAX + 1]:
+                incoming.part()
 
     async def _reply(self, asker: Asker, question: bytes) -> bytes:
         """Return the packed answer to a packed question; nothing if it is malformed."""

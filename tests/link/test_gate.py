@@ -15,7 +15,7 @@ from kadcrawl.link import gate as module
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import Lines
 from kadcrawl.link.messages import Hello, Ok
-from kadcrawl.link.server import LinkServer
+from kadcrawl.link.server import OF_ONE_PEER_MAX, LinkServer
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
@@ -85,6 +85,20 @@ async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
             knocking.enter_context(socket.create_connection(address))
             await until(lambda: server.strangers == max(0, count + 1 - KNOCKING))  # noqa: B023 -- awaited here
             assert "127.0.0.2" in {knock.host for knock in gate._knocking.values()}
+
+
+async def test_one_member_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
+    async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
+        greedy = credentials(tmp_path)
+        clients = [LinkClient(1_000_000, greedy) for _ in range(3 * OF_ONE_PEER_MAX)]
+        for client in clients:
+            await client.open()
+            stack.push_async_callback(client.close)
+            assert await client.ask(address, Hello(1), Ok, 10) == Ok()
+        await until(lambda: len(server._incoming) == OF_ONE_PEER_MAX)
+        assert await clients[0].ask(address, Hello(1), Ok, 10) == Ok(), "its oldest was ended: it dials anew"
+        assert await is_answered(address, tmp_path)
+        assert len(server._incoming) <= OF_ONE_PEER_MAX + 1
 
 
 async def test_it_is_said_who_was_refused_and_why(
