@@ -6,6 +6,7 @@ member needs a hundredth of a second, so it gets in however many strangers only 
 """
 
 import asyncio
+import ipaddress
 import socket
 import ssl
 from collections import Counter
@@ -29,18 +30,28 @@ _WHY = {
 class _Knock(NamedTuple):
     connection: socket.socket
     host: str
+    source: int
+    """What is counted as one: a host, or a network of IPv6 that one may have to itself."""
 
 
 class Gate:
     """One listening socket."""
 
     def __init__(
-        self, tls: ssl.SSLContext, protocol: Callable[[], asyncio.Protocol], on_refused: Callable[[str, str], None]
+        self,
+        tls: ssl.SSLContext,
+        protocol: Callable[[], asyncio.Protocol],
+        on_refused: Callable[[str, str], None],
+        is_used: Callable[[asyncio.BaseTransport], bool],
     ) -> None:
-        """`protocol` makes what serves a member; `on_refused` is told who else knocked, by address, and why not."""
+        """`protocol` makes what serves a member; `on_refused` is told who else knocked, by address, and why not.
+
+        Whoever was let in and does not go on soon, as `is_used` tells, is sent away again.
+        """
         self._tls = tls
         self._protocol = protocol
         self._on_refused = on_refused
+        self._is_used = is_used
         self._listening: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._knocking: dict[asyncio.Task[None], _Knock] = {}
@@ -85,28 +96,42 @@ class Gate:
                 continue
             self._make_room()
             task = loop.create_task(self._let_in(connection), name="link handshake")
-            self._knocking[task] = _Knock(connection, host)
+            self._knocking[task] = _Knock(connection, host, _source(host))
             task.add_done_callback(self._done)
 
     def _make_room(self) -> None:
-        hosts = Counter(knock.host for task, knock in self._knocking.items() if not task.cancelling())
-        if hosts.total() >= HANDSHAKES_MAX:
-            ((most, _),) = hosts.most_common(1)
-            oldest = (task for task, knock in self._knocking.items() if knock.host == most and not task.cancelling())
-            next(oldest).cancel()
+        """Send one away if there are too many."""
+        knocking = {task: knock.source for task, knock in self._knocking.items() if not task.cancelling()}
+        if len(knocking) >= HANDSHAKES_MAX:
+            ((most, _),) = Counter(knocking.values()).most_common(1)
+            next(task for task, source in knocking.items() if source == most).cancel()
 
     async def _let_in(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        await loop.connect_accepted_socket(self._protocol, connection, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S)
+        transport, _ = await loop.connect_accepted_socket(
+            self._protocol, connection, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_S
+        )
+        loop.call_later(HANDSHAKE_S, self._look, transport)
+
+    def _look(self, transport: asyncio.Transport) -> None:
+        if not self._is_used(transport):
+            transport.abort()
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        connection, host = self._knocking.pop(task)
+        connection, host, _ = self._knocking.pop(task)
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or error is not None:
             connection.close()  # It may have been sent away before anything was done about it.
             if self._accepting is not None and not self._accepting.cancelling():
                 self._on_refused(host, _why(error))
+
+
+def _source(host: str) -> int:
+    address = ipaddress.ip_address(host.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return int(address) >> 64
+    return int(address)
 
 
 def _why(error: BaseException | None) -> str:

@@ -67,6 +67,8 @@ class LinkServer:
         """Of a swarm with a key."""
         self._incoming: dict[Incoming, Asker] = {}
         """The connections; a dict, as it keeps their order."""
+        self._used: set[asyncio.BaseTransport] = set()
+        """Theirs."""
         self._answering: set[asyncio.Task[None]] = set()
         """Questions of all connections."""
 
@@ -83,7 +85,7 @@ class LinkServer:
         await self._runner.setup()
         try:
             if self._credentials is not None:
-                self._gate = Gate(self._credentials.server, server, self._note_stranger)
+                self._gate = Gate(self._credentials.server, server, self._note_stranger, self._used.__contains__)
                 return await self._gate.open(host, port)
             await web.TCPSite(self._runner, host, port).start()
         except OSError:
@@ -116,6 +118,9 @@ class LinkServer:
         """End all connections: whoever asks on dials anew, and by keys that are good now."""
         for incoming in self._incoming:
             incoming.part()
+        server = self._runner.server if self._runner is not None else None
+        for one in server.connections if server is not None else []:  # Those that asked for nothing yet as well.
+            one.force_close()
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET" or request.path != PATH:
@@ -139,6 +144,9 @@ class LinkServer:
         if tls is not None and asker.peer is None:
             transport.abort()  # Its certificate has a key, but none that a peer can have.
             return socket
+        if tls is not None and self._credentials is not None and not self._credentials.is_good(tls.context):
+            transport.abort()  # It got in by a former key while that was good, and asks for this only now.
+            return socket
         if self._shuns(asker):
             self._log("shunned", asker, "it has done wrong too often")
             transport.abort()
@@ -146,6 +154,7 @@ class LinkServer:
         self._make_room(asker)
         incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering)
         self._incoming[incoming] = asker
+        self._used.add(transport)
         code = WSCloseCode.OK
         try:
             await incoming.run()
@@ -154,6 +163,7 @@ class LinkServer:
             code = WSCloseCode.PROTOCOL_ERROR
         finally:
             del self._incoming[incoming]
+            self._used.discard(transport)
         await incoming.close(code)
         return socket
 

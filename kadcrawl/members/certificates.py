@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -53,7 +54,7 @@ def peer_id_of(tls: ssl.SSLObject) -> bytes | None:
         return None
     try:
         public = x509.load_der_x509_certificate(certificate).public_key()
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         return None
     if not isinstance(public, Ed25519PublicKey):
         return None

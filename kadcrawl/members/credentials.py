@@ -31,6 +31,8 @@ class Credentials:
         # OpenSSL takes certificates and authorities from the context that the name stands for, but not this.
         self.server.verify_mode = ssl.CERT_REQUIRED
         self.server.sni_callback = self._named
+        # Who resumes a session shows no certificate again, and names what key it likes.
+        self.server.num_tickets = 0
         self._prepare()
 
     def become(self, peer_key: PeerKey) -> None:
@@ -52,6 +54,10 @@ class Credentials:
     def to_dial(self) -> list[tuple[SwarmKey, ssl.SSLContext]]:
         """The keys to dial by, the one to try first."""
         return [(key, self._clients[key]) for key in self.keyring.to_speak(self._now()) if key in self._clients]
+
+    def is_good(self, context: ssl.SSLContext) -> bool:
+        """Return whether what was answered by this context goes by a key that is good now."""
+        return context in self._servers.values()
 
     def _prepare(self) -> None:
         """Make what dialling and answering need, and forget what is good no more."""

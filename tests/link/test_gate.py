@@ -87,6 +87,24 @@ async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
             assert "127.0.0.2" in {knock.host for knock in gate._knocking.values()}
 
 
+async def test_a_member_that_is_let_in_and_says_nothing_is_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HANDSHAKE_S", 0.2)
+    async with served(tmp_path) as (_, _, address), contextlib.AsyncExitStack() as stack:
+        client = LinkClient(1_000_000, credentials(tmp_path))
+        await client.open()
+        stack.push_async_callback(client.close)
+        assert await client.ask(address, Hello(1), Ok, 10) == Ok()
+        (kept,) = client._connections.values()
+        ((key, shown),) = credentials(tmp_path).to_dial
+        reader, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=key.name)
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+        assert await client.ask(address, Hello(1), Ok, 10) == Ok()
+        assert [kept] == list(client._connections.values()), "one that asks is kept"
+
+
 async def test_one_member_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
     async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
         greedy = credentials(tmp_path)
@@ -167,3 +185,9 @@ async def test_an_address_in_use_is_an_error_at_once(tmp_path: Path) -> None:
         server = LinkServer(1_000_000, credentials(tmp_path))
         with pytest.raises(OSError, match="in use"):
             await server.listen(*address)
+
+
+def test_a_network_of_ipv6_is_one_source() -> None:
+    assert module._source("2001:db8::1") == module._source("2001:db8::2%eth0") != module._source("2001:db8:0:1::1")
+    assert module._source("127.0.0.1") != module._source("127.0.0.2")
+    assert module._source("::ffff:10.0.0.1") != module._source("::ffff:10.0.0.2")
