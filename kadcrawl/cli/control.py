@@ -6,7 +6,7 @@ from typing import TypeVar
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.connection import UNREACHED
-from kadcrawl.link.messages import Message
+from kadcrawl.link.messages import Contact, Message
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
@@ -20,13 +20,15 @@ Expected = TypeVar("Expected", bound=Message)
 
 
 def ask(
-    address: tuple[str, int],
+    to: Contact | tuple[str, int],
     message: Message,
     expected: type[Expected],
     swarm_key: SwarmKey | None,
     peer_key: PeerKey | None = None,
 ) -> Expected:
-    """Ask the peer at `address`, as a member with this key if there is one, and as that peer or any; return its answer.
+    """Ask a peer, or whoever is at an address, as a member with this key if there is one; return the answer.
+
+    With `peer_key` as that peer; without, it is asked by nobody in particular.
 
     Raises RemoteError, with what to do if nobody is there or the key is not that of its swarm.
     """
@@ -39,7 +41,7 @@ def ask(
         client = LinkClient(MESSAGE_BYTES_MAX, credentials)
         await client.open()
         try:
-            return await client.ask(address, message, expected, DEADLINE_S)
+            return await client.ask(to, message, expected, DEADLINE_S)
         except RemoteError as error:
             if not error.why.startswith(UNREACHED) and swarm_key is not None:
                 raise

@@ -108,13 +108,14 @@ def say_insecure(key: SwarmKey | None) -> None:
 
 
 def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
+    text = os.environ.pop(VARIABLE, None)  # Processes started from here have no use for it.
     if insecure:
         if key_file is not None:
             raise ConfigError("--insecure means no key: leave out one of --insecure and --key-file")
         return None
     if key_file is not None:
         return read_key(key_file)
-    if text := os.environ.pop(VARIABLE, None):  # Processes started from here have no use for it.
+    if text:
         try:
             return SwarmKey.from_text(text)
         except ConfigError as error:
@@ -183,7 +184,7 @@ def rekey(new: Path, data: Path) -> int:
     with the one that came after it.
     """
     from kadcrawl.cli.control import ask
-    from kadcrawl.link.messages import Ok, Rekey
+    from kadcrawl.link.messages import Contact, Ok, Rekey
     from kadcrawl.peer.safe import Safe
 
     wanted = read_key(new)
@@ -195,7 +196,8 @@ def rekey(new: Path, data: Path) -> int:
         who = f"the peer of {directory}"
         try:
             message = Rekey(peer_key.id, bytes.fromhex(wanted.text))
-            ask(address, message, Ok, read_key(directory / SWARM_KEY), peer_key)
+            # Whoever is to be left out has the former key, and may listen where the peer did.
+            ask(Contact(peer_key.id, *address), message, Ok, read_key(directory / SWARM_KEY), peer_key)
         except RemoteError as error:
             left_out += 1
             click.echo(f"kadcrawl: {who} goes on as before: {error}", err=True)

@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -32,6 +33,7 @@ Result = TypeVar("Result")
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` on a uvloop; under a profiler if KADCRAWL_PROFILE names a file (one per process: FILE.PID)."""
     _open_as_many_files_as_allowed()
+    sys.unraisablehook = _unraisable
     gc.freeze()  # What is loaded by now stays.
     gc.set_threshold(GARBAGE_THRESHOLD)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -45,6 +47,15 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
             return profile.runcall(runner.run, main)
         finally:
             profile.dump_stats(f"{path}.{os.getpid()}")
+
+
+def _unraisable(what: "sys.UnraisableHookArgs") -> None:
+    """Report what could be raised nowhere.
+
+    But for one thing: `ssl` does so for each server name that is not ASCII, and a stranger could fill a disk with that.
+    """
+    if not isinstance(what.exc_value, UnicodeDecodeError) or not isinstance(what.object, bytes):
+        sys.__unraisablehook__(what)
 
 
 def _open_as_many_files_as_allowed() -> None:

@@ -1,5 +1,6 @@
 """Keys at the command line: made, handed over, refused if others can read them, changed; and going without, loudly."""
 
+import os
 import stat
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
@@ -8,6 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kadcrawl.cli.keys import key_to_begin
+from kadcrawl.link.messages import Ok, Rekey
+from kadcrawl.link.server import LinkServer
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.key_file import write_secret
+from kadcrawl.members.keyring import Keyring
+from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.swarm_key import SwarmKey
 from tests.cli.command import LOOPBACK, crawl, ended, finished, interrupted, kadcrawl, start
 from tests.web import Web, tree
@@ -141,3 +149,53 @@ async def test_a_local_crawl_has_a_key_of_its_own_and_goes_on_with_it(tmp_path: 
         assert some <= len(finished(tmp_path))
         assert set(site.fetched.values()) == {1}
         assert LOOPBACK[1] not in first.err
+
+
+async def test_a_new_key_is_told_to_the_peer_of_the_directory_and_to_nobody_else(tmp_path: Path) -> None:
+    """Above all not to whoever is to be left out, which has the former key and may listen where the peer did."""
+    new, data = await keygen(tmp_path / "new.key"), tmp_path / "one"
+    data.mkdir()
+    former, peer_key = SwarmKey.generate(), PeerKey.generate()
+    write_secret(data / "swarm.key", former.text.encode())
+    write_secret(data / "peer.key", peer_key.seed.hex().encode())
+    for kind, told in (("another member", False), ("nobody's", False), ("the peer", True)):
+        member = peer_key if told else PeerKey.generate()
+        ours = Credentials(Keyring(former), member, tmp_path, lambda: 0.0, 0)
+        heard: list[bytes] = []
+
+        async def rekey(message: Rekey, heard: list[bytes] = heard) -> Ok:
+            heard.append(message.key)
+            return Ok()
+
+        server = LinkServer(1_000_000, ours if kind != "nobody's" else None)
+        server.handle(Rekey, rekey)
+        address = f"127.0.0.1:{await server.listen('127.0.0.1', 0)}"
+        (data / "address").write_text(address)
+        run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(data), env=NO_KEY)
+        assert (run.code, heard) == ((0, [bytes.fromhex(new.text)]) if told else (2, [])), (kind, run)
+        await server.close()
+
+
+async def test_all_peers_of_a_local_crawl_are_told(tmp_path: Path) -> None:
+    new = await keygen(tmp_path / "new.key")
+    options = ["--key-file", str(tmp_path / "old.key")]
+    await keygen(tmp_path / "old.key")
+    async with peer(tmp_path / "peer-1", *options) as (one, _), peer(tmp_path / "peer-2", *options) as (two, _):
+        run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(tmp_path), env=NO_KEY)
+        assert (run.code, run.out.count("goes by the new key")) == (0, 2), run
+        for name in ("peer-1", "peer-2"):
+            assert (tmp_path / name / "swarm.key").read_text().strip() == new.text
+        for process in (one, two):
+            await interrupted(process)
+
+
+@pytest.mark.parametrize("insecure", [True, False])
+def test_no_process_started_from_here_gets_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, insecure: bool
+) -> None:
+    """Not even if another is used, or none."""
+    key = SwarmKey.generate()
+    write_secret(tmp_path / "key", key.text.encode())
+    monkeypatch.setenv("KADCRAWL_KEY", SwarmKey.generate().text)
+    assert key_to_begin(None if insecure else tmp_path / "key", insecure, tmp_path) == (None if insecure else key)
+    assert "KADCRAWL_KEY" not in os.environ
