@@ -40,6 +40,8 @@ SEALED_MORE = BODY_AT + 16
 """Bytes that a sealed datagram is longer than what it says."""
 CORRESPONDENTS_MAX = 20_000
 """Peers whose keys are kept; of one beyond that they are worked out again, which takes a fifth of a millisecond."""
+UNPROVEN_MAX = 5_000
+"""Keys kept as well of whom nothing whole has come: who repeats the beginnings of datagrams makes one of each."""
 NUMBERS_A_SECOND = 2**32
 """A peer's numbers begin by the time, or above those of its run before if that is more: above all of earlier runs."""
 
@@ -101,6 +103,7 @@ class Sealing:
         self._labels: tuple[bytes, ...] = ()
         self._correspondents: dict[bytes, _Correspondent] = {}
         self._by_id: dict[bytes, _Correspondent] = {}
+        self._unproven: dict[bytes, _Correspondent] = {}
         self.use(keys)
 
     def use(self, keys: tuple[SwarmKey, ...]) -> None:
@@ -108,6 +111,7 @@ class Sealing:
         if tuple(key.label for key in keys) != self._labels:
             self._by_label = {key.label: self._by_label.get(key.label) or _Keys(key) for key in keys}
             self._labels = tuple(self._by_label)
+            self._unproven.clear()
             for correspondent in self._correspondents.values():
                 for ciphers in (correspondent.ciphers, correspondent.introductions):
                     for label in ciphers.keys() - self._by_label.keys():
@@ -157,9 +161,8 @@ class Sealing:
         if not compare_digest(check.digest(), datagram[HEADER_BYTES:BODY_AT]):
             return None
         kind, public, number = header[LABEL_BYTES], header[PUBLIC_AT:NUMBER_AT], header[NUMBER_AT:]
-        correspondent = known = self._correspondents.get(public)
-        if correspondent is None:
-            correspondent = _Correspondent(public, self.peer_key.public)
+        known = self._correspondents.get(public)
+        correspondent = known or self._unproven.get(public) or self._unknown(public)
         try:
             if kind == PAIRED:
                 cipher = correspondent.ciphers.get(keys.label) or self._pair(correspondent, keys.label)
@@ -180,6 +183,7 @@ class Sealing:
         if known is None:
             if public == self.peer_key.public:
                 return None
+            del self._unproven[public]
             self._keep(correspondent)
         correspondent.heard_by = keys.label
         return Opened(said, correspondent.id, kind == PAIRED)
@@ -203,6 +207,12 @@ class Sealing:
             cipher = ChaCha20Poly1305(_introducing(keys, correspondent.public))
             correspondent.introductions[keys.label] = cipher
         return cipher
+
+    def _unknown(self, public: bytes) -> _Correspondent:
+        if len(self._unproven) >= UNPROVEN_MAX:
+            del self._unproven[next(iter(self._unproven))]
+        correspondent = self._unproven[public] = _Correspondent(public, self.peer_key.public)
+        return correspondent
 
     def _keep(self, correspondent: _Correspondent) -> None:
         if len(self._correspondents) >= CORRESPONDENTS_MAX:

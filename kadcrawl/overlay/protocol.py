@@ -81,7 +81,7 @@ class Counters:
     malformed: int = 0
     """Datagrams that are no message of this wire, and contacts no datagram could be sent to."""
     unexpected: int = 0
-    """Replies nobody waits for: late, repeated, or from another than the peer asked."""
+    """Replies nobody waits for: late, repeated, or not proven to be from the peer asked."""
     timeouts: int = 0
     strangers: int = 0
     """Datagrams that no member has sent to this peer, or that came a second time."""
@@ -194,7 +194,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if sender is not None and sender != message.sender:
             self._note(Fault.CLAIM, sender if proven else None, addr, "it says that it is another")
         elif type(message) not in HANDLERS:
-            self._accept_reply(request_id, message, address)
+            self._accept_reply(request_id, message, address, proven)
         elif address[1] and not self.nameless and (proven or type(message) is not Leave):  # Port 0 cannot be answered.
             self._answer(request_id, message, Sender(*address, proven))
 
@@ -215,8 +215,9 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if reply is not None:
             self._send(encode(request_id, reply), sender[:2], message.sender)
 
-    def _accept_reply(self, request_id: int, message: Datagram, address: Address) -> None:
-        exchange = self._outstanding.get(request_id)
+    def _accept_reply(self, request_id: int, message: Datagram, address: Address, proven: bool) -> None:
+        # Whoever was asked knows our key, so its answer can be a proof; any member can write an introduction.
+        exchange = self._outstanding.get(request_id) if proven else None
         if exchange is None or exchange.address != address or type(message) is not exchange.expects:
             self.counters.unexpected += 1
             return

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from kadcrawl.members import sealing as module
 from kadcrawl.members.peer_key import PeerKey, id_of
-from kadcrawl.members.sealing import HEADER_BYTES, SEALED_MORE, Opened, Sealing
+from kadcrawl.members.sealing import BODY_AT, HEADER_BYTES, SEALED_MORE, Opened, Sealing
 from kadcrawl.swarm_key import LABEL_BYTES, SwarmKey
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
@@ -171,3 +171,29 @@ def test_a_run_begins_above_all_numbers_of_the_one_before() -> None:
     assert bert.open(sealed(again, b"back", None)) is not None
     assert again.open(sealed(bert, b"welcome", ANNE.id)) is not None
     assert bert.open(sealed(again, b"thanks", BERT.id)) == Opened(b"thanks", ANNE.id, True)
+
+
+def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has seen one go by can repeat its beginning as often as it likes, to peers that do not know the sender."""
+    anne, bert = acquainted()
+    seen = [sealed(anne, bytes(50), BERT.id), sealed(bert, bytes(50), ANNE.id)]
+    carl = peer(CARL)
+    asked: list[bytes] = []
+    shared_with = PeerKey.shared_with
+
+    def counted(ours: PeerKey, public: bytes) -> bytes:
+        asked.append(public)
+        return shared_with(ours, public)
+
+    monkeypatch.setattr(PeerKey, "shared_with", counted)
+    for number in range(100):
+        for one in seen:
+            for datagram in (one[:BODY_AT] + bytes(66 + number), one[:-16] + bytes(16), one):
+                assert carl.open(datagram) is None
+    assert asked == [ANNE.public, BERT.public]
+    assert carl.open(sealed(anne, b"hello", None)) == Opened(b"hello", ANNE.id, False)
+    monkeypatch.setattr(module, "UNPROVEN_MAX", 3)
+    for number in range(10):
+        forger = peer(PeerKey.generate())
+        assert carl.open(sealed(forger, b"x", None)[:BODY_AT] + bytes(99)) is None, number
+    assert len(carl._unproven) == 3
