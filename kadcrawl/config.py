@@ -350,6 +350,10 @@ class Config:
     def __post_init__(self) -> None:
         require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
         require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            raise ConfigError(f"host must be an IP address, such as 127.0.0.1 or ::, not {self.host!r}") from None
         for network in self.allow_networks:
             try:
                 ipaddress.ip_network(network)

@@ -221,6 +221,10 @@ class Journal:
             raise type(self._failure)(*self._failure.args)
 
     def _open(self) -> sqlite3.Connection:
+        # The job is in it, and with that the credentials of its proxies. What SQLite adds has the same mode.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        for path in self.path.parent.glob(f"{self.path.name}*"):
+            path.chmod(0o600)
         db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, cached_statements=64)
         try:
             self._prepare(db)

@@ -73,9 +73,12 @@ class Admission:
             left = [turn - now for turn in turns if turn > now]
             if keyring.former is not None and not left:
                 keyring = keyring.at(now)
-                self._safe.keep(keyring)
                 self.credentials.use(keyring)
                 log.warning("swarm.former_key_ended")
+                try:
+                    self._safe.keep(keyring)
+                except StartError as error:  # A full disk, say. What is there names the time that is over by now.
+                    log.warning("swarm.former_key_kept why=%s", error)
                 for listener in [*self.on_changed, *self.on_former_ended]:
                     listener()
                 continue

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl import Config, Peer, RemoteError, StartError
+from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import FAULTS_MAX
 from kadcrawl.link.connection import BrokenError
-from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, Ok, Ping, Rekey, Status
+from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, Ok, Ping, Pong, Rekey, Status
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
-from kadcrawl.overlay.protocol import encode
+from kadcrawl.overlay.protocol import decode, encode
+from kadcrawl.overlay.routing import Neighbor
+from kadcrawl.peer import safe as safe_module
 from kadcrawl.peer.safe import Safe
 from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
@@ -174,9 +176,12 @@ async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
 
 
 async def test_without_a_key_it_listens_on_loopback_only(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="listens on loopback only"):
-        async with Peer(Config(data=tmp_path, host="0.0.0.0", port=0)):
-            pass
+    for host in ("0.0.0.0", "::", "::ffff:0.0.0.0", "10.0.0.1"):
+        with pytest.raises(StartError, match="listens on loopback only"):
+            async with Peer(Config(data=tmp_path, host=host, port=0)):
+                pass
+    with pytest.raises(ConfigError, match="must be an IP address"):
+        Config(data=tmp_path, host="localhost")
 
 
 async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path: Path) -> None:
@@ -215,6 +220,26 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
         assert [await let_in(peer, key) for key in (KEY, OTHER_KEY)] == [False, True]
     assert all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third))
     assert not (tmp_path / "a" / "swarm.key.former").exists()
+
+
+async def test_a_full_disk_at_the_end_of_the_hour_ends_the_former_key_and_not_the_peer(
+    make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await make_peer("a", key=KEY)
+    first.change_key(OTHER_KEY)
+    now = first.clock.now
+
+    def full(path: Path, secret: bytes) -> None:
+        raise StartError(f"cannot write {path}: no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(safe_module, "write_secret", full)
+        first.clock.now = lambda: now() + OVERLAP_S + 1  # type: ignore[method-assign]
+        assert first.admission is not None
+        first.admission._changed.set()
+        await until(lambda: first.credentials is not None and first.credentials.keyring.former is None)
+        assert isinstance(await ask(first.contact, GetStatus(), Status, tmp_path, key=OTHER_KEY), Status)
+    assert Safe(tmp_path / "a").keyring(OTHER_KEY, first.clock.now()).former is None
 
 
 async def test_no_member_changes_the_key_of_anothers_peer(make_peer: MakePeer, tmp_path: Path) -> None:
@@ -289,3 +314,39 @@ async def test_introductions_in_the_name_of_another_get_nobody_shunned(make_peer
         first.overlay._socket.datagram_received(forger.seal(b"nonsense", None) or b"", ("127.0.0.1", 9))
     assert first.overlay.counters.malformed == 3 * FAULTS_MAX
     assert first.conduct.shunned_until(honest.id, asyncio.get_running_loop().time()) is None
+
+
+async def test_an_answer_in_the_name_of_another_is_none(make_peer: MakePeer) -> None:
+    """Any member can read an introduction and answer it by one in the name of whoever was asked."""
+    first = await make_peer("a", key=KEY)
+    forger, absent = Sealing(PeerKey.generate(), (KEY,), 0), PeerKey.generate()
+    forger.peer_key.public, forger.peer_key.id = absent.public, absent.id
+    loop = asyncio.get_running_loop()
+    read: list[Message] = []
+
+    class Forger(asyncio.DatagramProtocol):
+        def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
+            self.transport = transport
+
+        def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+            if (opened := forger.open(data)) is not None:
+                number, message = decode(opened.said)
+                read.append(message)
+                forger._by_id.clear()  # It cannot answer but by an introduction.
+                self.transport.sendto(forger.seal(encode(number, Pong(absent.id, 0)), first.contact.id) or b"", addr)
+
+    transport, _ = await loop.create_datagram_endpoint(Forger, local_addr=("127.0.0.1", 0))
+    unexpected = first.overlay.counters.unexpected
+    first.overlay._socket.welcome_if_new(Neighbor(Contact(absent.id, *transport.get_extra_info("sockname"))))
+    await until(lambda: first.overlay.contacts() != [] or first.overlay.counters.unexpected > unexpected)
+    transport.close()
+    assert read, "asked, as it might be there"
+    assert first.overlay.contacts() == []
+
+
+async def test_the_journal_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Credentials of proxies are in it."""
+    (tmp_path / "peer.sqlite").touch(0o644)
+    async with Peer(Config(data=tmp_path, port=0, swarm_key=KEY)) as peer:
+        await peer.begin()
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("peer.sqlite*")} == {0o600}
