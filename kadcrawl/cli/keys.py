@@ -18,7 +18,7 @@ from kadcrawl.cli.options import Address
 from kadcrawl.config import PORT_DEFAULT
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.members.key_file import read_key
-from kadcrawl.places import ADDRESS, SWARM_KEY
+from kadcrawl.places import ADDRESS, PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -92,10 +92,20 @@ def key_to_ask(key_file: Path | None, data: Path) -> SwarmKey | None:
 
 def address_to_ask(peer: tuple[str, int], data: Path) -> tuple[str, int]:
     """Return where to ask: at --peer if that was said, else at the peer of this directory."""
-    if click.get_current_context().get_parameter_source("peer") is not ParameterSource.DEFAULT:
+    if _is_said("peer"):
         return peer
     known = (_address(directory) for directory in _directories(data))
-    return next((address for address in known if address is not None), peer)
+    found = next((address for address in known if address is not None), None)
+    if found is None and _is_said("data"):
+        raise ConfigError(
+            f"{data} is no directory of a peer that can be asked: --peer HOST:PORT says where one listens. (A leaf "
+            "listens nowhere: Ctrl-C ends it.)"
+        )
+    return found or peer
+
+
+def _is_said(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
 
 
 def say_insecure(key: SwarmKey | None) -> None:
@@ -123,6 +133,11 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
     for directory in _directories(data):
         if (directory / SWARM_KEY).exists():
             return read_key(directory / SWARM_KEY)
+        if (directory / PEER_KEY).exists():
+            raise ConfigError(
+                f"{directory} is of a peer whose swarm has a key, and that is not there: give it by {HOW}, or choose "
+                "another directory with --data"
+            )
     return None
 
 
@@ -177,7 +192,8 @@ def rekey(new: Path, data: Path) -> int:
         one$  kadcrawl rekey new.key --data crawl-data
         two$  kadcrawl rekey new.key --data crawl-data
 
-    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. A
+    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. Let
+    new peers join when all have the new key: until then they know only those that do. A
     second change within the hour ends the first key at once. The new key goes from you to one peer at a time, never
     from peer to peer, so nobody gets it whom you do not give it; and only who has a peer's directory can tell it to
     the peer. A leaf is started again with the new key; a peer that is restarted with a key that was replaced goes on
@@ -191,13 +207,17 @@ def rekey(new: Path, data: Path) -> int:
     changed = left_out = 0
     for directory in _directories(data):
         address, safe = _address(directory), Safe(directory)
-        if address is None or safe.is_empty or (peer_key := safe.peer_key()) is None:
+        if address is None or (present := safe.swarm_key) is None or (peer_key := safe.peer_key()) is None:
             continue
         who = f"the peer of {directory}"
+        if present == wanted:
+            changed += 1
+            click.echo(f"{who} goes by that key already")
+            continue
         try:
             message = Rekey(peer_key.id, bytes.fromhex(wanted.text))
             # Whoever is to be left out has the former key, and may listen where the peer did.
-            ask(Contact(peer_key.id, *address), message, Ok, read_key(directory / SWARM_KEY), peer_key)
+            ask(Contact(peer_key.id, *address), message, Ok, present, peer_key)
         except RemoteError as error:
             left_out += 1
             click.echo(f"kadcrawl: {who} goes on as before: {error}", err=True)

@@ -13,7 +13,11 @@ FILE_BYTES_MAX = 4096
 
 def read_key(path: Path) -> SwarmKey:
     """Return the key in a file. Raises ConfigError if there is none, or others may read it."""
-    return SwarmKey.from_text(read_secret(path).decode(errors="replace"))
+    text = read_secret(path).decode(errors="replace")
+    try:
+        return SwarmKey.from_text(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def read_secret(path: Path) -> bytes:

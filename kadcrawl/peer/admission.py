@@ -45,6 +45,17 @@ class Admission:
         self.on_former_ended: list[Callable[[], None]] = []
         """Called when nothing made by the former key may go on."""
 
+    @property
+    def is_newcomer(self) -> bool:
+        """The directory is of a peer of a swarm, and not of one with the key that is given now."""
+        kept = self._safe.swarm_key
+        return kept is not None and kept != self.credentials.keyring.key
+
+    def keep(self) -> None:
+        """Keep the key: it is that of the swarm which was entered, or begun. Raises StartError."""
+        if self._safe.swarm_key != self.credentials.keyring.key:
+            self._safe.keep(self.credentials.keyring)
+
     def settle(self, peer_key: PeerKey) -> None:
         """Be this one for ever. Raises StartError."""
         self._safe.keep_peer_key(peer_key)

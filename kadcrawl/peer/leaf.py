@@ -70,6 +70,7 @@ class Leaf(Member):
         log.info("leaf.begun id=%s", self._me.id.hex())
         self._run(self.work.run(), "crawl")
         if self.admission is not None:
+            self.admission.keep()
             self.admission.on_former_ended.append(self.client.part)
             self._run(self.admission.run(), "keys")
         self._drawer = self._run(self._drawing.run(), "draw")

@@ -85,6 +85,11 @@ class Peer(Member):
         holds a crawl of another kind.
         """
         if not self.begun:
+            if self.admission is not None and self.admission.is_newcomer:
+                raise StartError(
+                    f"{self.config.data} is of a swarm with another key, and nobody it knew lets it in by this one: "
+                    "leave the key out to go on by its own, or choose another directory (--data)"
+                )
             self._identity.settle(self.overlay)
             self.paused = self.paused or paused
             job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
@@ -396,6 +401,7 @@ class Peer(Member):
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes
         if self.admission is not None:
+            self.admission.keep()
             self.admission.on_changed.append(self.overlay.drop_strays)
             self.admission.on_former_ended += [self.client.part, self.server.part]
             self._run(self.admission.run(), "keys")

@@ -12,14 +12,13 @@ from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.members.key_file import read_key, read_secret, write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.places import SWARM_KEY
+from kadcrawl.places import PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 FORMER_KEY = "swarm.key.former"
 REPLACED_KEYS = "swarm.key.replaced"
 """Names, the latest last."""
 REPLACED_MAX = 100
-PEER_KEY = "peer.key"
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +32,21 @@ class Safe:
     @property
     def is_empty(self) -> bool:
         """Its peer was never one of a swarm with a key."""
-        return not (self._directory / SWARM_KEY).exists()
+        return not any((self._directory / name).exists() for name in (SWARM_KEY, PEER_KEY))
+
+    @property
+    def swarm_key(self) -> SwarmKey | None:
+        """The key that is kept here; None if none is. Raises ConfigError."""
+        path = self._directory / SWARM_KEY
+        return read_key(path) if path.exists() else None
 
     def keyring(self, given: SwarmKey, now: float) -> Keyring:
-        """Return the keys to go by, `given` being that of the swarm now. Raises StartError, ConfigError."""
-        kept = None if self.is_empty else read_key(self._directory / SWARM_KEY)
+        """Return the keys to go by, `given` being that of the swarm to enter. Raises StartError, ConfigError.
+
+        Nothing is kept: it may be the wrong one.
+        """
+        kept = self.swarm_key
         if kept is None or (given != kept and given.name not in self._replaced()):
-            (self._directory / REPLACED_KEYS).unlink(missing_ok=True)
-            self.keep(Keyring(given))
             return Keyring(given)
         if given != kept:
             log.warning("swarm.key_replaced given=%s used=%s", given.name, kept.name)
@@ -62,6 +68,8 @@ class Safe:
             names = [*names, keyring.former.name][-REPLACED_MAX:]
             write_secret(self._directory / REPLACED_KEYS, "\n".join([*names, ""]).encode())
             write_secret(former, f"{keyring.former.text} {keyring.until:.0f}\n".encode())
+        elif keyring.key != self.swarm_key:
+            (self._directory / REPLACED_KEYS).unlink(missing_ok=True)
         write_secret(self._directory / SWARM_KEY, f"{keyring.key.text}\n".encode())
         if keyring.former is None:
             former.unlink(missing_ok=True)

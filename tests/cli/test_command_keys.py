@@ -127,8 +127,11 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
         await again.stderr.readuntil(b"others join with")
         assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": old})).code == 0, "still for an hour"
         assert (await interrupted(again)).code == 11
+    run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
+    assert (run.code, "goes by that key already" in run.out) == (0, True), run
+    await keygen(tmp_path / "third.key")
     for where, why in (("one", "goes on as before"), ("nowhere", "is no directory of a peer with a key")):
-        run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(tmp_path / where), env=NO_KEY)
+        run = await kadcrawl("rekey", str(tmp_path / "third.key"), "--data", str(tmp_path / where), env=NO_KEY)
         assert (run.code, why in run.err) == (2, True), run
 
 
@@ -199,3 +202,35 @@ def test_no_process_started_from_here_gets_the_key(
     monkeypatch.setenv("KADCRAWL_KEY", SwarmKey.generate().text)
     assert key_to_begin(None if insecure else tmp_path / "key", insecure, tmp_path) == (None if insecure else key)
     assert "KADCRAWL_KEY" not in os.environ
+
+
+async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) -> None:
+    data, other = tmp_path / "one", tmp_path / "other.key"
+    here = ["--data", str(data)]
+    async with peer(data) as (process, said):
+        address = said.split()[-1]
+        assert (await interrupted(process)).code == 11
+    key = (data / "swarm.key").read_text()
+    await keygen(other)
+    run = await kadcrawl("start", "--listen", address, *here, "--key-file", str(other), env=NO_KEY)
+    assert (run.code, "is of a swarm with another key" in run.err) == (2, True), run
+    async with peer(tmp_path / "two", "--key-file", str(other)) as (process, said):
+        run = await kadcrawl("join", "--bootstrap", said.split()[-1], *here, env=NO_KEY)
+        assert (run.code, "another swarm's key" in run.err) == (2, True), run
+        joining = ["--bootstrap", said.split()[-1], "--data", str(tmp_path / "three")]
+        (tmp_path / "wrong.key").write_text(key)
+        (tmp_path / "wrong.key").chmod(0o600)
+        run = await kadcrawl("join", *joining, "--key-file", str(tmp_path / "wrong.key"), env=NO_KEY)
+        assert (run.code, "another swarm's key" in run.err) == (2, True), run
+        assert not (tmp_path / "three" / "swarm.key").exists(), "it is not that swarm's"
+        assert (await interrupted(process)).code == 11
+    assert (data / "swarm.key").read_text() == key, "it was let in by none of them"
+    (data / "swarm.key").unlink()
+    run = await kadcrawl("start", "--listen", address, *here, env=NO_KEY)
+    assert (run.code, "has a key, and that is not there" in run.err) == (2, True), run
+
+
+@pytest.mark.parametrize("command", ["status", "stop", "leave"])
+async def test_a_directory_that_is_named_and_holds_no_peer_is_a_mistake(tmp_path: Path, command: str) -> None:
+    run = await kadcrawl(command, "--data", str(tmp_path / "typo"), env={"KADCRAWL_KEY": SwarmKey.generate().text})
+    assert (run.code, "is no directory of a peer that can be asked" in run.err) == (2, True), run

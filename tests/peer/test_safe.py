@@ -43,8 +43,10 @@ def test_a_key_can_be_changed_back(tmp_path: Path) -> None:
 
 def test_another_swarms_key_is_a_new_beginning(tmp_path: Path) -> None:
     safe = Safe(tmp_path)
-    changed(safe, FIRST, SECOND)
+    keyring = changed(safe, FIRST, SECOND)
     assert safe.keyring(THIRD, NOW) == Keyring(THIRD)
+    assert safe.keyring(FIRST, NOW) == keyring, "only asked, not kept"
+    safe.keep(Keyring(THIRD))
     assert safe.keyring(FIRST, NOW) == Keyring(FIRST)
     assert [path.name for path in tmp_path.iterdir()] == ["swarm.key"]
 
