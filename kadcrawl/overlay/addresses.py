@@ -27,3 +27,13 @@ def ip_version(host: str) -> int | None:
 def sendable(contact: Contact, version: int) -> bool:
     """Return whether a socket of IP `version` can reach `contact`, as far as its address tells."""
     return 1 <= contact.port <= 65_535 and ip_version(contact.host) == version
+
+
+def why_silent(listening: str, host: str) -> str:
+    """Return what to look at if a peer that listens at `listening` (an IP literal) has no answer from `host`."""
+    theirs = ip_version(host)
+    if theirs not in (None, ip_address(listening).version):
+        return f"this peer listens on {listening}, which is not IPv{theirs}: choose another address with --listen"
+    if ip_address(listening).is_loopback and theirs is not None and not ip_address(host).is_loopback:
+        return f"this peer listens on {listening}, where only this machine reaches it: choose another with --listen"
+    return "is one running there, and is UDP let through?"

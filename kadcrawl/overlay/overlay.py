@@ -8,6 +8,7 @@ place (`owns`, `owner`, `siblings`, `bucket`) and are told when a live contact c
 import asyncio
 import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from ipaddress import ip_address
 from random import Random
 from typing import Any
 
@@ -19,7 +20,7 @@ from kadcrawl.link.conduct import Conduct
 from kadcrawl.link.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
-from kadcrawl.overlay.addresses import ip_version, sendable
+from kadcrawl.overlay.addresses import ip_version, sendable, why_silent
 from kadcrawl.overlay.lookup import Lookup
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import Address, Counters, Protocol
@@ -127,7 +128,7 @@ class Overlay:
             await asyncio.sleep(self._settings.resend_s)
         else:
             names = ", ".join(f"{host}:{port}" for host, port in bootstrap)
-            raise StartError(f"no peer answered at {names}; is one running there, and is UDP let through?")
+            raise StartError(f"no peer answered at {names}; {why_silent(self.me.host, bootstrap[0][0])}")
         # One more than the siblings: we are in the result ourselves.
         await self.lookup(self._node_id, self._settings.siblings + 1)
         await self._refresh()
@@ -394,6 +395,8 @@ class Overlay:
             except OSError:
                 return False
             host = str(found[0][4][0])
+        if ip_version(host) not in (None, ip_address(self.me.host).version):
+            return False  # No socket of ours reaches it.
         answered, pong = await self._socket.ping((host, port), self.me.id)
         if not answered or pong.sender == self.me.id:
             return False

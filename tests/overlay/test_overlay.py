@@ -398,6 +398,22 @@ def test_after_closing_nothing_can_be_asked(loop: SimLoop) -> None:
     loop.run_until_complete(story())
 
 
+@pytest.mark.parametrize(
+    ("listening", "host", "why"),
+    [
+        ("127.0.0.1", "::1", "which is not IPv6"),
+        ("127.0.0.1", "192.0.2.1", "where only this machine reaches it"),
+        ("127.0.0.1", "127.0.0.1", "is UDP let through"),
+    ],
+)
+async def test_joining_says_what_may_be_wrong(listening: str, host: str, why: str) -> None:
+    overlay = Overlay(NodeId(ANNE), Random(1), cell_bits=CELL_BITS, settings=OverlaySettings(join_tries=1, resend_s=0.01))
+    await overlay.listen(listening, 0)
+    with pytest.raises(StartError, match=why):
+        await overlay.join([(host, 9)])
+    await overlay.close()
+
+
 async def test_peers_join_and_leave_on_real_sockets() -> None:
     overlays = [Overlay(NodeId(n << 155), Random(n), cell_bits=CELL_BITS) for n in range(1, 9)]
     for overlay in overlays:
