@@ -139,7 +139,7 @@ async def _live(life: Life[Kind]) -> int:
             peer = life.make()
     if peer.begun:
         row = peer.row()
-        click.echo(f"{row.counters.pages} pages fetched by this peer, {row.pending} URLs left on it; {config.data}/")
+        click.echo(f"{row.counters.pages} pages fetched by this peer, {peer.remaining} URLs left on it; {config.data}/")
     lacking = peer.deliveries.shortfalls
     say_shortfalls(lacking, config.data)
     return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE

@@ -109,6 +109,11 @@ class Leaf(Member):
         return self.work.borrowing
 
     @property
+    def remaining(self) -> int:
+        """URLs to be fetched by this leaf."""
+        return self.borrowing.urls
+
+    @property
     def state(self) -> str:
         """A word or a few for the status."""
         if not self.begun:

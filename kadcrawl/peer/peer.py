@@ -206,6 +206,11 @@ class Peer(Member):
         return self._left
 
     @property
+    def remaining(self) -> int:
+        """URLs to be fetched by this peer; once it leaves, those that nobody has taken over."""
+        return self.store.pending if self._left else self.parts.frontier.pending
+
+    @property
     def state(self) -> str:
         """A word or a few for the status."""
         return state_of(self)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import signal
 from pathlib import Path
 
@@ -48,6 +49,19 @@ async def test_the_first_signal_lets_a_peer_hand_over_and_go(number: signal.Sign
         stayed = await ended(one)
         assert stayed.code == 0, stayed
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+
+
+async def test_a_peer_that_is_alone_says_what_is_left_on_it(tmp_path: Path) -> None:
+    async with slow_web(PAGES, seconds=0.1) as site:
+        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        await until(lambda: len(finished(tmp_path / "one")) > 5, one)
+        one.send_signal(signal.SIGTERM)
+        gone = await ended(one)
+        done = len(finished(tmp_path / "one"))
+        assert done < PAGES
+        counts = re.search(r"^([0-9]+) pages fetched by this peer, ([0-9]+) URLs left on it", gone.out)
+        assert counts is not None, gone
+        assert (done, True) == (int(counts[1]), 0 < int(counts[2]) <= PAGES - done)
 
 
 async def test_the_second_signal_ends_a_peer_at_once(tmp_path: Path) -> None:

@@ -407,7 +407,9 @@ def test_after_closing_nothing_can_be_asked(loop: SimLoop) -> None:
     ],
 )
 async def test_joining_says_what_may_be_wrong(listening: str, host: str, why: str) -> None:
-    overlay = Overlay(NodeId(ANNE), Random(1), cell_bits=CELL_BITS, settings=OverlaySettings(join_tries=1, resend_s=0.01))
+    overlay = Overlay(
+        NodeId(ANNE), Random(1), cell_bits=CELL_BITS, settings=OverlaySettings(join_tries=1, resend_s=0.01)
+    )
     await overlay.listen(listening, 0)
     with pytest.raises(StartError, match=why):
         await overlay.join([(host, 9)])
