@@ -58,7 +58,9 @@ class Safe:
         try:
             return Keyring(given, SwarmKey.from_text(key), float(until)).at(now)
         except ValueError:
-            raise StartError(f"{former} is damaged; without it the swarm's former key is not accepted") from None
+            raise StartError(
+                f"{former} is damaged: delete it, and the swarm's former key is accepted no more"
+            ) from None
 
     def keep(self, keyring: Keyring) -> None:
         """Keep these keys of the swarm. Raises StartError."""
@@ -89,7 +91,9 @@ class Safe:
         except ConfigError:
             raise
         except ValueError:
-            raise ConfigError(f"{path} is damaged; without it this directory gets a new peer, of another ID") from None
+            raise ConfigError(
+                f"{path} is damaged: delete it, and this directory gets a new peer, of another ID"
+            ) from None
 
     def keep_peer_key(self, peer_key: PeerKey) -> None:
         """Keep the peer's own key, once and for all. Raises StartError."""
