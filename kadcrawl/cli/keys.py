@@ -130,9 +130,11 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
             return SwarmKey.from_text(text)
         except ConfigError as error:
             raise ConfigError(f"{VARIABLE}: {error}") from None
-    for directory in _directories(data):
+    directories = _directories(data)
+    for directory in directories:
         if (directory / SWARM_KEY).exists():
             return read_key(directory / SWARM_KEY)
+    for directory in directories:
         if (directory / PEER_KEY).exists():
             raise ConfigError(
                 f"{directory} is of a peer whose swarm has a key, and that is not there: give it by {HOW}, or choose "
