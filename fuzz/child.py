@@ -5,8 +5,8 @@ from pathlib import Path
 
 import atheris
 
-TIMEOUT_S = 10
-"""After which libFuzzer ends the process and writes down the input: a hang."""
+TIMEOUT_S = 60
+"""By the wall, after which libFuzzer ends the process and writes down the input: a hang, or a machine too busy."""
 RSS_MOST_MB = 1024
 
 
