@@ -42,7 +42,7 @@ from kadcrawl.cli.options import (
 )
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
-from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, limits_met
+from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
@@ -162,22 +162,18 @@ def crawl(
     if summary is not None:
         summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
     failed = sum(result.urls_failed.values())
-    reasons = ", ".join(f"{reason} {count}" for reason, count in result.urls_failed.items())
+    why = f": {reasons(result.urls_failed)}" if failed else ""
     at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
     records = "" if result.records is None else f"{result.records} records, "
     click.echo(
         f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {records}"
-        f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{': ' + reasons if reasons else ''}),"
+        f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
         f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
     )
     for sentence in limits_met(result.links_left_out):
         click.echo(sentence)
-    if "address_refused" in result.urls_failed:  # `crawl.fetched.Failure`; see the top.
-        click.echo(
-            "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
-            "anew, in another directory, with --allow-network",
-            err=True,
-        )
+    for sentence in advice(result.urls_failed):
+        click.echo(sentence, err=True)
     # What a peer could not deliver before it ended, or died with.
     whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
     if swarm.interrupted:

@@ -16,6 +16,7 @@ from kadcrawl.cli.export import say_shortfalls
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
+from kadcrawl.cli.summary import advice, reasons
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.link.messages import PeerRow
 from kadcrawl.peer import Leaf, Peer
@@ -138,8 +139,13 @@ async def _live(life: Life[Kind]) -> int:
             progress.say("going on, as there is room again")
             peer = life.make()
     if peer.begun:
-        row = peer.row()
-        click.echo(f"{row.counters.pages} pages fetched by this peer, {peer.remaining} URLs left on it; {config.data}/")
+        counters = peer.row().counters
+        failed = f", {sum(counters.failed.values())} failed ({reasons(counters.failed)})" if counters.failed else ""
+        click.echo(
+            f"{counters.pages} pages fetched by this peer{failed}, {peer.remaining} URLs left on it; {config.data}/"
+        )
+        for sentence in advice(counters.failed):
+            click.echo(sentence, err=True)
     lacking = peer.deliveries.shortfalls
     say_shortfalls(lacking, config.data)
     return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE

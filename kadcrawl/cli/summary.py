@@ -95,6 +95,20 @@ def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
     )
 
 
+def reasons(failed: Mapping[str, int]) -> str:
+    """Return why URLs failed, and how many for each reason; nothing if none did."""
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
+
+
+def advice(failed: Mapping[str, int]) -> Iterator[str]:
+    """Say what can be done about URLs that failed."""
+    if "address_refused" in failed:  # `crawl.fetched.Failure`, which commands do without.
+        yield (
+            "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
+            "anew, in another directory, with --allow-network"
+        )
+
+
 def next_due_s(rows: Iterable[PeerRow]) -> float | None:
     """Return in how many seconds the first page of these peers is to be fetched again; None if none is."""
     return min((row.due_s for row in rows if row.due_s is not None), default=None)

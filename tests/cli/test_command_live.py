@@ -202,3 +202,12 @@ async def test_an_ipv6_peer_is_shown_as_others_can_type_it(tmp_path: Path) -> No
         await peer.stderr.readuntil(b" --bootstrap " + address.encode())
     assert f"@{address} " in (await kadcrawl("status", "--peer", address)).out
     assert (await interrupted(peer)).code == 11
+
+
+async def test_a_peer_that_fetches_nothing_says_why(tmp_path: Path) -> None:
+    run = await kadcrawl(
+        "start", "http://127.0.0.1:9/", "--listen", "127.0.0.1:0", "--data", str(tmp_path), "--exit-when-done"
+    )
+    assert run.code == 0, run
+    assert "0 pages fetched by this peer, 1 failed (address_refused 1), 0 URLs left on it" in run.out
+    assert "--allow-network" in run.err
