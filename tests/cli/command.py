@@ -20,6 +20,8 @@ SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
 KEY = "5e" * 32
 PIPE = asyncio.subprocess.PIPE
+STARTED: list[asyncio.subprocess.Process] = []
+"""By the test that runs now: conftest.py ends what a failed one leaves."""
 
 
 class Run:
@@ -42,7 +44,7 @@ async def start(
 ) -> asyncio.subprocess.Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
     environment |= {"KADCRAWL_KEY": KEY}
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *program,
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
@@ -51,6 +53,8 @@ async def start(
         env=environment | env if env else environment,
         start_new_session=True,
     )
+    STARTED.append(process)
+    return process
 
 
 async def ended(process: asyncio.subprocess.Process) -> Run:

@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from tests.cli.command import LOOPBACK, SITES, ended, finished, joinable, kadcrawl, slow_web, start, until
 from tests.web import tree
@@ -31,6 +32,16 @@ async def leaf_of(address: str, data: Path) -> asyncio.subprocess.Process:
     return process
 
 
+async def told(address: str, states: set[str]) -> None:
+    """Return when the status of the peer at this address shows these states and no others."""
+    async with asyncio.timeout(60):
+        while True:
+            run = await kadcrawl("status", "--peer", address, "--json")
+            assert run.code == 0, run
+            if states == {row["state"] for row in json.loads(run.out)["peers"]}:
+                return
+
+
 def open_to_others(process: asyncio.subprocess.Process) -> list[str]:
     """Return the lines of the system's tables for the sockets by which others could begin to talk to a process."""
     directory = Path(f"/proc/{process.pid}/fd")
@@ -46,18 +57,27 @@ def open_to_others(process: asyncio.subprocess.Process) -> list[str]:
 
 
 async def test_a_leaf_crawls_with_the_others_and_ends_with_them(tmp_path: Path) -> None:
-    async with slow_web(PAGES, seconds=0.1) as site:
+    async with slow_web(PAGES) as site:
+        page, looked = site.fallback, asyncio.Event()
+
+        async def held(request: web.BaseRequest) -> web.StreamResponse:
+            """Most pages are not answered before both have been looked at: on a busy machine the crawl were over."""
+            if int(request.path.strip("/")) >= PAGES // 4:
+                await looked.wait()
+            answer = page(request)
+            return answer if isinstance(answer, web.StreamResponse) else await answer
+
+        site.fallback = held
         one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
         address = await address_of(one)
         leaf = await leaf_of(address, tmp_path / "leaf")
-        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 10, leaf)
         assert open_to_others(one)
         assert [] == open_to_others(leaf)
-        rows = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"]
-        assert ["crawling", "leaf: crawling"] == sorted(row["state"] for row in rows)
-        site.fallback = tree(PAGES, SITES)(site)
+        await told(address, {"crawling", "leaf: crawling"})
+        looked.set()
         runs = [await ended(one), await ended(leaf)]
         assert [0, 0] == [run.code for run in runs], runs
+        assert len(finished(tmp_path / "leaf")) > PAGES // 10
         assert re.search(r"^[0-9]+ pages fetched by this peer, 0 URLs left on it", runs[1].out)
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
 
@@ -69,10 +89,7 @@ async def test_a_leaf_pauses_and_stops_with_the_swarm(tmp_path: Path) -> None:
         leaf = await leaf_of(address, tmp_path / "leaf")
         await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 20, leaf)
         assert (await kadcrawl("pause", "--peer", address)).code == 0
-        states: set[str] = set()
-        while states != {"paused", "leaf: paused"}:
-            rows = json.loads((await kadcrawl("status", "--peer", address, "--json")).out)["peers"]
-            states = {row["state"] for row in rows}
+        await told(address, {"paused", "leaf: paused"})
         before = len(finished(tmp_path / "leaf"))
         assert (await kadcrawl("resume", "--peer", address)).code == 0
         await until(lambda: len(finished(tmp_path / "leaf")) > before + PAGES // 20, leaf)
