@@ -1,6 +1,8 @@
 """How a command ends: its exit codes, and what goes wrong on purpose as one sentence."""
 
 import asyncio
+import errno
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -31,6 +33,12 @@ def told(command: Callable[..., int]) -> Callable[..., None]:
                 code = INTERRUPTED
             else:
                 raise
+        except OSError as error:
+            if error.errno != errno.ENOSPC:  # A full disk under a crawl is never this: that crawl waits for room.
+                raise
+            click.echo("kadcrawl: its output could not be written, as the disk it goes to is full", err=True)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Or Python would try once more at its end.
+            code = MISTAKE
         sys.exit(code)
 
     return wrapper

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import LOOPBACK, crawl, ended, finished, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, crawl, ended, finished, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
 NO_KEY = {"KADCRAWL_KEY": ""}
@@ -48,6 +49,15 @@ async def keygen(path: Path) -> SwarmKey:
 
 async def test_each_key_is_a_new_one(tmp_path: Path) -> None:
     assert await keygen(tmp_path / "one") != await keygen(tmp_path / "two")
+
+
+def test_a_key_that_finds_no_room_is_said_to_be_lost() -> None:
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run([KADCRAWL, "keygen"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (2, "kadcrawl: its output could not be written, as the disk it goes to is full\n") == (
+        run.returncode,
+        run.stderr,
+    )
 
 
 async def test_a_peer_makes_a_key_and_says_how_others_join(tmp_path: Path) -> None:
