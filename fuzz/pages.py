@@ -10,8 +10,8 @@ from fuzz.target import Bites, Target, plain
 from kadcrawl.config import Limits
 from kadcrawl.crawl.body import BodyError, decoded
 from kadcrawl.crawl.canonical_link import may_replace, named_by_header
-from kadcrawl.crawl.charset import decode
-from kadcrawl.crawl.extract import LinkExtractor
+from kadcrawl.crawl.charset import decode, encoding_of
+from kadcrawl.crawl.extract import LinkExtractor, _parsed, _tags
 from kadcrawl.crawl.robots import SITEMAPS_MAX, Rules, parse, verdict
 from kadcrawl.crawl.simhash import BITS, simhash
 from kadcrawl.crawl.sitemap import AHEAD_S, Sitemap, named_like_one, of_origin, read
@@ -37,6 +37,8 @@ def html(data: bytes) -> None:
     extractor = LinkExtractor(LIMITS)
     found = extractor.extract(body, content_type, PAGE)
     assert found == extractor.extract(body, content_type, PAGE), "what is remembered of a page changes what it means"
+    tags = _tags(body, encoding_of(body, content_type))
+    assert not tags or len(tags) == len(_parsed(tags)), "the walk does not see the tags that the parser sees"
     assert len(found.links) == len(set(found.links)) <= LIMITS.links_per_page_max
     assert found.cut >= 0
     for link in found.links:

@@ -313,8 +313,38 @@ MARKUP = """\
 <a href=x>|<a href="y#f" class="c">|<A rel='nofollow' HREF='z'>|</a>|<a href|<a href=|<a title='|<a title="|
 <a\thref=4/>|<a =href=5>|<a href = '6'7>|<a href=8'>|<area href=1>|<AREA/HREF=2/>|<link rel=next href=3>|
 <meta name=robots content=all>|<b id=1>|</b>|<p class="a>b">|<div>|<!--|-->|--!>|<!-->|<script>|</script>|
-<style>|</style >|<title>|</title/>|<textarea>|</textarea>|<!doctype html>|<?x|=|'|"|>|<|</|/| |-|!|é|&amp;|&|\x00"""
+<style>|</style >|<title>|</title/>|<textarea>|</textarea>|<!doctype html>|<?x|=|'|"|>|<|</|/| |-|!|é|&amp;|&|\x00|
+<a href=y b="" =c="|<a href="y"=c="|<a/ =c='|<a b\v="|<i="|<p =|</p =c="|</p="|=x|x=|="|='|\v|\f|\r"""
 PIECES = st.sampled_from(MARKUP.split("|"))
+
+
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_walk_and_parser_agree_where_each_tag_ends(body: str) -> None:
+    tags = extract._tags(body.encode(), "utf-8")
+    apart = [extract._parsed([tag]) for tag in tags]
+    assert [1] * len(tags) == [len(elements) for elements in apart]
+    if tags:
+        assert extract._parsed(tags) == [element for elements in apart for element in elements]
+
+
+@pytest.mark.parametrize(
+    "begin", ["<a b='href' =c=", "<a b='href'=c=", "<a href =c==d=", "<a =href=", "<a href/=c=", "<a href\v="]
+)
+def test_no_page_says_what_the_tags_of_another_site_mean(begin: str) -> None:
+    """The quote is the beginning of a value only by HTML's own rules: ours once took three tags where it sees two."""
+    extractor = LinkExtractor(Limits())
+    tag = "<a href='/good'  x=1>"
+    base = "<base href=http://good/>"
+    more = "<a e='' href=http://evil/1 x=2><a href=http://evil/2 x=3><a href=http://evil/3 x=4>"
+    for quote in "'", '"':
+        extractor.extract((base + begin + quote + "d x>" + tag + more).encode(), "", "http://evil/")
+        extractor.extract((base + begin + quote + "d x>" + tag + more.replace("'", '"')).encode(), "", "http://evil/")
+    assert extractor.extract(f"<p>{tag}".encode(), "", "http://good/").links == ["http://good/good"]
+
+
+def test_a_tag_the_parser_sees_otherwise_means_nothing_and_shifts_no_other() -> None:
+    tags = [b"a href=1>", b"a href='2>", b"a href='>", b"a href=5>"]
+    assert extract._elements(tags) == [("a", {"href": "1"}), ("", {}), ("", {}), ("a", {"href": "5"})]
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
