@@ -307,11 +307,14 @@ def world(seed: int) -> Iterator[SimLoop]:
     enabled = gc.isenabled()
     gc.disable()
     gc.freeze()  # What is here already is not looked through at the end.
+    here_already = gc.get_freeze_count()
     loop = SimLoop(seed)
     try:
         yield loop
     finally:
         loop.close()
+        if gc.get_freeze_count() > here_already:
+            gc.unfreeze()  # A large world may set aside some of its own.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()

@@ -1,6 +1,8 @@
 """A large swarm, made small: it crawls everything, says how far it is, and what it takes."""
 
+import gc
 import re
+import warnings
 
 from click.testing import CliRunner
 
@@ -22,6 +24,10 @@ def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
     assert cost.memory_bytes > cost.disk_bytes > 0
     assert cost.wall_s > 0 < cost.cpu_s
     assert checkpoint_bytes == journal.CHECKPOINT_BYTES
+    with warnings.catch_warnings(record=True) as left_open:
+        warnings.simplefilter("always", ResourceWarning)
+        gc.collect()
+    assert left_open == []
 
 
 def test_sites_are_all_alike() -> None:
