@@ -42,8 +42,9 @@ KINDS = (Datagram, Request, Reply)
 MEGA = 1024 * 1024
 TIMES = 24
 """The most that a byte of nearly any message becomes: a site's clock of 5 bytes is an object with two floats."""
-TIMES_REASONS = 40
-"""The same of an answer whose rows have as many reasons as they may, of two letters each."""
+TIMES_REASONS = 48
+"""The same of an answer whose rows have as many reasons as they may, of two letters each. Names seen lately are shared,
+which leaves 18 to 31; a collection of garbage may forget them at any time."""
 BESIDE = 64 * 1024
 JOB_BESIDE = 3 * MEGA
 """What the lists of one job may cost beside, each with 10,000 texts of two letters."""
