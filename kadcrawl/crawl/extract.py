@@ -9,13 +9,12 @@ What stands in noscript, noframes and iframe is markup to us, as it is written f
 
 A tag met again in the same directory means the same, so what tags mean is remembered (bounded), unless it
 depends on the very page. Most pages of a site repeat most of their tags; for them only the walk is left. A page says
-by its base what directory that is, and may name another site's; so walk and parser must agree, to the byte, where
-each tag ends, or a page could choose what the tags of another site mean.
+by its base what directory that is, and may name another site's. So each tag is parsed by itself: were walk and parser
+ever to differ on where one ends, in a batch the next would mean what its neighbour says, on that site's pages too.
 """
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -34,8 +33,8 @@ MARKUP_MAX = 1_000_000
 """``<`` of a page that are looked at, as each tag takes 100 bytes for a while; what follows the last is not."""
 TAG_BYTES_MAX = 64 * 1024
 """A longer tag is passed over."""
-TAGS_MAX = 200_000
-"""Tags of one page that are read, however few links they make: about 1 s of work."""
+TAGS_MAX = 120_000
+"""Tags of one page that are read, however few links they make: 1.5 s of work at most."""
 BATCH_TAGS = 2_000
 """Tags read at a time; after each batch we look whether the page has had its share of links."""
 BASES_MAX = 100
@@ -76,8 +75,6 @@ class _Meaning(NamedTuple):
 
 
 _NOTHING = _Meaning()
-_Element = tuple[str, dict[str, str | None]]
-"""Name and attributes."""
 
 
 class LinkExtractor:
@@ -147,7 +144,8 @@ class LinkExtractor:
                     once[tag] = this_page
             elif _SAYS_SOMETHING.search(tag):
                 odd.append(tag)
-        for tag, (meaning, lasting) in zip(odd, _read(odd, base, encoding), strict=True):
+        for tag in odd:
+            meaning, lasting = _read(tag, base, encoding)
             (fresh if lasting and len(tag) <= _SHORT_BYTES else once)[tag] = meaning
         if fresh:
             known.update(fresh)
@@ -245,54 +243,45 @@ def _base(tags: list[bytes], url: str) -> str:
     """Return the URL that the links of this page are relative to."""
     if b"base" in b"".join(tags).lower():
         bases = [tag for tag in tags if _BASE.match(tag)][:BASES_MAX]
-        for _, attributes in _elements(bases):
-            if (href := attributes.get("href")) is not None:
+        for tag in bases:
+            if (href := _parsed(tag)[1].get("href")) is not None:
                 return canonical(href, url) or url
     return url
 
 
-def _read(tags: list[bytes], base: str, encoding: str) -> Iterator[tuple[_Meaning, bool]]:
-    """Yield what each tag means, and whether it means so on all pages of the base's directory."""
-    for name, attributes in _elements(tags):
-        rel = (attributes.get("rel") or "").lower().split()
-        if name == "meta":
-            href, robots = _meta(attributes)
-        else:
-            href, robots = attributes.get("src" if name == "embed" else "href"), ""
-        if name == "link" and ("stylesheet" in rel or not {"next", "canonical", "alternate"}.intersection(rel)):
-            href = None
-        if href is None or name == "base" or (not href and name in ("link", "embed")):
-            yield _Meaning(robots=robots), True
-            continue
-        if encoding != "utf-8" and not href.isascii():
-            href = _query_in(encoding, href)
-        lasting = _PAGE_DEPENDENT.search(href) is None
-        follow = name == "link" or "nofollow" not in rel
-        yield _Meaning(canonical(href, base), follow, name == "link" and "canonical" in rel), lasting
+def _read(tag: bytes, base: str, encoding: str) -> tuple[_Meaning, bool]:
+    """Return what a tag means, and whether it means so on all pages of the base's directory."""
+    name, attributes = _parsed(tag)
+    rel = (attributes.get("rel") or "").lower().split()
+    if name == "meta":
+        href, robots = _meta(attributes)
+    else:
+        href, robots = attributes.get("src" if name == "embed" else "href"), ""
+    if name == "link" and ("stylesheet" in rel or not {"next", "canonical", "alternate"}.intersection(rel)):
+        href = None
+    if href is None or name == "base" or (not href and name in ("link", "embed")):
+        return _Meaning(robots=robots), True
+    if encoding != "utf-8" and not href.isascii():
+        href = _query_in(encoding, href)
+    lasting = _PAGE_DEPENDENT.search(href) is None
+    follow = name == "link" or "nofollow" not in rel
+    return _Meaning(canonical(href, base), follow, name == "link" and "canonical" in rel), lasting
 
 
-def _elements(tags: list[bytes]) -> list[_Element]:
-    """Return the name and attributes of each tag; a frame is called embed, which has no content either."""
-    found = _parsed(tags) if tags else []
-    if len(found) != len(tags):
-        # One that ends elsewhere than we thought would shift what all behind it mean, on other pages too.
-        found = [one[0] if len(one := _parsed([tag])) == 1 else ("", {}) for tag in tags]
-    return found
+def _parsed(tag: bytes) -> tuple[str, dict[str, str | None]]:
+    """Return the name and attributes of a tag; a frame is called embed, which has no content either.
 
-
-def _parsed(tags: Iterable[bytes]) -> list[_Element]:
-    """Return the elements that the parser finds in these tags."""
-    source = b"<" + b"<".join(
-        [
-            _FRAME.sub(b"embed", tag, count=1) if tag[0] in b"iIfF" else tag
-            for tag in (tag if len(tag) <= _SHORT_BYTES else _shortened(tag) for tag in tags)
-        ]
-    )
-    root = LexborHTMLParser(source.decode("utf-8", "replace")).root
+    No name if the parser does not see one tag, no more and no less.
+    """
+    if len(tag) > _SHORT_BYTES:
+        tag = _shortened(tag)
+    if tag[0] in b"iIfF":
+        tag = _FRAME.sub(b"embed", tag, count=1)
+    root = LexborHTMLParser("<" + tag.decode("utf-8", "replace")).root
     assert root is not None, "an HTML document has a root"
     # Not by css(), which first builds a selector engine: 45 us.
-    nodes = islice(root.traverse(), 1, None)
-    return [(name or "", node.attributes) for node in nodes if (name := node.tag) not in ("head", "body")]
+    found = [node for node in islice(root.traverse(), 1, None) if node.tag not in ("head", "body")]
+    return (found[0].tag or "", found[0].attributes) if len(found) == 1 else ("", {})
 
 
 def _shortened(tag: bytes) -> bytes:
@@ -304,7 +293,7 @@ def _shortened(tag: bytes) -> bytes:
     for attribute in _ATTRIBUTE.finditer(tag, len(name), len(tag) - 1):
         if (key := attribute[1].lower()) in _WANTED:
             kept.setdefault(key, attribute[0])
-    return name + b" ".join(kept.values()) + b">"
+    return b" ".join([name, *kept.values()]) + b">"
 
 
 def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:

@@ -1,5 +1,7 @@
 """Which links a page has, and what it asks of crawlers."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
@@ -314,17 +316,24 @@ MARKUP = """\
 <a\thref=4/>|<a =href=5>|<a href = '6'7>|<a href=8'>|<area href=1>|<AREA/HREF=2/>|<link rel=next href=3>|
 <meta name=robots content=all>|<b id=1>|</b>|<p class="a>b">|<div>|<!--|-->|--!>|<!-->|<script>|</script>|
 <style>|</style >|<title>|</title/>|<textarea>|</textarea>|<!doctype html>|<?x|=|'|"|>|<|</|/| |-|!|é|&amp;|&|\x00|
-<a href=y b="" =c="|<a href="y"=c="|<a/ =c='|<a b\v="|<i="|<p =|</p =c="|</p="|=x|x=|="|='|\v|\f|\r"""
+<a href=y b="" =c="|<a href="y"=c="|<a/ =c='|<a b="x"href="|<a c='x'rel=|<a b\v="|<i="|<p =|
+</p =c="|</p="|=x|x=|="|='|\v|\f|\r"""
 PIECES = st.sampled_from(MARKUP.split("|"))
 
 
-@given(st.lists(PIECES, max_size=25).map("".join))
-def test_walk_and_parser_agree_where_each_tag_ends(body: str) -> None:
+@pytest.mark.parametrize("short_bytes", [0, 256])
+@given(body=st.lists(PIECES, max_size=25).map("".join))
+def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
+    """Whether tags are freed of what we do not need or not."""
     tags = extract._tags(body.encode(), "utf-8")
-    apart = [extract._parsed([tag]) for tag in tags]
-    assert [1] * len(tags) == [len(elements) for elements in apart]
-    if tags:
-        assert extract._parsed(tags) == [element for elements in apart for element in elements]
+    with patch.object(extract, "_SHORT_BYTES", short_bytes):
+        apart = [extract._parsed(tag) for tag in tags]
+    nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []
+
+    def wanted(attributes: dict[str, str | None]) -> dict[str, str | None]:
+        return {name: value for name, value in attributes.items() if name.encode() in extract._WANTED}
+
+    assert [(node.tag, wanted(node.attributes)) for node in nodes] == [(name, wanted(found)) for name, found in apart]
 
 
 @pytest.mark.parametrize(
@@ -342,9 +351,9 @@ def test_no_page_says_what_the_tags_of_another_site_mean(begin: str) -> None:
     assert extractor.extract(f"<p>{tag}".encode(), "", "http://good/").links == ["http://good/good"]
 
 
-def test_a_tag_the_parser_sees_otherwise_means_nothing_and_shifts_no_other() -> None:
-    tags = [b"a href=1>", b"a href='2>", b"a href='>", b"a href=5>"]
-    assert extract._elements(tags) == [("a", {"href": "1"}), ("", {}), ("", {}), ("a", {"href": "5"})]
+@pytest.mark.parametrize("tag", [b"a href='2>", b"a href=3><a href=4>", b"a href=3><i>", b"5>"])
+def test_a_tag_the_parser_sees_otherwise_means_nothing(tag: bytes) -> None:
+    assert extract._parsed(tag) == ("", {})
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
