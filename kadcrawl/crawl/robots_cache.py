@@ -26,6 +26,8 @@ class Search:
     """Redirects that led there."""
     turns: int = 0
     """How often another site was let go first."""
+    is_promised: bool = False
+    """From `not_before` on it need not let anybody go first."""
     not_before: float = 0.0
     """Second before which nothing is asked."""
     waiting: list[str] | None = None
@@ -94,6 +96,7 @@ class RobotsCache:
             return 0.0
         wait_s = self._limits.robots_retry_s * 2.0 ** (search.tries - 1)
         search.url, search.hops, search.turns, search.not_before = origin + PATH, 0, 0, now + wait_s
+        search.is_promised = False
         return wait_s
 
     def _journaled(self, origin: str) -> tuple[Rules, float, int] | None:

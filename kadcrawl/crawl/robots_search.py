@@ -78,10 +78,15 @@ class RobotsSearch:
         elsewhere = self._elsewhere(entry, search.url)
         busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
         wait_s = max(busy, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
-        if wait_s > 0:
+        if search.is_promised:
+            wait_s = 0.0
+        elif wait_s > 0:
             search.turns += 1
             if search.turns > TURNS_MAX:
-                wait_s = 0.0
+                # The next turn is its own, and all others wait for the one after: many may have waited as long as this.
+                search.is_promised, search.not_before = True, max(search.not_before, now + wait_s)
+                for name in elsewhere:
+                    self._frontier.hold(name, search.not_before + self._delay_s, now)
         wait_s = max(wait_s, search.not_before - now)
         if wait_s > 0:
             self._frontier.hold(entry.site, now + wait_s, now)
@@ -90,6 +95,7 @@ class RobotsSearch:
         if isinstance(known, Rules):
             self._learn(entry, origin_of(entry.url), known)
             return False
+        search.is_promised = False
         for name in elsewhere:
             self._frontier.hold(name, now + self._delay_s, now)
         return True
@@ -125,7 +131,8 @@ class RobotsSearch:
         if target is not None and search.hops < ROBOTS_HOPS_MAX:
             search.follow(target, now + self._delay_s)
         elif rules is not None:
-            if search.hops and search.robots_origin:
+            # What redirects on is given up by how far it was to there; its own search may go on from it.
+            if search.hops and search.robots_origin and target is None:
                 self._robots.learn(search.robots_origin, rules, now)
             self._learn(entry, origin, rules)
         else:

@@ -131,6 +131,24 @@ async def test_robots_txt_that_leads_to_ever_new_ones_is_given_up(crawl: Crawl) 
     assert [None] == [line.failed for line in lines.values()]
 
 
+async def test_robots_txt_of_one_site_cannot_use_up_the_hops_of_another(crawl: Crawl) -> None:
+    """Where a robots.txt redirects to that of another site as its last hop, nothing is learned of that one."""
+    async with Web() as victim, Web() as evil:
+        victim.pages |= {
+            "/robots.txt": lambda request: to("/rules.txt"),
+            "/rules.txt": lambda request: web.Response(text="user-agent: *\ndisallow: /secret"),
+            "/secret": lambda request: html(),
+        }
+
+        def leads_there(request: web.BaseRequest) -> web.Response:
+            return to(victim.url("/robots.txt") if request.query_string == "4" else next_query(request))
+
+        evil.pages |= {"/robots.txt": leads_there, "/": lambda request: html(victim.url("/secret"))}
+        lines = await crawl(evil.url())
+        assert victim.url("/secret") not in [url for _, url in victim.requests]
+    assert {evil.url(): None, victim.url("/secret"): "robots"} == {url: line.failed for url, line in lines.items()}
+
+
 def index(*locations: str) -> str:
     return f"<sitemapindex>{''.join(f'<sitemap><loc>{loc}</loc></sitemap>' for loc in locations)}</sitemapindex>"
 

@@ -1,0 +1,84 @@
+"""The way to a robots.txt that leads to other sites: these keep their clocks."""
+
+from collections import defaultdict
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any, cast
+
+from kadcrawl.config import Limits
+from kadcrawl.crawl.robots_cache import RobotsCache
+from kadcrawl.crawl.robots_search import TURNS_MAX, RobotsSearch
+from kadcrawl.history.entry import Entry
+
+STEP_S = 0.25
+"""In which a second can be written exactly."""
+
+
+class Clocks:
+    """The time, and when each site may be asked: of a frontier what a search asks of it."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.at: dict[str, float] = defaultdict(float)
+        self.blocked: set[str] = set()
+        self.block, self.unblock = self.blocked.add, lambda name, now: self.blocked.discard(name)
+        self.is_blocked = self.blocked.__contains__
+
+    def now(self) -> float:
+        return self.time
+
+    def of(self, at: float) -> float:
+        return at
+
+    def is_busy(self, name: str) -> bool:
+        return False
+
+    def wait_s(self, name: str, now: float) -> float:
+        return max(0.0, self.at[name] - now)
+
+    def hold(self, name: str, until: float, now: float) -> None:
+        self.at[name] = max(self.at[name], until)
+
+    def set_delay(self, name: str, delay_s: float, now: float) -> None:
+        self.hold(name, now + delay_s, now)
+
+
+async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> None:
+    """However long they have waited; none of them waits for ever beside the site's own URLs either."""
+    clocks, asked, own = Clocks(), list[float](), list[float]()
+    store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
+    cache = RobotsCache(cast(Any, store), Limits())
+
+    async def request(entry: Entry, url: str) -> Any:
+        clocks.hold(entry.site, clocks.time + 1.0, clocks.time)
+        is_there = url.startswith("http://led-to.test/")
+        if is_there:
+            asked.append(clocks.time)
+        location = None if is_there else "http://led-to.test/rules"
+        return SimpleNamespace(
+            failure=None, status=200 if is_there else 302, location=location, url=url, content=b"x",
+            first_byte_at=clocks.time, passing=False,
+        )  # fmt: skip
+
+    search = RobotsSearch(
+        request=request,
+        limits=Limits(),
+        delay_s=1.0,
+        clock=cast(Any, clocks),
+        frontier=cast(Any, clocks),
+        robots=cache,
+        outputs=cast(Any, SimpleNamespace(keep=lambda fetched: None)),
+        activity=cast(Any, SimpleNamespace(move=lambda: None)),
+    )
+    count = 2 * TURNS_MAX
+    waiting = [cast(Entry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
+    while clocks.time < 6 * TURNS_MAX:
+        if clocks.wait_s("led-to.test", clocks.time) == 0:
+            own.append(clocks.time)
+            clocks.hold("led-to.test", clocks.time + 1.0, clocks.time)
+        for entry in waiting:
+            if cache.look_up(entry.url[:-1], clocks.time) is None and clocks.wait_s(entry.site, clocks.time) == 0:
+                await search.advance(entry)
+        clocks.time += STEP_S
+    assert count == len(asked)
+    assert min(after - before for before, after in pairwise(sorted(own + asked))) >= 1.0
