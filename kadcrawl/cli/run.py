@@ -65,10 +65,25 @@ def _open_as_many_files_as_allowed() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
+class OneLine(logging.Formatter):
+    """Of what others say, as pages and peers do, nothing begins a line of the log or steers who reads it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return _shown(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:
+        """Return a traceback in lines of its own, none of which begins as a record does: it may quote a page."""
+        return "\n".join(f"  {_shown(line)}" for line in super().formatException(ei).split("\n"))
+
+
+def _shown(text: str) -> str:
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
 def log_to(directory: Path) -> None:
     """Write the log of this process below the peer's directory, where it does not disturb what a person reads."""
     handler = RotatingFileHandler(directory / LOG, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s %(message)s"))
     level = os.environ.get("KADCRAWL_LOG", "INFO").upper()
     logging.basicConfig(handlers=[handler], level=level if level in logging.getLevelNamesMapping() else "INFO")
 

@@ -29,11 +29,12 @@ SMALL_MAX = 1_000_000
 LONG_S_MAX = 2.0**33
 """Seconds: two centuries."""
 
-PRINTABLE = r"^[ -~]*$"
-"""Of words that are shown to a person: none of them steers a terminal, or begins a line in a log."""
+PRINTABLE = r"^[ -~]*\Z"
+"""Of words that are shown to a person: none of them steers a terminal, or begins a line in a log. A ``$`` would let a
+line end come last."""
 
 IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
-Host = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[!-~]+$")]
+Host = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[!-~]+\Z")]
 Port = Annotated[int, Meta(ge=1, le=65_535)]
 Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]

@@ -107,7 +107,7 @@ def wrong(info: inspect.Type, *, full: bool) -> Iterator[tuple[str, Any]]:
             if least:
                 yield "too short", ""
             if pattern is not None:
-                yield from (("steers a terminal", char) for char in ("\x1b[2J", "a\nb", "\x9b", "\u202e"))
+                yield from (("steers a terminal", char) for char in ("\x1b[2J", "a\nb", "a\n", "\x9b", "\u202e"))
         case inspect.IntType(ge=least):
             yield from _of_other_types(int)
             yield from (("too large", FAR_BEYOND), ("far too large", 2**64 - 1), ("too small", int(least or 0) - 1))
