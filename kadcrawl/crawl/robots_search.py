@@ -1,9 +1,9 @@
 """The way to a robots.txt not known yet: one request at a time, each in a slot of the site that needs it.
 
 A redirect is followed in the next slot its site gets, so that each hop keeps the distance to the one before; a hop to
-another site waits its turn there as well. While a request is under way nothing else is asked of its site. What is
-known and how often it was tried is `RobotsCache`'s; the crawler makes the requests, and asks here before it fetches a
-URL of an origin without rules (RFC 9309 2.3).
+another site waits its turn there as well, and of those leaves every other to that site's own URLs. While a request is
+under way nothing else is asked of its site. What is known and how often it was tried is `RobotsCache`'s; the crawler
+makes the requests, and asks here before it fetches a URL of an origin without rules (RFC 9309 2.3).
 """
 
 import logging
@@ -53,6 +53,8 @@ class RobotsSearch:
         self._robots = robots
         self._outputs = outputs
         self._activity = activity
+        self._led_at: dict[str, float] = {}
+        """Site -> second at which a robots.txt of other sites led there, the latest last."""
 
     def delay_s(self, rules: Rules) -> float:
         """Return the seconds between two requests to a site with these rules."""
@@ -78,15 +80,17 @@ class RobotsSearch:
         elsewhere = self._elsewhere(entry, search.url)
         busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
         wait_s = max(busy, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
+        own_s = max((self._own_s(name, now) for name in elsewhere), default=0.0)
         if search.is_promised:
             wait_s = 0.0
+        elif own_s > 0:
+            wait_s = max(wait_s, own_s)
         elif wait_s > 0:
             search.turns += 1
             if search.turns > TURNS_MAX:
                 # The next turn is its own, and all others wait for the one after: many may have waited as long as this.
                 search.is_promised, search.not_before = True, max(search.not_before, now + wait_s)
-                for name in elsewhere:
-                    self._frontier.hold(name, search.not_before + self._delay_s, now)
+                self._lead(elsewhere, search.not_before, now)
         wait_s = max(wait_s, search.not_before - now)
         if wait_s > 0:
             self._frontier.hold(entry.site, now + wait_s, now)
@@ -96,9 +100,22 @@ class RobotsSearch:
             self._learn(entry, origin_of(entry.url), known)
             return False
         search.is_promised = False
-        for name in elsewhere:
-            self._frontier.hold(name, now + self._delay_s, now)
+        self._lead(elsewhere, now, now)
         return True
+
+    def _own_s(self, name: str, now: float) -> float:
+        """Return how long a site is left to its own URLs: else whoever has many names could keep them from it."""
+        at = self._led_at.get(name)
+        return 0.0 if at is None or not self._frontier.is_active(name) else at + 2 * self._delay_s - now
+
+    def _lead(self, names: set[str], at: float, now: float) -> None:
+        """Note that these sites are asked at `at`, on behalf of another."""
+        while self._led_at and self._led_at[first := next(iter(self._led_at))] + 2 * self._delay_s < now:
+            del self._led_at[first]
+        for name in names:
+            self._frontier.hold(name, at + self._delay_s, now)
+            self._led_at.pop(name, None)
+            self._led_at[name] = at
 
     def _elsewhere(self, entry: Entry, url: str) -> set[str]:
         """Return the clocks, beside the entry's own, that a request for `url` counts on, whatever a site is here."""
@@ -122,8 +139,7 @@ class RobotsSearch:
     def _answered(self, entry: Entry, origin: str, search: Search, fetched: Fetched) -> None:
         self._outputs.keep(fetched)
         now = self._clock.now()
-        for name in self._elsewhere(entry, search.url):
-            self._frontier.hold(name, self._clock.of(fetched.first_byte_at) + self._delay_s, now)
+        self._lead(self._elsewhere(entry, search.url), self._clock.of(fetched.first_byte_at), now)
         if fetched.failure is Failure.UNSURE:
             return  # Asked again by another proxy.
         target = canonical(fetched.location, fetched.url) if fetched.location else None

@@ -33,6 +33,9 @@ class Clocks:
     def is_busy(self, name: str) -> bool:
         return False
 
+    def is_active(self, name: str) -> bool:
+        return True
+
     def wait_s(self, name: str, now: float) -> float:
         return max(0.0, self.at[name] - now)
 
@@ -44,7 +47,7 @@ class Clocks:
 
 
 async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> None:
-    """However long they have waited; none of them waits for ever beside the site's own URLs either."""
+    """However long they have waited. They look first; neither they nor the site's own URLs wait for ever."""
     clocks, asked, own = Clocks(), list[float](), list[float]()
     store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
     cache = RobotsCache(cast(Any, store), Limits())
@@ -73,12 +76,13 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
     count = 2 * TURNS_MAX
     waiting = [cast(Entry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
     while clocks.time < 6 * TURNS_MAX:
-        if clocks.wait_s("led-to.test", clocks.time) == 0:
-            own.append(clocks.time)
-            clocks.hold("led-to.test", clocks.time + 1.0, clocks.time)
         for entry in waiting:
             if cache.look_up(entry.url[:-1], clocks.time) is None and clocks.wait_s(entry.site, clocks.time) == 0:
                 await search.advance(entry)
+        if clocks.wait_s("led-to.test", clocks.time) == 0:
+            own.append(clocks.time)
+            clocks.hold("led-to.test", clocks.time + 1.0, clocks.time)
         clocks.time += STEP_S
     assert count == len(asked)
+    assert all(any(before < at < after for at in own) for before, after in pairwise(asked))
     assert min(after - before for before, after in pairwise(sorted(own + asked))) >= 1.0
