@@ -8,11 +8,12 @@ is used.
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import StartError, StorageError
@@ -83,11 +84,23 @@ def prepared(bloom: bool) -> dict[str, bytes]:
     return left
 
 
-def _run(work: object) -> None:
+class Here(StillLoop):
+    """A loop that does at once what is for other threads: each start of one takes as long as all else of an input."""
+
+    def run_in_executor(self, _: None, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        future = self.create_future()
+        future.set_result(work(*args))
+        return future
+
+
+def _run(work: Coroutine[None, None, None]) -> None:
     """Run a coroutine of the journal to its end."""
-    assert asyncio.iscoroutine(work), "the journal's conversations are coroutines"
-    with closing(asyncio.new_event_loop()) as loop:
-        loop.run_until_complete(work)
+    with Here().running():
+        try:
+            work.send(None)
+        except StopIteration:
+            return
+        raise AssertionError("a commit waits for more than the disk")
 
 
 def journal(data: bytes) -> None:
