@@ -21,7 +21,7 @@ demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the en
 	$(BIN)/python -m scripts.demo
 
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not chaos' $(TESTS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' $(TESTS)
 
 test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (three minutes)
 	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos
