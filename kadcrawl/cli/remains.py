@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.crawl.totals import Totals
+from kadcrawl.history.journal import UNREADABLE
 from kadcrawl.link.messages import Counters
 
 JOURNAL = "peer.sqlite"
@@ -23,7 +24,7 @@ def is_broken(directory: Path) -> bool:
     try:
         with closing(_open(directory)) as journal:
             return bool(journal.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)])
-    except sqlite3.Error:
+    except UNREADABLE:
         return True
 
 
@@ -31,9 +32,9 @@ def counters_of(directory: Path) -> Counters | None:
     """Return what the peer had done when it last committed; None if that cannot be read."""
     try:
         with closing(_open(directory)) as journal:
-            row = journal.execute("SELECT value FROM meta WHERE name='totals'").fetchone()
+            row = journal.execute("SELECT value FROM meta WHERE name='totals' AND typeof(value)='blob'").fetchone()
         return Totals.from_bytes(row[0]).counters() if row else None
-    except (sqlite3.Error, msgspec.DecodeError):
+    except (*UNREADABLE, msgspec.DecodeError):
         return None
 
 
@@ -41,9 +42,9 @@ def pending_urls(directory: Path) -> Iterator[str]:
     """Yield the URLs the peer knew and had not seen finished, as far as they can be read."""
     try:
         with closing(_open(directory)) as journal:
-            for (url,) in journal.execute("SELECT url FROM frontier"):
+            for (url,) in journal.execute("SELECT url FROM frontier WHERE typeof(url)='text'"):
                 yield url
-    except sqlite3.Error:
+    except UNREADABLE:
         return
 
 

@@ -23,6 +23,9 @@ from kadcrawl.history.page_log import LineLog
 from kadcrawl.history.schema import RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
 from kadcrawl.spacing import Spacing
 
+UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
+"""What SQLite's module raises for a file that is not what was written: a size in it may be one nobody has memory for,
+and what cannot be decoded is quoted."""
 CHECKPOINT_BYTES = 16 * 1024 * 1024
 """WAL size at which its pages are moved into the database, off the loop's thread."""
 
@@ -63,8 +66,8 @@ class Journal:
                 self._record_log = LineLog(directory / "records.jsonl", self._journaled("record_outbox"))
                 opened.callback(self._record_log.close)
                 self._wal_fd = os.open(f"{self.path}-wal", os.O_RDONLY)
-            except (sqlite3.Error, OSError, StorageError, UnicodeError) as error:  # SQLite quotes what is damaged.
-                raise StartError(f"cannot open the journal {self.path}: {error}") from None
+            except (*UNREADABLE, OSError, StorageError) as error:
+                raise StartError(f"cannot open the journal {self.path}: {said(error)}") from None
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
         """By the table their lines are journaled in."""
@@ -103,7 +106,7 @@ class Journal:
             try:
                 self._refuse_if_failed()
                 self._on_disk = await self._commit()
-            except (OSError, sqlite3.Error, StorageError) as error:
+            except (*UNREADABLE, OSError, StorageError) as error:
                 failure = self._fail(error)
                 for _, future in self._waiting:
                     if not future.done():
@@ -163,7 +166,7 @@ class Journal:
         self._refuse_if_failed()
         try:
             changed = self._db.execute(statement, values).rowcount
-        except (sqlite3.Error, OverflowError) as error:  # The latter if a number to go on from is damaged.
+        except (*UNREADABLE, OverflowError) as error:  # The latter if a number to go on from is damaged.
             raise self._fail(error) from error
         if changed:
             self._writes += 1
@@ -178,15 +181,15 @@ class Journal:
         try:
             for row in self._db.execute(statement, values):
                 yield self._checked(types, row)
-        except (sqlite3.Error, UnicodeError) as error:
-            raise self.damaged(str(error)) from error
+        except UNREADABLE as error:
+            raise self.damaged(said(error)) from error
 
     def _row(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Any:
         """Return the first row of a query as `_rows` does, or None if there is none."""
         try:
             row = self._db.execute(statement, values).fetchone()
-        except (sqlite3.Error, UnicodeError) as error:
-            raise self.damaged(str(error)) from error
+        except UNREADABLE as error:
+            raise self.damaged(said(error)) from error
         return None if row is None else self._checked(types, row)
 
     def _checked(self, types: tuple[type, ...], row: tuple[object, ...]) -> tuple[object, ...]:
@@ -211,8 +214,8 @@ class Journal:
         """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""
         if self._failure is None:
             kind = DiskFullError if is_disk_full(error) else StorageError
-            self._failure = kind(f"cannot write to {self.path.parent}: {error}; make room and start again")
-            with contextlib.suppress(sqlite3.Error):
+            self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; make room and start again")
+            with contextlib.suppress(*UNREADABLE):
                 self._db.rollback()
         return type(self._failure)(*self._failure.args)
 
@@ -246,6 +249,11 @@ class Journal:
             db.executescript(f"BEGIN; {SCHEMA} COMMIT;")
         db.execute(RECORD_OUTBOX)
         db.execute("BEGIN")
+
+
+def said(error: Exception) -> str:
+    """Return what an error of the journal's files says, as one of memory says nothing."""
+    return str(error) or "more memory is needed than there is, as a damaged file may ask"
 
 
 def is_disk_full(error: Exception) -> bool:

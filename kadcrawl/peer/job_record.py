@@ -9,6 +9,7 @@ import msgspec
 
 from kadcrawl.config import Job
 from kadcrawl.errors import StartError
+from kadcrawl.history.journal import UNREADABLE
 from kadcrawl.history.store import Store
 
 FIXED = ("name", "partition", "cell_bits", "history")
@@ -53,7 +54,7 @@ def journaled_job(directory: Path) -> Job | None:
     path = directory / "peer.sqlite"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as journal:
-            row = journal.execute("SELECT value FROM meta WHERE name='job'").fetchone()
+            row = journal.execute("SELECT value FROM meta WHERE name='job' AND typeof(value)='blob'").fetchone()
         return msgspec.json.decode(row[0], type=Job) if row else None
-    except (sqlite3.Error, msgspec.DecodeError):
+    except (*UNREADABLE, msgspec.DecodeError):
         return None
