@@ -1,8 +1,8 @@
 """What is on the disk: a peer's journal, of which some bytes are no longer what was written.
 
 An input says where: bytes flipped, cut out or put in, in the database or in its WAL, of a small journal that a crash
-has left. Whoever opens it is told that it cannot be used, or has a store that can be used, or one that says so as it
-is used.
+has left; and what is done with it then. Whoever opens it is told that it cannot be used, or has a store that can be
+used, or one that says so as it is used.
 """
 
 import asyncio
@@ -104,9 +104,10 @@ def _run(work: Coroutine[None, None, None]) -> None:
 
 
 def journal(data: bytes) -> None:
-    """Open a damaged journal and do with it what a peer does."""
+    """Open a damaged journal and do with it one of the things a peer does."""
     bites = Bites(data)
-    bloom = bool(bites.number() & 1)
+    choice = bites.number()
+    bloom, use = bool(choice & 1), USES[(choice >> 1) % len(USES)]
     files = {name: bytearray(content) for name, content in prepared(bloom).items()}
     for _ in range(EDITS_MAX):
         if not bites.left:
@@ -122,7 +123,7 @@ def journal(data: bytes) -> None:
             assert str(error)
             return
         try:
-            _use(store, bloom=bloom)
+            use(store)
         except StorageError as error:
             assert str(error)
         finally:
@@ -156,47 +157,62 @@ def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def _use(store: Store, *, bloom: bool) -> None:
-    """Read and write a little of everything."""
-    for cell in [*CELLS, *list(store.cells)[:4]]:
-        if not 0 <= cell < 1 << CELL_BITS:
-            continue
-        for one, _ in store.records(cell, b"", 20):
-            store.state(one)
-            store.entry(one)
-            store.visit(one)
+def _read(store: Store) -> None:
+    """Read everything, each URL in one of the ways there are."""
+    for cell in _cells(store):
+        for number, (one, _) in enumerate(store.records(cell, b"", 20)):
+            (store.state, store.entry, store.visit)[number % 3](one)
         store.tally_between(cell, b"", None)
         for site_hash, _ in store.sites(cell, b"", 5):
             store.site_keys(site_hash)
         store.next_visit(cell)
+        store.due_visits(cell, NOW, 3)
+    for site in ("a.example", "b.example"):
+        store.window(site, 10)
+        store.site(site)
+
+
+def _write(store: Store) -> None:
+    """Go on with the crawl: URLs that are there and new ones, to their end, and pages that are due again."""
+    for place, cell in enumerate(_cells(store)):
         for one in store.due_visits(cell, NOW, 3):
             store.begin_round(one)
-        for number in (0, 1, 2, 40):
+        for number in (place, 40):
             entry = store.accept(key(cell, number), "a.example", url(number), 1, 0) or store.entry(key(cell, number))
             if entry is not None:
                 store.shorten(entry.key, 0)
                 store.merge_tries(entry.key, 3, NOW)
                 store.finish(entry, b"{}\n")
         store.learn_done(key(cell, 41))
-    for site in ("a.example", "b.example"):
-        store.window(site, 10)
-        store.site(site)
     store.learn_robots("http://a.example", b"", NOW + 1)
     _run(store.commit())
-    if not bloom:
+
+
+def _forget(store: Store) -> None:
+    """Let a page go, if the history is exact, and a cell."""
+    if store.seen is None:
         store.forget(key(CELLS[0], 0))
     store.forget_cell(CELLS[0], 100)
     _run(store.commit())
 
 
+USES = (_read, _write, _forget)
+
+
+def _cells(store: Store) -> list[Cell]:
+    """Return those that were written, and some that only damage has made."""
+    cells = dict.fromkeys([*CELLS, *list(store.cells)[:4]])
+    return [cell for cell in cells if 0 <= cell < 1 << CELL_BITS]
+
+
 def damages() -> Iterator[bytes]:
     """Yield no damage at all, and one of each kind in places of all kinds."""
-    for bloom in (0, 1):
-        yield bytes((bloom,))
+    for choice in range(2 * len(USES)):
+        yield bytes((choice,))
         for file in (0, 1):
             for kind in (FLIP, CUT, INSERT):
                 for at in (0, 10, 40, 100, 500, 1000, 2000):
-                    yield bytes((bloom, kind << 1 | file)) + at.to_bytes(2, "big") + b"\4\0\xff\1\x80"
+                    yield bytes((choice, kind << 1 | file)) + at.to_bytes(2, "big") + b"\4\0\xff\1\x80"
 
 
 TARGETS = (Target("journal", journal, damages, bytes_max=256),)
