@@ -2,7 +2,7 @@
 
 An input says where: bytes flipped, cut out or put in, in the database or in its WAL, of a small journal that a crash
 has left; and what is done with it then. Whoever opens it is told that it cannot be used, or has a store that can be
-used, or one that says so as it is used.
+used, or one that says so as it is used; and when it is closed no file stays open.
 """
 
 import asyncio
@@ -113,21 +113,32 @@ def journal(data: bytes) -> None:
         if not bites.left:
             break
         _damage(files, bites, bloom)
+    before = _open_files()
     with tempfile.TemporaryDirectory(prefix="kadcrawl-fuzz-", dir=_memory()) as name:
         directory = Path(name)
         for file, content in files.items():
             (directory / file).write_bytes(content)
-        try:
-            store = opened(directory, bloom=bloom)
-        except (StartError, StorageError) as error:
-            assert str(error)
-            return
-        try:
-            use(store)
-        except StorageError as error:
-            assert str(error)
-        finally:
-            store.close()
+        _go_on(directory, bloom, use)
+    assert _open_files() == before, "a file stays open"
+
+
+def _go_on(directory: Path, bloom: bool, use: Callable[[Store], None]) -> None:
+    """Open a journal, use it and close it."""
+    try:
+        store = opened(directory, bloom=bloom)
+    except (StartError, StorageError) as error:
+        assert str(error)
+        return
+    try:
+        use(store)
+    except StorageError as error:
+        assert str(error)
+    finally:
+        store.close()
+
+
+def _open_files() -> int:
+    return len(os.listdir("/dev/fd"))
 
 
 @cache

@@ -14,17 +14,24 @@ class LineLog:
     """One append-only file of lines. It is made when there is something to write, or at once if asked for."""
 
     def __init__(self, path: Path, outbox: Iterable[tuple[int, bytes]], *, made: bool = False) -> None:
-        """Write the journaled (place, line) pairs where they belong; `made` makes the file anyway. Raises OSError."""
+        """Write the journaled (place, line) pairs where they belong; `made` makes the file anyway.
+
+        Raises OSError, and what `outbox` does.
+        """
         self._path = path
         self.fd: int | None = None
         self.length = 0
         """Bytes in the file."""
         self._staged = bytearray()
-        if made or path.exists():
-            self._open()
-        for place, line in outbox:
-            os.pwrite(self._open(), line, place)
-            self.length = max(self.length, place + len(line))
+        try:
+            if made or path.exists():
+                self._open()
+            for place, line in outbox:
+                os.pwrite(self._open(), line, place)
+                self.length = max(self.length, place + len(line))
+        except BaseException:
+            self.close()
+            raise
         self.synced = self.length
         """Bytes of the file known to be on disk."""
 

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import json
+import os
 import resource
 import signal
 import sqlite3
@@ -510,10 +511,18 @@ async def damaged(directory: Path, *statements: str) -> Store:
         "DROP TABLE frontier",
     ],
 )
-async def test_a_journal_that_cannot_be_true_is_not_opened(tmp_path: Path, statement: str) -> None:
+async def test_a_journal_that_cannot_be_true_is_not_opened_and_leaves_no_file_open(
+    tmp_path: Path, statement: str
+) -> None:
     relaxed = ["PRAGMA writable_schema=1", "UPDATE sqlite_schema SET sql=replace(sql, ' NOT NULL', '')"]
+    before = open_files()
     with pytest.raises((StartError, StorageError), match=r"damaged|cannot open"):
         await damaged(tmp_path, *relaxed, "PRAGMA writable_schema=RESET", statement)
+    assert open_files() <= before
+
+
+def open_files() -> int:
+    return len(os.listdir("/dev/fd"))
 
 
 @pytest.mark.parametrize(
