@@ -73,6 +73,7 @@ class Child:
         self.address, self.dead = None, False
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # What lies in the directory the crawl was begun in, which may be anybody's, is not imported.
             "-c",
             PROGRAM,
             stdin=asyncio.subprocess.PIPE,

@@ -143,10 +143,12 @@ class WorkerExtraction:
         self._answered = 0
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # From the directory it runs in nothing is imported but hooks.
             "-c",
             "from kadcrawl.crawl.record_worker import main; main()",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")},  # Passwords.
             start_new_session=True,  # Ctrl-C is the peer's to understand, and what it starts can be killed with it.
         )
         async with asyncio.timeout(START_S):

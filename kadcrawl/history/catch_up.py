@@ -102,7 +102,7 @@ class CatchUp:
         owned = self._holdings.own(cell)
         released = any(answer.released for _, answer in answers) and not any(answer.untold for _, answer in answers)
         for _, answer in answers:
-            self._crawl.learn_clocks(answer.sites)
+            self._crawl.learn_clocks(cell, answer.sites)
         # From now on changes go to the new backups; what was before is compared.
         self._holdings.back_up_at(cell, backups)
         anything = cell in self._store.cells or any(answer.held.keys for _, answer in answers)

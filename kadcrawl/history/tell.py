@@ -84,7 +84,7 @@ class Crawl(Protocol):
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
         """Return how long its sites must be left alone; None if they are more than `most`."""
 
-    def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
+    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
         """Leave these sites alone for so long."""
 
     def in_hand(self, cell: Cell) -> list[bytes]:

@@ -1,7 +1,8 @@
 """The answering end of one WebSocket that another peer has dialled.
 
 Each question is handled in a task of its own, so that one that waits holds up no other; when `IN_FLIGHT_MAX` are being
-handled no more are read, and TCP makes the asker wait. What is no question ends the connection.
+handled no more are read, and TCP makes the asker wait. So it does when those of one peer, by all its connections, are
+`BURDEN_BYTES_MAX`: what is being handled outlives its connection. What is no question ends the connection.
 """
 
 import asyncio
@@ -16,6 +17,27 @@ SEND_S = 30.0
 """How long an answer may take to be sent; no question is waited for any longer."""
 SILENCE_MAX_S = 5 * KEPT_IDLE_S
 """The dialler closes what it does not use; one that has said nothing for this long is not there any more."""
+BURDEN_BYTES_MAX = 32 * 1024 * 1024
+"""Of all questions of one peer that are being handled: some of the largest, and what honest peers ask is far below."""
+
+
+class Burden:
+    """How many bytes the questions of one peer have that are being handled."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._lighter = asyncio.Event()
+
+    async def add(self, count: int) -> None:
+        """Wait until there is room for a question of so many bytes; there always is for one alone."""
+        while self._bytes and self._bytes + count > BURDEN_BYTES_MAX:
+            self._lighter.clear()
+            await self._lighter.wait()
+        self._bytes += count
+
+    def drop(self, count: int) -> None:
+        self._bytes -= count
+        self._lighter.set()
 
 
 class Incoming:
@@ -27,8 +49,11 @@ class Incoming:
         transport: asyncio.Transport,
         reply: Callable[[bytes], Awaitable[bytes]],
         tasks: set[asyncio.Task[None]],
+        burden: Burden,
     ) -> None:
         """`reply` makes a packed answer of a packed question; `tasks` is where those being handled are kept.
+
+        `burden` is that of whoever asks, by all its connections.
 
         They outlive the connection, as what they do is to be done although nobody hears of it.
         """
@@ -36,6 +61,7 @@ class Incoming:
         self._transport = transport
         self._reply = reply
         self._tasks = tasks
+        self._burden = burden
         self._places = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -57,6 +83,7 @@ class Incoming:
                 if len(frame.data) < NUMBER_BYTES:
                     raise MalformedError("a frame without a number")
                 self._heard += 1
+                await self._burden.add(len(frame.data))
                 task = loop.create_task(self._answer(frame.data), name="link answer")
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
@@ -85,8 +112,10 @@ class Incoming:
         self._transport.abort()
 
     async def _answer(self, frame: bytes) -> None:
+        number, reply, count = frame[:NUMBER_BYTES], self._reply(frame[NUMBER_BYTES:]), len(frame)
+        del frame  # It may be large, and the answer take minutes.
         try:
-            answer = frame[:NUMBER_BYTES] + await self._reply(frame[NUMBER_BYTES:])
+            answer = number + await reply
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
             async with asyncio.timeout(SEND_S), self._sending:
                 await self._socket.send_bytes(answer)
@@ -96,6 +125,7 @@ class Incoming:
             pass  # The asker is gone, and asks again if it wants to know.
         finally:
             self._places.release()
+            self._burden.drop(count)
 
     def _look(self, heard: int) -> None:
         if self._heard == heard:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from aiohttp import WSCloseCode, web
 
@@ -19,7 +20,7 @@ from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.gate import Gate
-from kadcrawl.link.incoming import Incoming
+from kadcrawl.link.incoming import Burden, Incoming
 from kadcrawl.link.messages import Message, Refused, Request
 from kadcrawl.link.speakers import speaker
 from kadcrawl.members.certificates import peer_id_of
@@ -71,6 +72,8 @@ class LinkServer:
         """Theirs."""
         self._answering: set[asyncio.Task[None]] = set()
         """Questions of all connections."""
+        self._burdens: WeakValueDictionary[bytes, Burden] = WeakValueDictionary()
+        """Peer -> what it has asked, for as long as any of it is being handled."""
 
     def handle(self, kind: type[Kind], handler: Callable[[Kind], Awaitable[Message]]) -> None:
         """Let `handler` answer requests of this kind."""
@@ -152,7 +155,8 @@ class LinkServer:
             transport.abort()
             return socket
         self._make_room(asker)
-        incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering)
+        burden = self._burdens.setdefault(asker.peer, Burden()) if asker.peer is not None else Burden()
+        incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering, burden)
         self._incoming[incoming] = asker
         self._used.add(transport)
         code = WSCloseCode.OK
@@ -182,6 +186,7 @@ class LinkServer:
         except MalformedError as error:
             self._note_malformed(error, asker)
             return b""
+        del question  # It may be large, and the answer take minutes.
         try:
             return pack(await self._answer(asker, message))
         except StorageError as error:

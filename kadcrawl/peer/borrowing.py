@@ -34,7 +34,7 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.peer.cells import FINISHING_S
 from kadcrawl.peer.records import UNFINISHED_WAIT_S, WAIT_MAX_S, site_record
-from kadcrawl.urls import canonical
+from kadcrawl.urls import canonical, origin_of
 
 DEADLINE_S = 5.0
 CLOCKS_MAX = 1_000
@@ -155,7 +155,8 @@ class Borrowing:
         self._borrowed.add(lend.loan, lend.giver, site, urls, lend.connections)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
-        for robots in lend.robots:
+        origins = {origin_of(one.url) for one in lend.pending}
+        for robots in (robots for robots in lend.robots if robots.origin in origins):
             self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
         self._stirred.set()
         return True

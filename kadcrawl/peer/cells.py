@@ -23,7 +23,7 @@ from kadcrawl.history.slices import SliceExchange, sent_by, told_by
 from kadcrawl.history.store import Store
 from kadcrawl.history.sync import CellSync
 from kadcrawl.history.tell import Telling
-from kadcrawl.keys import Cell, Key
+from kadcrawl.keys import Cell, Key, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     SLICE_BYTES_MAX,
@@ -62,6 +62,7 @@ class CellCrawl:
     def __init__(self, parts: Parts, store: Store, clock: Clock) -> None:
         self._store = store
         self._frontier = parts.frontier
+        self._placer = parts.placer
         self._crawler = parts.crawler
         self._clock = clock
         self._closed_at: dict[Cell, float] = {}
@@ -108,9 +109,10 @@ class CellCrawl:
                 if self._store.cell_of(key) == cell:
                     self._store.put_off(key, due)
 
-    def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
+    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
         for site in sites:
-            self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
+            if self._placer.cell(site.site) == cell:
+                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
 
 
 class Cells:
@@ -136,6 +138,7 @@ class Cells:
         self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
         self.holdings = Holdings(overlay.me.number, bits)
         self.records.owns = lambda cell: cell in self.holdings.owned
+        self.records.owned_by = lambda contact, cell: overlay.nearest_known(anchor(cell, bits), 1)[0] == contact
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
         merge_slices = partial(self.records.merge_slices, adopt=False)
         self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)
@@ -203,7 +206,7 @@ class Cells:
 
     async def receive(self, message: RecordsMessage) -> None:
         """Journal records another peer sent."""
-        self.telling.backed(self.records.merge(message.batch), message.sender)
+        self.telling.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
         self._activity.move()
         await self._store.durable()
         self._parts.crawler.wake()

@@ -17,7 +17,8 @@ class Directory:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+            self._fd = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            os.fchmod(self._fd, 0o600)  # Whoever could open it could take the lock.
         except OSError as error:
             raise StartError(
                 f"cannot write to {path}: {error.strerror}; choose another directory with --data"

@@ -23,6 +23,7 @@ from kadcrawl.link.messages import (
     ROBOTS_BYTES_MAX,
     URL_CHARS_MAX,
     Batch,
+    Contact,
     Link,
     PendingRecord,
     RobotsRecord,
@@ -68,6 +69,8 @@ class Records:
         self._now = now
         self.owns: Callable[[Cell], bool] = lambda cell: False
         """Whether a cell is this peer's own: then nobody else knows better what is done in it."""
+        self.owned_by: Callable[[Contact, Cell], bool] = lambda contact, cell: False
+        """Whether nobody lives nearer to a cell than a peer, as far as is known."""
         self.merging = False
         """What changes in the store just now has come from another peer."""
 
@@ -91,19 +94,23 @@ class Records:
         origins = dict.fromkeys(origin_of(entry.url) for entry in entries)
         return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
 
-    def merge(self, batch: Batch, only: Cell | None = None) -> set[Cell]:
+    def merge(self, batch: Batch, only: Cell | None = None, sender: Contact | None = None) -> set[Cell]:
         """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of.
 
-        With `only` it is from somebody this peer asked as the owner of that cell, else from the owner of its cells.
+        With `only` it is from somebody this peer asked as the owner of that cell, else from `sender`. How a site is to
+        be treated only its owner says, or who was asked: by a false clock or robots.txt it is hurried or left alone.
         """
+
+        def may_tell(cell: Cell) -> bool:
+            return cell == only if only is not None else sender is not None and self.owned_by(sender, cell)
+
         now = self._now()
-        cells = set()
+        cells, origins = set(), set()
         self.merging = True
         try:
             for site in batch.sites:
-                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
-            for robots in batch.robots:
-                self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
+                if may_tell(self._placer.cell(site.site)):
+                    self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
                 if only is None or cell == only:
@@ -121,9 +128,16 @@ class Records:
                     link, place, now, one.tries, due, even_seen=only is None and not self.owns(place.cell)
                 )
                 cells.add(place.cell)
+                if may_tell(place.cell):
+                    origins.add(origin_of(one.url))
             for visit in batch.visits:
                 if (visited := self._merge_visit(visit, only, now)) is not None:
                     cells.add(visited)
+                    if may_tell(visited):
+                        origins.add(origin_of(visit.url))
+            for robots in batch.robots:
+                if robots.origin in origins:
+                    self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
         finally:
             self.merging = False
         return cells

@@ -40,7 +40,10 @@ async def kadcrawl(*arguments: str, env: dict[str, str] | None = None) -> Run:
 
 
 async def start(
-    *arguments: str, env: dict[str, str] | None = None, program: Sequence[str] = (KADCRAWL,)
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    program: Sequence[str] = (KADCRAWL,),
+    directory: Path | None = None,
 ) -> asyncio.subprocess.Process:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KADCRAWL_")}
     environment |= {"KADCRAWL_KEY": KEY}
@@ -51,6 +54,7 @@ async def start(
         stdout=PIPE,
         stderr=PIPE,
         env=environment | env if env else environment,
+        cwd=directory,
         start_new_session=True,
     )
     STARTED.append(process)

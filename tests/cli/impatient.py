@@ -4,10 +4,13 @@
 must not look like a death.
 """
 
+from pathlib import Path
+
 from kadcrawl.cli import child, child_process, main
 from kadcrawl.overlay import OverlaySettings
 
-PROGRAM = "from tests.cli.impatient import peer; peer()"
+ROOT = Path(__file__).parents[2]
+PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.cli.impatient import peer; peer()"
 SETTINGS = OverlaySettings(
     heartbeat_s=1.0,
     resend_s=0.3,

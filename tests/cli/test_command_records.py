@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 from click.testing import CliRunner
 
@@ -51,6 +52,21 @@ async def test_the_example_runs(tmp_path: Path) -> None:
         assert one["rule"] == ("article" if by_fields else "word count")
         assert one["record"].keys() == ({"title", "links"} if by_fields else {"title", "words", "commonest"})
         assert one["record"]["title"].startswith("almanac ")
+
+
+@pytest.mark.parametrize("module", ["msgspec", "uvloop", "parsel", "signal"])
+async def test_nothing_is_imported_from_where_a_crawl_is_begun(module: str, tmp_path: Path) -> None:
+    """Anybody may have put it there, and peers are told the key."""
+    job = tmp_path / "kadcrawl.toml"
+    job.write_text("[[records]]\npattern = '/0'\nfields = { title = 'css:title::text' }\n")
+    (tmp_path / f"{module}.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
+    async with Web() as site:
+        site.fallback = lambda request: web.Response(text="<title>T</title>", content_type="text/html")
+        data = tmp_path / "data"
+        run = await ended(await start(*crawl(data, site.url("/0")), "--job", str(job), directory=tmp_path))
+    assert run.code == 0, run
+    assert [one["record"] for one in records(data)] == [{"title": "T"}]
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_killed_altogether_again_and_again_no_record_is_lost_or_there_twice(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ def nothing(page: Page) -> None:
     return None
 
 
+def sees(page: Page) -> dict[str, object]:
+    return {"env": [name for name in os.environ if name.startswith("KADCRAWL_")], "path": sys.path[:1]}
+
+
 def raises(page: Page) -> None:
     raise ValueError("as it was told")
 

@@ -63,6 +63,13 @@ async def test_a_hook_costs_its_page_and_no_other(make: Make, hook: str, why: st
             assert [SOUND] == [json.loads(bytes(record)) for record in found.records]
 
 
+async def test_a_hook_sees_no_password_in_the_environment(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KADCRAWL_SINK", "mongodb://me:secret@a.example/b")
+    extraction = await make("sees")
+    found = await extraction.extract(0, PAGE)
+    assert json.loads(bytes(found.records[0])) == {"env": [], "path": [os.getcwd()]}
+
+
 async def test_a_page_does_not_pay_for_what_pages_before_it_left(make: Make) -> None:
     extraction = await make("grows", record_memory_bytes=512 << 20)
     found = [await extraction.extract(0, PAGE) for _ in range(6)]

@@ -57,7 +57,7 @@ class FakeCrawl:
     def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
         raise AssertionError("who tells learns nothing")
 
-    def learn_clocks(self, sites: Iterable[SiteRecord]) -> None:
+    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
         raise AssertionError("who tells learns nothing")
 
 

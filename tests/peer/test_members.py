@@ -345,8 +345,10 @@ async def test_an_answer_in_the_name_of_another_is_none(make_peer: MakePeer) -> 
 
 
 async def test_the_journal_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Credentials of proxies are in it."""
-    (tmp_path / "peer.sqlite").touch(0o644)
+    """Credentials of proxies are in it; and whoever can open the lock can take it."""
+    for name in ("peer.sqlite", "lock"):
+        (tmp_path / name).touch(0o644)
     async with Peer(Config(data=tmp_path, port=0, swarm_key=KEY)) as peer:
         await peer.begin()
         assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("peer.sqlite*")} == {0o600}
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
