@@ -100,10 +100,16 @@ class Power(click.ParamType[tuple[str, float]]):
         return name, power
 
 
-def _sinks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    by_argument = parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
     try:
-        for value in values:
-            check(parse(value))
+        for name in map(parse, values):
+            check(name)
+            if by_argument and name.has_password:
+                raise ConfigError(
+                    f"the sink {name.shown} has a password, which others on this machine see in a command: "
+                    "put the sink into the environment variable KADCRAWL_SINK"
+                )
     except ConfigError as error:
         raise click.BadParameter(str(error)) from None
     return values

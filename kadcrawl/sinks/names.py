@@ -42,6 +42,10 @@ class SinkName:
         """The name with its path made absolute, as `parse` takes it: not to be shown."""
         return self.target if self.kind.startswith("mongodb") else f"{self.kind}:{self.target}"
 
+    @property
+    def has_password(self) -> bool:
+        return self.is_remote and ":" in urlsplit(self.target).netloc.rpartition("@")[0]
+
     def clean(self, text: str) -> str:
         """Return what somebody said of this sink without what must not be shown."""
         parts = urlsplit(self.target) if self.is_remote else None

@@ -133,6 +133,7 @@ def test_a_job_file_names_sinks_of_this_machine_and_check_shows_them_without_pas
     ("arguments", "says"),
     [
         (["crawl", "http://127.0.0.1/", "--sink", "results.db"], "is no sink"),
+        (["crawl", "http://127.0.0.1/", "--sink", "mongodb://me:pass@h/db"], "environment variable KADCRAWL_SINK"),
         (["export", ".", "--to", "sqlite:a.db"], "there is no pages.jsonl in ."),
         (["export", "."], "--to"),
     ],
