@@ -19,6 +19,10 @@ class Limits:
     """All response headers of one response together."""
     body_bytes_max: int = 32 * 1024 * 1024
     """Body as received; the rest is cut off and the page recorded as truncated by us."""
+    large_body_bytes: int = 1024 * 1024
+    """A body above this is large: few are."""
+    large_bodies_max: int = 16
+    """Large bodies read at a time; the others wait, as `fetches_max` of `body_bytes_max` would be two gigabytes."""
     inflated_bytes_max: int = 64 * 1024 * 1024
     """Body after decompression: what one gzip bomb may cost in memory."""
     robots_ttl_s: float = 86_400

@@ -97,6 +97,8 @@ class Fetcher:
         self._make_resolver = resolver
         self._now = now
         self._limits = limits
+        self._large = asyncio.Semaphore(limits.large_bodies_max)
+        """Places for large bodies: who has one waits for nothing more, so all come to their end."""
         self._guard = guard
         self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
         self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
@@ -177,6 +179,8 @@ class Fetcher:
                 failure = Failure.PROTOCOL if answer.malformed else watch.verdict
         finally:
             watch.stop()
+            if answer.is_large:
+                self._large.release()
         return self._fetched(url, answer, failure, detail, started_at, started, loop.time())
 
     async def _converse(
@@ -206,6 +210,11 @@ class Fetcher:
                 if patience.body_bytes > body_bytes_max:
                     answer.chunks[-1] = chunk[: body_bytes_max - patience.body_bytes]
                     raise Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
+                if patience.body_bytes > self._limits.large_body_bytes and not answer.is_large:
+                    patience.pause(loop.time())
+                    await self._large.acquire()
+                    answer.is_large = True
+                    patience.resume(loop.time())
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
                 # A body without a length ends where the connection does: a reset is no end.
                 raise Broken(Failure.TRUNCATED, "connection reset")
@@ -342,6 +351,8 @@ class _Answer:
     address: str = ""
     head_at: float | None = None
     malformed: bool = False
+    is_large: bool = False
+    """It has a place among those."""
     chunks: list[bytes] = field(default_factory=list)
 
     def take_head(self, response: _Response, now: float, header_bytes_max: int) -> None:

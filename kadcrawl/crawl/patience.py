@@ -3,7 +3,7 @@
 Three bounds, the earliest counts: a request may take `fetch_timeout_s` in all, its body may be silent for
 `idle_timeout_s`, and after `rate_grace_s` the body must have come at `rate_min_bytes_s` on average (a slow
 drip is neither silent nor ever over). Before the head of the answer only the first applies: some pages take
-long to make.
+long to make. While we pause the answer none does.
 """
 
 from kadcrawl.config import Limits
@@ -17,6 +17,7 @@ class Patience:
         self._limits = limits
         self._end_at = now + limits.fetch_timeout_s
         self._head_at: float | None = None
+        self._paused_at: float | None = None
         self._last_at = now
         self.body_bytes = 0
 
@@ -27,13 +28,29 @@ class Patience:
         self.body_bytes += count
         self._last_at = now
 
+    def pause(self, now: float) -> None:
+        """The answer is not read for a while, for a reason of ours: that time does not count."""
+        self._paused_at = now
+
+    def resume(self, now: float) -> None:
+        if self._paused_at is not None and self._head_at is not None:
+            paused_s = now - self._paused_at
+            self._paused_at = None
+            self._end_at += paused_s
+            self._head_at += paused_s
+            self._last_at += paused_s
+
     def verdict(self, now: float) -> Failure | None:
         """Tell why to give up now, if so."""
+        if self._paused_at is not None:
+            return None
         due, failure = self._due()
         return failure if now >= due else None
 
     def look_again_at(self, now: float) -> float:
         """Return when to ask for the next verdict: none can fall earlier, whatever arrives until then."""
+        if self._paused_at is not None:
+            return now + self._limits.idle_timeout_s
         if self._head_at is None:
             return min(self._end_at, now + min(self._limits.idle_timeout_s, self._limits.rate_grace_s))
         return self._due()[0]

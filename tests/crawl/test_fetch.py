@@ -151,6 +151,30 @@ def length(count: int) -> bytes:
     return OK + b"Content-Length: %d\r\n\r\n" % count
 
 
+async def test_few_large_bodies_are_read_at_a_time_and_waiting_for_that_is_no_fault_of_a_site(site: Site) -> None:
+    limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1)
+    site.answers = {
+        "/slow": [length(1_000), b"x" * 200, DRIP],
+        "/large": [length(1_000), b"y" * 1_000],
+        "/small": [length(100), b"z" * 100],
+    }
+    async with fetching(limits=limits) as fetcher:
+        slow = asyncio.create_task(fetcher.fetch(site.url("/slow")))
+        await site.seen.wait()
+        large = [asyncio.create_task(fetcher.fetch(site.url("/large"))) for _ in range(3)]
+        small = await fetcher.fetch(site.url("/small"))
+        assert (None, b"z" * 100) == (small.failure, small.body)
+        await asyncio.sleep(0.1)
+        assert not any(task.done() for task in (slow, *large))
+        large.pop().cancel()
+        for task in large:
+            fetched = await task
+            assert slow.done()
+            assert (None, b"y" * 1_000) == (fetched.failure, fetched.body)
+        assert (await slow).failure is Failure.TOO_SLOW
+        assert not fetcher._large.locked()
+
+
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP_PAGE = gzip.compress(b"x" * 10_000, mtime=0)
 GZIPPED = OK + b"Content-Encoding: gzip\r\n\r\n"

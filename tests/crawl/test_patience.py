@@ -12,6 +12,24 @@ Event = tuple[float, int]
 """When so many bytes of the body came; -1 for the head of the answer."""
 
 
+def test_what_it_pauses_for_does_not_count() -> None:
+    patience = Patience(LIMITS, 0)
+    patience.head_came(1)
+    patience.bytes_came(100_000, 2)
+    patience.pause(2)
+    assert patience.verdict(1_000) is None
+    assert patience.look_again_at(1_000) == 1_020
+    patience.resume(1_000)
+    assert patience.verdict(1_019.9) is None
+    assert patience.verdict(1_020) is Failure.IDLE
+    patience.bytes_came(1, 1_020)
+    assert patience.verdict(1_118) is Failure.IDLE
+    for now in range(1_030, 1_118, 10):
+        patience.bytes_came(1, now)
+    assert patience.verdict(1_117.9) is None
+    assert patience.verdict(1_118) is Failure.TIMEOUT
+
+
 @pytest.mark.parametrize(
     ("events", "at", "expected"),
     [
