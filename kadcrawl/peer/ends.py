@@ -15,6 +15,8 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.places import ADDRESS
 
 HELLO_DEADLINE_S = 5.0
+HELLO_TRIES = 3
+"""Of a newcomer: a connection whose packets were lost several times in a row may take longer than one."""
 PORTS_TRIED = 20
 """When the system chooses the port: how often to try for one that is free for both."""
 
@@ -87,13 +89,14 @@ async def listen(
 
 async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Welcome:
     """Return what the first of these peers (host, port) to answer says of its swarm. Raises StartError if none does."""
-    reasons = []
-    for address in bootstrap:
-        try:
-            return await client.ask(address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
-        except RemoteError as error:
-            reasons.append(str(error))
-    raise StartError(f"cannot join: {'; '.join(reasons)}. Is a peer running there?")
+    reasons: dict[tuple[str, int], str] = {}
+    for _ in range(HELLO_TRIES):
+        for address in bootstrap:
+            try:
+                return await client.ask(address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+            except RemoteError as error:
+                reasons[address] = str(error)
+    raise StartError(f"cannot join: {'; '.join(reasons.values())}. Is a peer running there?")
 
 
 def _write_address(config: Config, address: tuple[str, int]) -> None:
