@@ -18,7 +18,8 @@ IMPATIENT = (sys.executable, "-m", "tests.cli.impatient")
 """The same, but its peers give each other up sooner."""
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
-KEY = "5e" * 32
+KEY = os.urandom(32).hex()
+"""Of this process alone: tests run beside each other, and a port may go from the peers of one to those of another."""
 PIPE = asyncio.subprocess.PIPE
 STARTED: list[asyncio.subprocess.Process] = []
 """By the test that runs now: conftest.py ends what a failed one leaves."""
@@ -76,10 +77,21 @@ def finished(data: Path) -> Counter[str]:
 
 
 async def until(condition: object, process: asyncio.subprocess.Process) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # type: ignore[operator]
-            assert process.returncode is None
-            await asyncio.sleep(0.02)
+    """
+    Wait for something the program is to do.
+
+    Raises
+    ------
+    AssertionError
+        If it has not done it within a minute, or has ended: with what it said.
+    """
+    try:
+        async with asyncio.timeout(60):
+            while not condition():  # type: ignore[operator]
+                assert process.returncode is None, await ended(process)
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"not within a minute; asked to stop, it said: {await interrupted(process)}") from None
 
 
 def children(process: asyncio.subprocess.Process) -> list[int]:
