@@ -20,7 +20,7 @@ from kadcrawl.cli.pipe import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Goin
 from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
 from kadcrawl.config import Config
 from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
-from kadcrawl.link.messages import BATCH_MAX, Order, PeerRow
+from kadcrawl.link.messages import BATCH_MAX, PeerRow
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
 from kadcrawl.peer.disk_guard import Pauses
@@ -137,7 +137,7 @@ async def _obey(peer: Peer, orders: Orders) -> None:
         try:
             for start in range(0, len(order.seeds), BATCH_MAX):
                 await peer.crawl(order.seeds[start : start + BATCH_MAX])
-            await peer.waves.tell_all(Order("resume"))
+            await peer.concord.order("resume")
         except DiskFullError:
             raise
         except KadcrawlError as error:

@@ -24,6 +24,7 @@ from kadcrawl.link.basics import (
     PRINTABLE as PRINTABLE,
     ROBOTS_BYTES_MAX as ROBOTS_BYTES_MAX,
     ROWS_MAX as ROWS_MAX,
+    SERIALS as SERIALS,
     SMALL_MAX as SMALL_MAX,
     URL_CHARS_MAX as URL_CHARS_MAX,
     VERSION as VERSION,
@@ -38,6 +39,7 @@ from kadcrawl.link.basics import (
     Message as Message,
     Port as Port,
     Seconds as Seconds,
+    Serial as Serial,
     Small as Small,
     Url as Url,
 )
@@ -123,13 +125,16 @@ class Ping(Message, frozen=True):
 
     sender: IdBytes
     load: Small
+    course: Serial = 0
+    """Fingerprint of what the sender takes the swarm to be told (peer/course.py); 0 if it does not know yet."""
 
 
 class Pong(Message, frozen=True):
-    """I am, and this is my ID and load level (heavy blocks times 100)."""
+    """I am, and this is my ID, load level (heavy blocks times 100) and course."""
 
     sender: IdBytes
     load: Small
+    course: Serial = 0
 
 
 class FindNode(Message, frozen=True):
@@ -216,7 +221,7 @@ class Refused(Message, frozen=True):
 
 
 class Hello(Message, frozen=True):
-    """A newcomer asks its bootstrap peer for the job. A repeat is answered again."""
+    """A newcomer asks its bootstrap peer for the job, a peer one of another course. A repeat is answered again."""
 
     version: Small
 
@@ -228,6 +233,8 @@ class Welcome(Message, frozen=True):
     paused: bool
     update_s: Seconds
     """Until the next look at the load levels."""
+    serial: Serial = 0
+    """Of the last order to pause or to resume."""
 
 
 class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -290,6 +297,8 @@ class Order(Message, frozen=True):
     """
 
     verb: Literal["pause", "resume", "stop", "ended", "rest"]
+    serial: Serial = 0
+    """To pause or to resume: one more than of the last such order known to who gives it."""
 
 
 class NewSeeds(Message, frozen=True):

@@ -234,6 +234,14 @@ class Overlay:
     def load(self, level: int) -> None:
         self._socket.load = level
 
+    def say_course(self, fingerprint: int) -> None:
+        """Send with every heartbeat this fingerprint of what we take the swarm to be told; at first it is 0."""
+        self._socket.course = fingerprint
+
+    def tell_courses(self, listener: Callable[[Contact, int], None]) -> None:
+        """From now on call this with each heartbeat of a live contact; it must not raise."""
+        self._socket.on_course = listener
+
     @property
     def loads(self) -> Mapping[bytes, int]:
         """The load level each live contact (by ID) last told us."""

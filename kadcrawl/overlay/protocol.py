@@ -133,6 +133,8 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         self._conduct = conduct or Conduct()
         self._lines = Lines()
         self.load = 0
+        self.course = 0
+        self.on_course: Callable[[Contact, int], None] = lambda contact, course: None
         self.silent = False
         """Set while leaving: whoever asks us now must not take us back."""
         self.nameless = False
@@ -247,7 +249,9 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             self._say_goodbye(sender, message.sender)
             return None
         self._welcome(sender, message.sender, message.load)
-        return Pong(self.source_node.id, self.load)
+        if sender.proven:
+            self._compare(Contact(message.sender, sender.host, sender.port), message.course)
+        return Pong(self.source_node.id, self.load, self.course)
 
     def rpc_find_node(self, sender: Sender, message: FindNode) -> Message | None:
         if self.silent:
@@ -287,11 +291,16 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if (asked := self._membership.met(contact, load)) is not None:
             self._verify(asked)
 
+    def _compare(self, contact: Contact, course: int) -> None:
+        neighbor = self._membership.table.members.get(contact.id)
+        if neighbor is not None and neighbor.live and neighbor.contact.address == contact.address:
+            self.on_course(contact, course)
+
     # --- requests of ours
 
     async def ping(self, address: Address, sender: bytes) -> Result:
         """Greet whoever is at an address."""
-        return await self._request(address, Ping(sender, self.load), None)
+        return await self._request(address, Ping(sender, self.load, self.course), None)
 
     async def call_find_node(self, node_to_ask: Neighbor, node_to_find: Node) -> Result:
         contact = node_to_ask.contact
@@ -318,6 +327,8 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if actual.id != node.id:
             self._verify_all(self._membership.gone(node.contact, now))
         self._membership.heard(actual, now, reply.load if isinstance(reply, Pong) else None)
+        if isinstance(reply, Pong):
+            self._compare(actual, reply.course)
         return (True, reply) if actual.id == node.id else (False, None)
 
     def usable(self, reply: Nodes) -> list[Contact]:
@@ -347,7 +358,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             if self.transport is not None:
                 self.handle_call_response((reply is not None, reply), Neighbor(contact))
 
-        self._begin(contact.address, Ping(self.source_node.id, self.load), contact.id, settle)
+        self._begin(contact.address, Ping(self.source_node.id, self.load, self.course), contact.id, settle)
 
     async def _request(self, address: Address, message: Message, to: bytes | None) -> Result:
         """Ask once, again after `resend_s`, and give up after `timeout_s`."""

@@ -25,6 +25,7 @@ from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.balancing import Balancing, balanced
 from kadcrawl.peer.budget_sharing import share_budget
 from kadcrawl.peer.cells import Cells
+from kadcrawl.peer.concord import Concord
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import drain, leave
 from kadcrawl.peer.ends import hello, keep_to_loopback, listen, reachable_host
@@ -61,7 +62,7 @@ class Peer(Member):
         `world` is for simulations; by default it is the machine.
         """
         super().__init__(config, world)
-        self.paused = False
+        self.concord = Concord(self)
         self._given_job = job
         self._service = Service(self)
         self._cells: Cells | None = None
@@ -91,7 +92,7 @@ class Peer(Member):
                     "leave the key out to go on by its own, or choose another directory (--data)"
                 )
             self._identity.settle(self.overlay)
-            self.paused = self.paused or paused
+            self.concord.course.paused |= paused
             job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
             await self._prepare(job, self._given_job)
             self._build(job, first_update_s=None)
@@ -121,7 +122,7 @@ class Peer(Member):
         await self._identity.choose(self.overlay, self.client, bootstrap)
         if self.credentials is not None:
             self.client.part()  # What others were asked by until now was not yet this peer.
-        self.paused = welcome.paused
+        self.concord.adopt(welcome)
         first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
         self._build(job, first_update_s=first_update_s)
         self.joining = True
@@ -129,10 +130,8 @@ class Peer(Member):
         await self._find_host(bootstrap[0])
         await self.overlay.join(bootstrap)
         await self._start()
-        # Only now does every wave come here as well: what was said meanwhile must be asked for.
-        welcome = await hello(self.client, bootstrap)
-        self.add_seeds(welcome.job.seeds)
-        self.set_paused(welcome.paused)
+        # Only now do waves come here as well: what was said meanwhile must be asked for.
+        self.concord.hear(await hello(self.client, bootstrap))
         self.joining = False
         self.parts.crawler.holds.discard("joining")
         self.parts.crawler.wake()
@@ -202,6 +201,10 @@ class Peer(Member):
         return self._jobs.journaled()
 
     @property
+    def paused(self) -> bool:
+        return self.concord.course.paused
+
+    @property
     def leaving(self) -> bool:
         return self._left
 
@@ -248,7 +251,7 @@ class Peer(Member):
         """Carry out an order of the swarm."""
         match order.verb:
             case "pause" | "resume":
-                self.set_paused(order.verb == "pause")
+                self.concord.obey(order.serial, paused=order.verb == "pause")
             case "stop":
                 self.stop()
             case "rest":
@@ -261,13 +264,6 @@ class Peer(Member):
                     log.info("swarm.done pages=%d", self.totals.pages)
                     if self.config.exit_when_done:
                         self.stop()
-
-    def set_paused(self, paused: bool) -> None:
-        self.paused = paused
-        self.store.set_meta("paused", b"1" if paused else b"0")
-        holds = self.parts.crawler.holds
-        (holds.add if paused else holds.discard)("paused")
-        self.parts.crawler.wake()
 
     def change_key(self, key: SwarmKey) -> None:
         """Go by another key of the swarm; the former one is good for an hour. Raises StartError.
@@ -291,6 +287,7 @@ class Peer(Member):
             self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))
             self.parts.scope.add_seeds(fresh)
             self._jobs.keep(self.job)
+            self.concord.follow()
         if seeds:
             self.activity.armed = True
             self.activity.move()
@@ -298,7 +295,7 @@ class Peer(Member):
     # --- inside --------------------------------------------------------------------------------------------------
 
     async def _open(self, stack: AsyncExitStack) -> None:
-        self.paused = self.store.meta("paused") == b"1"
+        self.concord.restore()
         self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
         await self._listen(stack)
         self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
@@ -331,6 +328,7 @@ class Peer(Member):
         if not self._identity.settled:
             self.overlay.keep_nameless()
         self._bound_host = self.overlay.me.host
+        self.overlay.tell_courses(self.concord.heard)
         await self._find_host()
 
     async def _find_host(self, *towards: tuple[str, int]) -> None:
@@ -397,8 +395,7 @@ class Peer(Member):
                 lambda: self.job.seeds,
             )
         self.activity.armed = bool(job.seeds)
-        if self.paused:
-            self._parts.crawler.holds.add("paused")
+        self.concord.follow()
 
     async def _start(self) -> None:
         parts = self.parts
@@ -415,6 +412,7 @@ class Peer(Member):
         self._run(parts.forwarder.run(), "forward")
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
         self._run(self.cells.run(), "cells")
+        self._run(self.concord.run(), "concord")
         self._run(self.balancing.run(), "balance")
         if parts.proxy_checks is not None:
             self._run(parts.proxy_checks.run(parts.crawler), "proxies")

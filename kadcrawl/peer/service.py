@@ -167,7 +167,7 @@ class Service:
                 f"this swarm speaks version {VERSION} of the wire, not {hello.version}: use the same release"
             )
         peer = self._ready()
-        return Welcome(peer.job, peer.paused, peer.balancing.wait_s)
+        return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.concord.course.serial)
 
     async def find_ranges(self, question: FindRanges) -> Ranges:
         return await self._guide.find(self._settled().overlay, question)
@@ -275,7 +275,7 @@ class Service:
         if command.verb == "leave":
             peer.leave_soon()
         else:
-            await peer.waves.tell_all(Order(command.verb))
+            await peer.concord.order(command.verb)
         return Ok()
 
     async def rekey(self, message: Rekey) -> Ok:

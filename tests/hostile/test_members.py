@@ -183,7 +183,7 @@ def lies(me: Contact) -> Iterator[Message]:
     most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
         yield Draw(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
-    for question in (Survey(), Census(), Order("rest"), Order("pause"), Order("resume")):
+    for question in (Survey(), Census(), Order("rest"), Order("pause", 2**32 - 1), Order("resume", 2**31)):
         for limit in (0, 160):
             yield Wave(limit, 1e-9 if limit else 120.0, question)
     yield Wave(160, 1.0, Grant({me.id: COUNT_MAX, LIAR: COUNT_MAX, bytes(20): 0}, True))

@@ -9,6 +9,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
 from kadcrawl.link.messages import Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay, OverlaySettings
+from kadcrawl.overlay.protocol import encode
 from sim.loop import SimLoop
 from sim.overlays import CELL_BITS, Swarm, simulate
 from tests.overlay.situations import PORT, ip, our_peer, scripted_peer
@@ -366,6 +367,24 @@ def test_load_levels_travel_with_the_heartbeats(loop: SimLoop) -> None:
         await asyncio.sleep(10)
         assert {bert.me.id: 7} == anne.loads
         assert {anne.me.id: 150} == bert.loads
+        await asyncio.gather(anne.close(), bert.close())
+
+    loop.run_until_complete(story())
+
+
+def test_courses_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> None:
+    async def story() -> None:
+        anne = await our_peer(loop, 0, ANNE)
+        bert = await our_peer(loop, 1, BERT, bootstrap=0)
+        heard: set[tuple[str, bytes, int]] = set()
+        anne.tell_courses(lambda contact, course: heard.add(("anne", contact.id, course)))
+        bert.tell_courses(lambda contact, course: heard.add(("bert", contact.id, course)))
+        anne.say_course(7)
+        await asyncio.sleep(10)
+        assert {("anne", bert.me.id, 0), ("bert", anne.me.id, 7)} == heard
+        heard.clear()
+        anne._socket.datagram_received(encode(1, Ping(id_bytes(CARL), 0, 9)), (ip(7), PORT))
+        assert not heard, "nobody has answered there yet"
         await asyncio.gather(anne.close(), bert.close())
 
     loop.run_until_complete(story())

@@ -13,7 +13,7 @@ import pytest
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.history.store import DONE
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import DRAWN_URLS_MAX, LOANS_MAX, Counters, Draw, Drawn, Order
+from kadcrawl.link.messages import DRAWN_URLS_MAX, LOANS_MAX, Counters, Draw, Drawn
 from kadcrawl.peer.leaves import LEAVES_MAX
 from scripts.kadcrawl_run import PageLine, page_lines
 from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
@@ -197,13 +197,13 @@ async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_lea
     peer = await make_peer("a", limits=WEAK, scope="host")
     leaf = await make_leaf("leaf", peer)
     await until(lambda: leaf.state == "idle")
-    await peer.waves.tell_all(Order("pause"))
+    await peer.concord.order("pause")
     await until(lambda: leaf.state == "paused")
     await peer.crawl([site.url("/0", site=n) for n in range(SITES)])
     async with asyncio.timeout(60):
         while {"paused", "leaf: paused"} != {row.state for row in (await peer.census()).rows}:
             await asyncio.sleep(0.01)  # It says so when it next asks.
-    await peer.waves.tell_all(Order("resume"))
+    await peer.concord.order("resume")
     await until(lambda: leaf.ended)
     assert SITES == len(leaf.job.seeds)
     assert leaf.totals.pages > 0
@@ -212,7 +212,7 @@ async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_lea
     await peer.crawl([site.url(f"/{PAGES}", site=n) for n in range(SITES)])
     await until(lambda: not leaf.ended)
     await until(lambda: leaf.ended)
-    await peer.waves.tell_all(Order("stop"))
+    await peer.concord.order("stop")
     async with asyncio.timeout(60):
         await leaf.wait_stopped()
 
@@ -264,7 +264,7 @@ async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
 
 async def test_a_directory_with_pages_of_a_full_peer_is_no_leafs(make_peer: MakePeer, make_leaf: MakeLeaf) -> None:
     first, second = await swarm(make_peer, "ab")
-    await first.waves.tell_all(Order("pause"))
+    await first.concord.order("pause")
     await first.crawl([f"http://127.0.0.{n}:9/" for n in range(2, 20)])
     assert second.store.pending
     await second.drain()

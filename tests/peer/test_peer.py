@@ -19,7 +19,7 @@ from kadcrawl.crawl import outputs as crawl_outputs
 from kadcrawl.crawl.forward import Receipt
 from kadcrawl.crawl.page import Page
 from kadcrawl.history.entry import Entry
-from kadcrawl.link.messages import Link, Order
+from kadcrawl.link.messages import Link
 from kadcrawl.swarm_key import SwarmKey
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import QUICK, MakePeer
@@ -524,11 +524,11 @@ async def test_a_page_that_waits_for_its_links_does_not_hold_its_body(
             receipts.append(Receipt())
             return receipts[-1]
 
-        await peer.waves.tell_all(Order("pause"))
+        await peer.concord.order("pause")
         await peer.crawl([site.url(f"/{n}") for n in range(15)])
         monkeypatch.setattr(peer.parts.forwarder, "forward", never_acknowledged)
         tracemalloc.start()
-        peer.set_paused(False)
+        peer.obey(peer.concord.course.order("resume"))
         async with asyncio.timeout(30):
             while len(receipts) < 15:
                 await asyncio.sleep(0.01)
@@ -551,10 +551,10 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
             waiting.append(page)
             await read.wait()
 
-        await peer.waves.tell_all(Order("pause"))
+        await peer.concord.order("pause")
         await peer.crawl([site.url(f"/{n}") for n in range(30)])
         crawler.on_page = reader
-        peer.set_paused(False)
+        peer.obey(peer.concord.course.order("resume"))
         while len(waiting) < 2 or (crawler.in_flight and len(waiting) < 30):
             await asyncio.sleep(0.01)
         assert len(waiting) <= 4

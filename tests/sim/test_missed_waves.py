@@ -1,0 +1,65 @@
+"""A wave misses who is just coming while datagrams are lost; a few seconds later nobody is left out all the same."""
+
+import asyncio
+from pathlib import Path
+
+from kadcrawl.cli.child import LOCAL
+from kadcrawl.config import Job
+from sim.loop import world
+from sim.machines import Machine, Machines
+from sim.plan import Plan
+from sim.trial import LIMITS, USUAL
+
+WORLDS = [(97, 0.05), (29, 0.2), (57, 0.2), (88, 0.2), (96, 0.2)]
+"""Seed, and part of the datagrams that is lost: in each a peer remained paused for ever, and its range with it."""
+PEERS = 4
+HEARTBEATS_S = 15.0
+"""Time for several, some of which are lost."""
+
+
+def begun_paused(seed: int, loss: float, directory: Path) -> tuple[list[int], list[int]]:
+    """Let all but the first peer of a paused swarm join at once, and go on as soon as they are in.
+
+    Return who was paused just after that, and who later.
+    """
+    web = USUAL.web(Plan(seed, PEERS, ()))
+    job = Job(scope="any")
+    with (
+        world(seed) as loop,
+        Machines(loop, web, job=job, limits=LIMITS, overlay=LOCAL, seed=seed, directory=directory) as machines,
+    ):
+        all_ = machines.machines
+
+        def paused() -> list[int]:
+            return [number for number, machine in all_.items() if machine.peer is not None and machine.peer.paused]
+
+        async def resume(first: Machine) -> None:
+            assert first.peer is not None
+            await first.peer.concord.order("resume")
+
+        async def story() -> tuple[list[int], list[int]]:
+            loop.network.conditions.loss, loop.network.conditions.jitter_s = loss, 0.0
+            machines.start(0)
+            await asyncio.sleep(2)
+            first = all_[0]
+            assert first.peer is not None
+            first.peer.obey(first.peer.concord.course.order("pause"))
+            for number in range(1, PEERS):
+                machines.join(number)
+            while any(one.peer is None or not one.peer.begun or one.peer.joining for one in all_.values()):
+                await asyncio.sleep(0.001)
+            await first.host.spawn(resume(first))
+            missed = paused()
+            await asyncio.sleep(HEARTBEATS_S)
+            return missed, paused()
+
+        return loop.run_until_complete(story())
+
+
+def test_who_comes_while_a_wave_goes_round_hears_it_later(tmp_path: Path) -> None:
+    missed = []
+    for seed, loss in WORLDS:
+        at_first, later = begun_paused(seed, loss, tmp_path / str(seed))
+        missed += at_first
+        assert [] == later
+    assert missed, "no wave misses anybody in these worlds any more: look for others"
