@@ -73,6 +73,7 @@ from kadcrawl.link.messages import (
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.overlay.quiescence import own_view
+from kadcrawl.overlay.wave import NO_BUCKET
 from kadcrawl.peer.identity import Guide
 from kadcrawl.peer.leaves import Leaves
 from kadcrawl.swarm_key import SwarmKey
@@ -230,8 +231,9 @@ class Service:
     # --- waves ---------------------------------------------------------------------------------------------------
 
     async def wave(self, wave: Wave) -> Answer:
-        self._ready()
-        return await self._peer.waves.answer(wave)
+        # One that is still joining knows few: whom it does not know of the asker's subtree would be passed over unseen.
+        peer = self._ready() if wave.limit == NO_BUCKET else self._settled()
+        return await peer.waves.answer(wave)
 
     def respond(self, question: Question) -> tuple[Tally, list[PeerRow]]:
         """Act on a wave's question and give this peer's own part of the answer."""

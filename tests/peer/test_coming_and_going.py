@@ -14,9 +14,10 @@ from aiohttp import web
 from kadcrawl import Config, Peer, RemoteError
 from kadcrawl.crawl.fetched import Fetched
 from kadcrawl.history.store import DONE
-from kadcrawl.keys import Cell, Key, cell_of
+from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Accepted, Add, Link, NewSeeds, Offer, Ok, Records, Survey, Welcome
+from kadcrawl.link.messages import Accepted, Add, Answer, Link, NewSeeds, Offer, Ok, Records, Survey, Wave, Welcome
+from kadcrawl.overlay.wave import NO_BUCKET
 from kadcrawl.peer import peer as peer_module
 from kadcrawl.peer.ends import hello
 from scripts.kadcrawl_run import PageLine
@@ -117,6 +118,16 @@ async def test_a_joining_peer_takes_no_seeds_for_the_swarm_yet(make_peer: MakePe
     peer.joining = True
     with pytest.raises(RemoteError, match="still joining"):
         await peer.client.ask(peer.contact.address, Add(["http://127.0.0.2/"]), Ok, 5)
+
+
+async def test_a_joining_peer_answers_for_itself_alone(make_peer: MakePeer) -> None:
+    """It does not know yet whom to ask, and would have those it does not know passed over as if they were not there."""
+    peer = await make_peer()
+    peer.joining = True
+    with pytest.raises(RemoteError, match="still joining"):
+        await peer.client.ask(peer.contact.address, Wave(ID_BITS, 5.0, Survey()), Answer, 5)
+    answer = await peer.client.ask(peer.contact.address, Wave(NO_BUCKET, 5.0, Survey()), Answer, 5)
+    assert answer.tally.members == 1
 
 
 async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakePeer, tmp_path: Path) -> None:
