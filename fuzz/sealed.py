@@ -15,7 +15,7 @@ from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.link.messages import DATAGRAM_BYTES_MAX
 from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey
-from kadcrawl.members.sealing import INTRODUCTION, SEALED_MORE, Sealing
+from kadcrawl.members.sealing import INTRODUCTION, PAIRED, SEALED_MORE, Sealing
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import Protocol, encode
 from kadcrawl.swarm_key import SwarmKey
@@ -50,6 +50,8 @@ class Story:
         self.loop = loop
         self.received = 0
         self.member = Sealing(other, (KEY,), 0)
+        self.forged = False
+        """Another introduced itself as the member, whose own introductions may be dropped then: see THREAT-MODEL."""
         self.sealing = Sealing(me, (KEY,), 0)
         self.me = me.id
         assert self.sealing.open(self.member.seal(b"", None) or b"") is not None
@@ -93,13 +95,15 @@ class Story:
             self.receive(whole[:at] + bytes((whole[at] ^ change,)) + whole[at + 1 :], False)
         if cut:
             self.receive(whole[:-cut], False)
-        self.receive(whole, True)
+        heard = True if whole[4] == PAIRED or not self.forged else None
+        self.receive(whole, heard)
         self.receive(whole, False)
 
     def _introduced(self, number: int, bites: Bites) -> None:
         """As any member can: by a public key that may be anybody's, with any number."""
         forger = Sealing(PeerKey(bytes((number,)) * 32), (KEY,), bites.number(8))
         forger.peer_key.public = bites.take(PUBLIC_BYTES).ljust(PUBLIC_BYTES, b"\0")
+        self.forged = self.forged or forger.peer_key.public == self.member.peer_key.public
         if forger.number < 2**64 - 1:
             datagram = forger.seal(bites.take(bites.number(2)), self.me) or b""
             assert datagram[4] == INTRODUCTION
@@ -129,6 +133,8 @@ def stories() -> Iterable[bytes]:
         yield bytes((SAID, 1)) + counted(encode(1, message)) + bytes((SAID, 0)) + counted(encode(2, message))
     yield bytes((CHANGED, 1, 0, 50, 4, 7)) + bytes((CHANGED, 0, 0, 3, 1, 70)) + bytes((KEYS, 1, CHANGED, 1, 0, 1, 1, 1))
     yield bytes((INTRODUCED, 7)) + bytes(8) + PeerKey(b"x" * 32).public + counted(b"hello")
+    forged = bytes((INTRODUCED, 7)) + (2**63).to_bytes(8, "big") + PeerKey(b"\2" * 32).public + counted(b"hello")
+    yield forged + bytes((CHANGED, 0, 0, 3, 1, 70)) + bytes((CHANGED, 1, 0, 3, 1, 70))
     yield bytes((AS_IT_IS, 0)) + counted(KEY.label + bytes(90))
 
 
