@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.limits import Limits as Limits, require
-from kadcrawl.page_rules import RecordRule, RoleRule, check_rules
+from kadcrawl.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.proxy import PROXIES_MAX, PROXY_CHARS_MAX, parse
 from kadcrawl.swarm_key import SwarmKey
 
@@ -198,11 +198,10 @@ class Job:
         require(len(self.contact) <= 200, "contact must have at most 200 characters")
         require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
         check_rules(self.roles, self.records)
+        chars = sum(map(len, (*self.include, *self.exclude)))
+        require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
         for pattern in (*self.include, *self.exclude):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ConfigError(f"pattern {pattern!r} is not a regular expression: {error}") from None
+            check_pattern(pattern)
 
     @property
     def lends_by(self) -> LendsBy:

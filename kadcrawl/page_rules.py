@@ -43,7 +43,7 @@ class RoleRule:
     as it is where the crawl wanted to arrive."""
 
     def __post_init__(self) -> None:
-        _check_pattern(self.pattern)
+        check_pattern(self.pattern)
         if self.role not in get_args(Role):
             raise ConfigError(f"role must be {' or '.join(get_args(Role))}, not {self.role!r:.60}")
 
@@ -77,7 +77,7 @@ class RecordRule:
     """``module:function``, instead of fields."""
 
     def __post_init__(self) -> None:
-        _check_pattern(self.pattern)
+        check_pattern(self.pattern)
         _require(len(self.name) <= NAME_CHARS_MAX, f"name must have at most {NAME_CHARS_MAX} characters")
         _require(bool(self.fields) != bool(self.hook), "a rule has either fields or a hook")
         _require(not (self.hook and self.each), "each goes with fields; a hook returns a list for several records")
@@ -169,12 +169,13 @@ def _first(patterns: Sequence[re.Pattern[str]], url: str) -> int | None:
     return next((number for number, pattern in enumerate(patterns) if pattern.search(url)), None)
 
 
-def _check_pattern(pattern: str) -> None:
+def check_pattern(pattern: str) -> None:
+    """Raise ConfigError unless this is a regular expression of a length that takes no time to read."""
     _require(0 < len(pattern) <= PATTERN_CHARS_MAX, f"a pattern must have 1 to {PATTERN_CHARS_MAX} characters")
     _require("\b" not in pattern, "\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
     try:
         re.compile(pattern)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:  # One that counts too far, or is nested too deep.
         raise ConfigError(f"pattern {pattern!r:.60} is not a regular expression: {error}") from None
 
 

@@ -46,9 +46,9 @@ from kadcrawl.urls import origin_of
 
 FILES_WAIT_S = 5.0
 """How long nothing is started after this machine had no socket to give: other requests end meanwhile."""
-ALONE_WAIT_S = 0.25
+ALONE_WAIT_S, SCOPE_WAIT_S = 0.25, 5.0
 """How long a site is left alone before it is asked again whether anybody else would know what was fetched of it, or
-whether its proxies were verified."""
+whether its proxies were verified; and whether its URLs are in scope by now."""
 NO_PROXY = "proxies"
 """The reason among a crawler's holds that no proxy is alive; it goes when one is (proxy_checks.py)."""
 LINKS_AT_ONCE = 1_000
@@ -265,13 +265,14 @@ class Crawler:
             self._give_back(entry)
             return
         if self.is_unheard(cell):
-            now = self._clock.now()
-            self._frontier.hold(entry.site, now + ALONE_WAIT_S, now)
-            self._give_back(entry)
+            self._put_off(entry, ALONE_WAIT_S)
             return
         if self._by_depth:
             entry = self._store.latest(entry)
         known: Rules | str | None = self._scope.why_not(entry.url, entry.depth)
+        if known == "scope" and not self._scope.is_whole():  # Who handed it over may know more seeds.
+            self._put_off(entry, SCOPE_WAIT_S)
+            return
         if known is None:
             known = self._robots.look_up(origin_of(entry.url), self._clock.now())
         if known is None:
@@ -379,6 +380,12 @@ class Crawler:
             self._leave_slot(entry)
         self._taken.discard(entry.seq)
         self._frontier.put_back(entry, self._clock.now())
+
+    def _put_off(self, entry: Entry, wait_s: float) -> None:
+        """The entry is ready again after a while, as is all of its site."""
+        now = self._clock.now()
+        self._frontier.hold(entry.site, now + wait_s, now)
+        self._give_back(entry)
 
     async def _send(self, links: list[Link], entry: Entry) -> None:
         """Send the links found at an entry on their way, and return when they have arrived.

@@ -104,6 +104,8 @@ class Forwarder:
         self._now = now
         self._is_open = is_open
         self._accept_here = accept_here
+        self.mark = 0
+        """Of the seeds by which links are in scope here (peer/course.py)."""
         self._recent: dict[str, int] = {}
         self._dates: dict[str, float] = {}
         """When pages changed last, as their owners were told lately."""
@@ -199,7 +201,7 @@ class Forwarder:
         else:
             try:
                 accepted = await self._client.ask(
-                    owner, _offer([link for link, _ in batch]), Accepted, OFFER_DEADLINE_S
+                    owner, _offer([link for link, _ in batch], self.mark), Accepted, OFFER_DEADLINE_S
                 )
             except RemoteError:
                 self._owners.suspect(owner)
@@ -258,8 +260,8 @@ def _date(link: Link) -> float | None:
     return link.modified if isinstance(link, DatedLink) else None
 
 
-def _offer(links: list[Link]) -> Offer | DatedOffer:
+def _offer(links: list[Link], mark: int) -> Offer | DatedOffer:
     """Return the offer of these links, which is longer only if there are dates."""
     if not any(isinstance(link, DatedLink) for link in links):
-        return Offer(links)
-    return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links])
+        return Offer(links, mark)
+    return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links], mark)

@@ -9,7 +9,8 @@ all clocks. The reasons are words of the page log.
 """
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Set
 from typing import Literal
 
 from kadcrawl.config import Job, Limits, Partition
@@ -38,9 +39,11 @@ class Scope:
         self._judge = site_of(job.proxy_judge, self._site_kind) if job.by_proxies else None
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
+        self.is_whole: Callable[[], bool] = lambda: True
+        """Whether no seeds are known to be on their way here: till then what is out of scope may be in by them."""
         self._seeds: set[str] = set()
         self._sites: set[str] = set()
-        self._directories: dict[str, tuple[str, ...]] = {}
+        self._directories: dict[str, set[str]] = defaultdict(set)
         self.add_seeds(job.seeds)
 
     def add_seeds(self, urls: Iterable[str]) -> None:
@@ -49,9 +52,7 @@ class Scope:
             self._seeds.add(url)
             site = site_of(url, "domain" if self.kind == "domain" else "host")
             self._sites.add(site)
-            directories = self._directories.get(site, ())
-            if (directory := _directory(url)) not in directories:
-                self._directories[site] = (*directories, directory)
+            self._directories[site].add(_directory(url))
 
     def allows(self, url: str, depth: int) -> bool:
         """Say whether a canonical URL, found `depth` links from a seed, is to be crawled."""
@@ -96,7 +97,7 @@ class Scope:
             return True
         if self.kind == "prefix":
             directories = self._directories.get(site_of(url, "host"))
-            return directories is not None and (path_of(url).startswith(directories) or self.is_sitemap(url))
+            return directories is not None and (_is_below(path_of(url), directories) or self.is_sitemap(url))
         return site_of(url, self.kind) in self._sites
 
 
@@ -105,6 +106,17 @@ def _first(patterns: Iterable[re.Pattern[str]], url: str) -> str | None:
         if pattern.search(url):
             return pattern.pattern
     return None
+
+
+def _is_below(path: str, directories: Set[str]) -> bool:
+    """Say whether a path, or one above it, is among these directories: thousands of them cost no more than one."""
+    path = path.partition("?")[0]
+    end = path.find("/") + 1
+    while end:
+        if path[:end] in directories:
+            return True
+        end = path.find("/", end) + 1
+    return False
 
 
 def _directory(url: str) -> str:

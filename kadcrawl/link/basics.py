@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from kadcrawl.keys import ID_BYTES
 
-VERSION = 8
+VERSION = 9
 """Of the wire. A peer that hears another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1120
 """Fits an IPv6 path without fragments, with the 77 bytes that sealing adds (members/sealing.py)."""
@@ -26,8 +26,6 @@ REASONS_MAX = 80
 
 COUNT_MAX = 2**53
 SMALL_MAX = 1_000_000
-SERIALS = 2**32
-"""Serial numbers there are, as many as fingerprints of a course (peer/course.py)."""
 LONG_S_MAX = 2.0**33
 """Seconds: two centuries."""
 
@@ -41,7 +39,7 @@ Port = Annotated[int, Meta(ge=1, le=65_535)]
 Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Small = Annotated[int, Meta(ge=0, le=SMALL_MAX)]
-Serial = Annotated[int, Meta(ge=0, lt=SERIALS)]
+Mark = Annotated[int, Meta(ge=0, lt=2**32)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 LongSeconds = Annotated[float, Meta(ge=0, le=LONG_S_MAX)]
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]

@@ -17,7 +17,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES, BrokenError, Connection, UnsentError
-from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused, Reply
+from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused
 from kadcrawl.link.server import PATH
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
@@ -102,16 +102,15 @@ class LinkClient:
         if not answer:
             raise RemoteError(shown, f"calls this {name} malformed")
         try:
-            reply = unpack(answer, Reply, self.message_bytes_max)
+            reply = unpack(answer, expected | Refused, self.message_bytes_max)
         except MalformedError as error:
             if proven is not None:
                 self._conduct.note(proven, Fault.MALFORMED, asyncio.get_running_loop().time())
             raise RemoteError(shown, f"malformed answer to {name}: {error}") from None
         if isinstance(reply, Refused):
             raise RemoteError(shown, reply.why)
-        if not isinstance(reply, expected):
-            raise RemoteError(shown, f"answered {name} by {type(reply).__name__}")
-        return reply
+        answered: Expected = reply
+        return answered
 
     def _connection(self, place: Place) -> Connection:
         """Return the connection to a peer, dialling if there is none."""

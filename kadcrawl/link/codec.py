@@ -80,5 +80,5 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
         return message
     except (DecodeError, MapError) as error:
         raise MalformedError(str(error)[:WHY_CHARS_MAX]) from None  # It may quote what was wrong.
-    except (ValueError, RecursionError, msgpack.UnpackException) as error:
+    except (ValueError, ArithmeticError, RecursionError, msgpack.UnpackException) as error:
         raise MalformedError(f"not msgpack: {error}"[:WHY_CHARS_MAX]) from None

@@ -3,7 +3,7 @@
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before anyone reads a field. Limits and common types stand in `basics`, the messages about cells in
 `cell_messages`, those about loans in `loan_messages`, of leaves in `leaf_messages`, about a newcomer's ID in
-`joining_messages`; all are found here as well.
+`joining_messages`, about what the swarm was told in `course_messages`; all are found here as well.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies; the rest goes by
 TCP.
@@ -24,7 +24,6 @@ from kadcrawl.link.basics import (
     PRINTABLE as PRINTABLE,
     ROBOTS_BYTES_MAX as ROBOTS_BYTES_MAX,
     ROWS_MAX as ROWS_MAX,
-    SERIALS as SERIALS,
     SMALL_MAX as SMALL_MAX,
     URL_CHARS_MAX as URL_CHARS_MAX,
     VERSION as VERSION,
@@ -36,10 +35,10 @@ from kadcrawl.link.basics import (
     IdBytes as IdBytes,
     Keys as Keys,
     LongSeconds as LongSeconds,
+    Mark as Mark,
     Message as Message,
     Port as Port,
     Seconds as Seconds,
-    Serial as Serial,
     Small as Small,
     Url as Url,
 )
@@ -84,6 +83,7 @@ from kadcrawl.link.cell_messages import (
     VisitRecord as VisitRecord,
     Window as Window,
 )
+from kadcrawl.link.course_messages import GetCourse as GetCourse, GotCourse as GotCourse
 from kadcrawl.link.joining_messages import (
     DRAWN_MAX as DRAWN_MAX,
     FindRanges as FindRanges,
@@ -125,7 +125,7 @@ class Ping(Message, frozen=True):
 
     sender: IdBytes
     load: Small
-    course: Serial = 0
+    course: Mark = 0
     """Fingerprint of what the sender takes the swarm to be told (peer/course.py); 0 if it does not know yet."""
 
 
@@ -134,7 +134,7 @@ class Pong(Message, frozen=True):
 
     sender: IdBytes
     load: Small
-    course: Serial = 0
+    course: Mark = 0
 
 
 class FindNode(Message, frozen=True):
@@ -183,6 +183,8 @@ class Offer(Message, frozen=True):
     """Links for their owner. A repeat finds them known and changes nothing."""
 
     links: Annotated[list[Link], Meta(max_length=BATCH_MAX)]
+    mark: Mark = 0
+    """Of the seeds the sender crawls by (peer/course.py): what is out of scope by others may be in by these."""
 
 
 class DatedLink(Link, frozen=True):
@@ -199,6 +201,7 @@ class DatedOffer(Message, frozen=True):
     """
 
     links: Annotated[list[DatedLink], Meta(max_length=BATCH_MAX)]
+    mark: Mark = 0
 
 
 class Elsewhere(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -209,7 +212,7 @@ class Elsewhere(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
 
 class Accepted(Message, frozen=True):
-    """All links of the offer are journaled here, but for those listed, which belong to others."""
+    """All links of the offer are journaled here, but for those listed: ask their owners, which this peer may be."""
 
     elsewhere: Annotated[list[Elsewhere], Meta(max_length=BATCH_MAX)]
 
@@ -221,7 +224,7 @@ class Refused(Message, frozen=True):
 
 
 class Hello(Message, frozen=True):
-    """A newcomer asks its bootstrap peer for the job, a peer one of another course. A repeat is answered again."""
+    """A newcomer asks its bootstrap peer for the job. A repeat is answered again."""
 
     version: Small
 
@@ -233,7 +236,7 @@ class Welcome(Message, frozen=True):
     paused: bool
     update_s: Seconds
     """Until the next look at the load levels."""
-    serial: Serial = 0
+    stamp: Count = 0
     """Of the last order to pause or to resume."""
 
 
@@ -297,8 +300,8 @@ class Order(Message, frozen=True):
     """
 
     verb: Literal["pause", "resume", "stop", "ended", "rest"]
-    serial: Serial = 0
-    """To pause or to resume: one more than of the last such order known to who gives it."""
+    stamp: Count = 0
+    """To pause or to resume: the giver's clock, in milliseconds, but later than the last such order known to it."""
 
 
 class NewSeeds(Message, frozen=True):
@@ -383,6 +386,7 @@ Request = (
     Offer
     | DatedOffer
     | Hello
+    | GetCourse
     | FindRanges
     | Wave
     | Records
@@ -410,6 +414,7 @@ Reply = (
     Accepted
     | Refused
     | Welcome
+    | GotCourse
     | Ranges
     | Answer
     | Recorded

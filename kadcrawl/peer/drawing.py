@@ -13,7 +13,7 @@ from math import inf
 from msgspec.structs import replace
 
 from kadcrawl.config import Job
-from kadcrawl.errors import RemoteError
+from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.leaf_messages import DRAWN_URLS_MAX, HOLD_S, Doing, Draw, Drawn
 from kadcrawl.link.messages import VERSION, Contact, Hello, Lend, LoanReport, PeerRow, Report, Reported, Welcome
@@ -150,8 +150,11 @@ class Drawing:
         welcome = await self._client.ask(peer.address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
         if not is_same(self._job(), welcome.job):
             raise RemoteError("{}:{}".format(*peer.address), "is of another swarm")
+        try:
+            self._on_seeds(welcome.job.seeds)
+        except ConfigError as error:  # Too many, with those that others have told.
+            raise RemoteError("{}:{}".format(*peer.address), str(error)) from None
         peer.seeds = len(welcome.job.seeds)
-        self._on_seeds(welcome.job.seeds)
 
     async def _hand_back(self, giver: Contact, lends: Sequence[Lend]) -> None:
         reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]

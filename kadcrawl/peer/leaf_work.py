@@ -28,6 +28,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Contact, Lend, Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.borrowing import Borrowing
+from kadcrawl.peer.course import mark_of
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import DRAIN_LINKS_S, LOANS_S
 from kadcrawl.peer.late_pages import LatePages
@@ -91,6 +92,7 @@ class LeafWork:
                 f"{config.data} holds {store.pending} URLs a full peer has still to crawl; "
                 "join without --leaf, or choose another directory with --data"
             )
+        self.parts.forwarder.mark = mark_of(job.seeds)
         self._borrowed = borrowed = BorrowedStore(self._journal)
         frontier = Frontier(borrowed, config.limits, job.delay_s)
         frontier.connections = borrowed.connections
@@ -149,11 +151,12 @@ class LeafWork:
 
     def add_seeds(self, urls: Iterable[str]) -> bool:
         """Widen the scope and the job by these seeds, less what is no canonical URL; return whether any were new."""
-        fresh = [url for url in urls if canonical(url) == url]
-        seeds = tuple(dict.fromkeys([*self.job.seeds, *fresh]))
-        if seeds == self.job.seeds:
+        known = {*self.job.seeds}
+        fresh = [url for url in dict.fromkeys(urls) if url not in known and canonical(url) == url]
+        if not fresh:
             return False
-        self.job = replace(self.job, seeds=seeds)
+        self.job = replace(self.job, seeds=(*self.job.seeds, *fresh))
+        self.parts.forwarder.mark = mark_of(self.job.seeds)
         self.parts.scope.add_seeds(fresh)
         return True
 

@@ -122,7 +122,7 @@ class Peer(Member):
         await self._identity.choose(self.overlay, self.client, bootstrap)
         if self.credentials is not None:
             self.client.part()  # What others were asked by until now was not yet this peer.
-        self.concord.adopt(welcome)
+        self.concord.adopt(welcome.stamp, paused=welcome.paused)
         first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
         self._build(job, first_update_s=first_update_s)
         self.joining = True
@@ -131,7 +131,7 @@ class Peer(Member):
         await self.overlay.join(bootstrap)
         await self._start()
         # Only now do waves come here as well: what was said meanwhile must be asked for.
-        self.concord.hear(await hello(self.client, bootstrap))
+        await self.concord.catch_up(bootstrap)
         self.joining = False
         self.parts.crawler.holds.discard("joining")
         self.parts.crawler.wake()
@@ -251,7 +251,7 @@ class Peer(Member):
         """Carry out an order of the swarm."""
         match order.verb:
             case "pause" | "resume":
-                self.concord.obey(order.serial, paused=order.verb == "pause")
+                self.concord.obey(order.stamp, paused=order.verb == "pause")
             case "stop":
                 self.stop()
             case "rest":
@@ -281,9 +281,10 @@ class Peer(Member):
 
     def add_seeds(self, urls: Iterable[str]) -> None:
         """Widen the scope and journal the job with these seeds; what is no canonical URL is passed over."""
-        fresh = [url for url in urls if canonical(url) == url]
-        seeds = tuple(dict.fromkeys([*self.job.seeds, *fresh]))
-        if seeds != self.job.seeds:
+        known = {*self.job.seeds}
+        fresh = [url for url in dict.fromkeys(urls) if url not in known and canonical(url) == url]
+        seeds = (*self.job.seeds, *fresh)
+        if fresh:
             self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))
             self.parts.scope.add_seeds(fresh)
             self._jobs.keep(self.job)
@@ -394,6 +395,7 @@ class Peer(Member):
                 self.store.seen.period,
                 lambda: self.job.seeds,
             )
+        self._parts.scope.is_whole = lambda: self.concord.is_settled
         self.activity.armed = bool(job.seeds)
         self.concord.follow()
 

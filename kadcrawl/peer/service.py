@@ -29,10 +29,12 @@ from kadcrawl.link.messages import (
     Exchange,
     Exchanged,
     FindRanges,
+    GetCourse,
     GetLevel,
     GetSlicePart,
     GetSlices,
     GetStatus,
+    GotCourse,
     GotSlicePart,
     GotSlices,
     Grant,
@@ -43,6 +45,7 @@ from kadcrawl.link.messages import (
     KeptSlicePart,
     Lend,
     Lent,
+    Link,
     Loaded,
     Message,
     NewSeeds,
@@ -77,6 +80,7 @@ from kadcrawl.overlay.wave import NO_BUCKET
 from kadcrawl.peer.identity import Guide
 from kadcrawl.peer.leaves import Leaves
 from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.urls import canonical
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -107,6 +111,7 @@ class Service:
         server.handle(Offer, self.offer)
         server.handle(DatedOffer, self.offer)
         server.handle(Hello, self.hello)
+        server.handle(GetCourse, self.course)
         server.handle(FindRanges, self.find_ranges)
         server.handle(Wave, self.wave)
         server.handle(Records, self.records)
@@ -143,8 +148,11 @@ class Service:
             if place is None:
                 peer.parts.intake.rejected += 1
             elif peer.overlay.owns(place.cell) and not peer.cells.telling.leaving:
-                mine.append((link, place))
-                indices.append(index)
+                if self._comes_early(link, offer.mark):
+                    elsewhere.append(Elsewhere(index, peer.contact))
+                else:
+                    mine.append((link, place))
+                    indices.append(index)
             else:
                 elsewhere.append(Elsewhere(index, self._nearest_other(anchor(place.cell, peer.job.cell_bits))))
         elsewhere += [
@@ -152,6 +160,17 @@ class Service:
             for again in await peer.cells.take(mine, peer.parts.intake.take_offered)
         ]
         return Accepted(elsewhere)
+
+    def _comes_early(self, link: Link, mark: int) -> bool:
+        """Whether this peer should hear of seeds before it judges the link of a peer with seeds of this mark."""
+        concord = self._peer.concord
+        return (
+            mark not in (0, concord.mark)
+            and canonical(link.url) == link.url
+            and link.depth > 0
+            and self._peer.parts.scope.why_not(link.url, link.depth) == "scope"
+            and concord.may_know_more(mark)
+        )
 
     def _nearest_other(self, target: int) -> Contact:
         peer = self._peer
@@ -168,7 +187,12 @@ class Service:
                 f"this swarm speaks version {VERSION} of the wire, not {hello.version}: use the same release"
             )
         peer = self._ready()
-        return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.concord.course.serial)
+        return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.concord.course.stamp)
+
+    async def course(self, _: GetCourse) -> GotCourse:
+        peer = self._settled()  # One that is still joining may have missed what it is asked for.
+        course = peer.concord.course
+        return GotCourse(course.stamp, course.paused, list(peer.job.seeds))
 
     async def find_ranges(self, question: FindRanges) -> Ranges:
         return await self._guide.find(self._settled().overlay, question)

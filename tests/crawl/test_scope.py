@@ -24,6 +24,9 @@ SEED = "http://www.example.org/docs/intro.html?v=1"
         ("prefix", "http://www.example.org/docs", False),
         ("prefix", "http://www.example.org/docs2/a", False),
         ("prefix", "http://example.org/docs/a", False),
+        ("prefix", "http://www.example.org/a/docs/", False),
+        ("prefix", "http://www.example.org/a?/docs/", False),
+        ("prefix", "http://www.example.org/docs/?a", True),
         ("any", "http://anything.net/", True),
     ],
 )
@@ -38,6 +41,14 @@ def test_seed_is_in_its_own_scope_and_needs_no_include(kind: ScopeKind) -> None:
     scope = Scope(Job(seeds=(SEED,), scope=kind, include=("never",)))
     assert scope.allows(SEED, 0)
     assert scope.why_not("http://www.example.org/docs/a", 1) == "include"
+
+
+def test_thousands_of_directories_of_one_site() -> None:
+    seeds = [f"http://www.example.org/{number}/{number + 1}/x" for number in range(5000)]
+    scope = Scope(Job(seeds=tuple(seeds), scope="prefix"))
+    for number in range(5000):
+        assert scope.allows(f"http://www.example.org/{number}/{number + 1}/a/b/c?d=/e", 1)
+        assert not scope.allows(f"http://www.example.org/{number}/{number}/", 1)
 
 
 def test_exclude_binds_even_seeds_and_beats_include() -> None:

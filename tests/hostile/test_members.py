@@ -49,6 +49,7 @@ from kadcrawl.link.messages import (
     Draw,
     Exchange,
     FindRanges,
+    GetCourse,
     GetLevel,
     GetSlices,
     GetStatus,
@@ -148,10 +149,12 @@ def lies(me: Contact) -> Iterator[Message]:
     speakers += [Contact(LIAR, host, 1) for host in NOWHERE]
     for offer in (Link, DatedLink):
         links = [offer(url, depth, SMALL_MAX) for url in URLS for depth in (0, 1, SMALL_MAX)]
-        yield (Offer if offer is Link else DatedOffer)(links)  # type: ignore[arg-type]
+        for mark in (0, 7):
+            yield (Offer if offer is Link else DatedOffer)(links, mark)  # type: ignore[arg-type]
     yield DatedOffer([DatedLink("http://a.example/x", 1, 0, LONG_S_MAX), DatedLink("http://a.example/y", 1, 0, 0.0)])
     for version in (0, VERSION - 1, VERSION + 1, SMALL_MAX):
         yield Hello(version)
+    yield GetCourse()
     yield FindRanges([me.id, LIAR, bytes(20), LIAR])
     held = [CellDigest(cell, keys, COUNT_MAX, DIGEST) for cell in CELLS for keys in (0, COUNT_MAX)]
     for speaker in speakers:
@@ -183,7 +186,7 @@ def lies(me: Contact) -> Iterator[Message]:
     most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
         yield Draw(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
-    for question in (Survey(), Census(), Order("rest"), Order("pause", 2**32 - 1), Order("resume", 2**31)):
+    for question in (Survey(), Census(), Order("rest"), Order("pause", COUNT_MAX), Order("resume", 2**31)):
         for limit in (0, 160):
             yield Wave(limit, 1e-9 if limit else 120.0, question)
     yield Wave(160, 1.0, Grant({me.id: COUNT_MAX, LIAR: COUNT_MAX, bytes(20): 0}, True))
@@ -208,7 +211,7 @@ async def liar() -> AsyncIterator[LinkClient]:
 async def say(client: LinkClient, peer: Peer, lie: Message) -> Message | str:
     """Return the answer, or the sentence by which it is refused."""
     try:
-        return await client.ask(peer.contact.address, lie, Message, 10.0)
+        return await client.ask(peer.contact.address, lie, Reply, 10.0)  # type: ignore[arg-type]
     except RemoteError as error:
         why = error.why
     assert "a fault of this peer" not in why, f"{type(lie).__name__}: {why}"

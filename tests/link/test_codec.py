@@ -209,6 +209,26 @@ def test_the_dearest_messages_cost_a_small_multiple_of_their_bytes(name: str) ->
     assert peak(data, kind) <= times * len(data) + (JOB_BESIDE if DEAR[name][0] == "Welcome" else BESIDE)
 
 
+@pytest.mark.parametrize(
+    "pattern", ["a{99999999999999999999}", "(" * 900, "(?:" * 300 + ")" * 299, "x" * 1001, ""], ids=range(5)
+)
+def test_a_job_with_a_pattern_that_cannot_be_read_is_malformed(pattern: str) -> None:
+    for part in (
+        {"include": [pattern]},
+        {"exclude": [pattern]},
+        {"roles": [{"pattern": pattern, "role": "next_link"}]},
+    ):
+        assert unpack(packed(["Welcome", {"name": "a"}, False, 1.0]), Reply, BYTES_MAX)
+        with pytest.raises(MalformedError):
+            unpack(packed(["Welcome", {"name": "a", **part}, False, 1.0]), Reply, BYTES_MAX)
+
+
+def test_patterns_that_take_long_to_read_together_are_malformed() -> None:
+    pattern = "(?i)" + "[\x00-\U0010fffe]" * 240
+    with pytest.raises(MalformedError, match="include and exclude have at most"):
+        unpack(packed(["Welcome", {"include": [pattern] * 1000}, False, 1.0]), Reply, BYTES_MAX)
+
+
 def test_a_key_that_stands_twice_is_malformed() -> None:
     """In each map there is; once it passes."""
     row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, Counters(failed={"dns": 7}, left_out={"depth": 9}), 0, 0)

@@ -104,7 +104,7 @@ async def test_a_pause_while_a_peer_joins_reaches_it(
 
     async def slow(client: LinkClient, bootstrap: list[tuple[str, int]]) -> Welcome:
         welcome = await ask(client, bootstrap)
-        first.obey(first.concord.course.order("pause"))
+        first.obey(first.concord.say("pause"))
         return welcome
 
     monkeypatch.setattr(peer_module, "hello", slow)
@@ -138,7 +138,7 @@ async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakeP
             await alone.begin(paused=True)
             await alone.crawl(urls)
         first = await make_peer("a")
-        first.obey(first.concord.course.order("pause"))
+        first.obey(first.concord.say("pause"))
         second = await make_peer("b", join=first)
         async with Peer(config(tmp_path / "old"), JOB) as back:
             await back.join([first.contact.address])
@@ -156,7 +156,7 @@ async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakeP
 
 async def test_what_lies_with_the_wrong_peer_reaches_its_owner(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.course.order("pause"))
+    first.obey(first.concord.say("pause"))
     second = await make_peer("b", join=first)
     owned = next(
         url
@@ -190,7 +190,7 @@ async def test_the_wait_of_a_site_without_work_moves_to_a_newcomer(make_peer: Ma
 
 async def test_two_that_leave_at_once_lose_nothing(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.course.order("pause"))
+    first.obey(first.concord.say("pause"))
     others = [await make_peer(name, join=first) for name in "bcd"]
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 202)])
     leavers, stayers = others[:2], [first, others[2]]
@@ -207,7 +207,7 @@ async def test_the_last_but_one_hands_over_what_only_it_knows(
 ) -> None:
     """Its goodbye leaves the other alone, who is to ask it all the same."""
     first = await make_peer("a")
-    first.obey(first.concord.course.order("pause"))
+    first.obey(first.concord.say("pause"))
     second = await make_peer("b", join=first)
     ask = second.client.ask
 
@@ -231,7 +231,7 @@ async def test_a_leaving_peer_takes_links_until_it_says_goodbye_and_then_names_w
     """Those who leave with it would else wait for one another's links."""
     links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 20)]
     alone = await make_peer("a")
-    alone.obey(alone.concord.course.order("pause"))
+    alone.obey(alone.concord.say("pause"))
     alone.leave_soon()
     accepted = await alone.client.ask(alone.contact.address, Offer(links[:3]), Accepted, 5)
     assert [] == accepted.elsewhere
@@ -258,7 +258,7 @@ async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
 
 async def test_history_goes_to_the_owner_too_and_only_once(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.course.order("pause"))
+    first.obey(first.concord.say("pause"))
     second = await make_peer("b", join=first)
     random = Random(7)
     keys = [Key(random.randbytes(20)) for _ in range(64)]

@@ -94,7 +94,7 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     assert mode.wants(b"somebody", 5)
     assert not mode.wants(b"somebody", 6)
     assert not mode.wants(b"somebody else", 1)
-    peer.obey(peer.concord.course.order("pause"))
+    peer.obey(peer.concord.say("pause"))
     assert not peer.balancing.wants(5)
 
 

@@ -1,11 +1,12 @@
 """The conversation of a leaf with full peers: what it does with what it is lent, and who is of another swarm."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 from kadcrawl.config import Job
+from kadcrawl.errors import ConfigError
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.leaf_messages import leaf_contact
 from kadcrawl.link.messages import (
@@ -119,6 +120,20 @@ def test_the_job_is_asked_for_first_and_again_when_it_has_more_seeds() -> None:
     assert 2 == len(bench.of(Hello))
     assert ["1 seeds", "crawling"] == bench.heard[:2]
     assert "2 seeds" in bench.heard
+
+
+def test_a_full_peer_with_seeds_that_are_too_many_with_those_of_others_is_left_alone() -> None:
+    def made() -> Bench:
+        bench = Bench(Job(name="ours", seeds=("http://a.example/",)))
+        bench.drawing._on_seeds = too_many
+        return bench
+
+    def too_many(seeds: Sequence[str]) -> None:
+        raise ConfigError("a job has at most 10000 seeds")
+
+    bench = play(made, seconds=5.0)
+    assert [] == bench.of(Draw)
+    assert 1 < len(bench.of(Hello)) < 8
 
 
 def test_nothing_is_drawn_of_another_swarm() -> None:

@@ -528,7 +528,7 @@ async def test_a_page_that_waits_for_its_links_does_not_hold_its_body(
         await peer.crawl([site.url(f"/{n}") for n in range(15)])
         monkeypatch.setattr(peer.parts.forwarder, "forward", never_acknowledged)
         tracemalloc.start()
-        peer.obey(peer.concord.course.order("resume"))
+        peer.obey(peer.concord.say("resume"))
         async with asyncio.timeout(30):
             while len(receipts) < 15:
                 await asyncio.sleep(0.01)
@@ -554,7 +554,7 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
         await peer.concord.order("pause")
         await peer.crawl([site.url(f"/{n}") for n in range(30)])
         crawler.on_page = reader
-        peer.obey(peer.concord.course.order("resume"))
+        peer.obey(peer.concord.say("resume"))
         while len(waiting) < 2 or (crawler.in_flight and len(waiting) < 30):
             await asyncio.sleep(0.01)
         assert len(waiting) <= 4

@@ -247,7 +247,7 @@ async def test_a_newcomer_takes_its_range_over_and_nothing_is_fetched_twice(make
 
 async def test_what_a_newcomer_owns_moves_to_it_and_the_rest_stays(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.course.order("pause"))
+    first.obey(first.concord.say("pause"))
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 102)])
     cells = list(first.store.cells)
     second = await make_peer("b", join=first)
@@ -265,7 +265,7 @@ async def test_what_a_newcomer_owns_moves_to_it_and_the_rest_stays(make_peer: Ma
 
 async def test_each_url_lies_with_its_owner_and_two_backups_and_with_nobody_else(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.course.order("pause"))
+    first.obey(first.concord.say("pause"))
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 62)])
     cells = dict(first.store.cells)
     peers = [first, *[await make_peer(name, join=first) for name in "bcdef"]]
@@ -355,7 +355,7 @@ async def test_a_link_that_is_not_canonical_or_in_bounds_is_rejected(url: str, m
 
 async def test_an_offer_repeated_changes_nothing(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.obey(peer.concord.course.order("pause"))
+    peer.obey(peer.concord.say("pause"))
     for _ in range(3):
         await ask(peer, Offer([Link("http://a.example/", 1, 0)]), Accepted)
     assert (1, 1) == (peer.store.pending, peer.totals.urls)
@@ -490,7 +490,7 @@ async def test_joining_nobody_is_a_clear_mistake(tmp_path: Path) -> None:
 
 async def test_an_order_of_the_end_is_not_believed_by_a_busy_peer(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.obey(peer.concord.course.order("pause"))
+    peer.obey(peer.concord.say("pause"))
     await peer.crawl(["http://127.0.0.2:9/"])
     peer.obey(Order("ended"))
     assert not peer.ended
