@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any, get_args
 
+import msgpack
 from msgspec import inspect
 
 from fuzz.target import Bites, Target
@@ -14,6 +15,7 @@ from kadcrawl.history.seen_wire import from_bytes, to_bytes
 from kadcrawl.keys import ID_BYTES, Key
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.messages import Contact, Message, Reply, Request
+from kadcrawl.page_rules import Field, RecordRule, RoleRule
 
 BYTES_MAX = Limits().message_bytes_max
 NOW = 20_000 * 86_400.0
@@ -70,7 +72,9 @@ def made(kind: inspect.Type) -> Any:
         case inspect.StructType(cls=cls, fields=fields):
             return cls(*(made(field.type) for field in fields))
         case inspect.DataclassType(cls=cls) if cls is Job:
-            return Job(seeds=("http://a.example/",), max_pages=3)
+            roles = (RoleRule(pattern="/p/[0-9]{1,30}", role="next_link"),)
+            records = (RecordRule(pattern="b+", fields=(Field("c", "css:d > e"),)),)
+            return Job(seeds=("http://a.example/",), max_pages=3, include=("a{2,30}",), roles=roles, records=records)
         case inspect.ListType(item_type=item):
             return [made(item)]
         case inspect.DictType(key_type=key, value_type=value):
@@ -89,9 +93,10 @@ def made(kind: inspect.Type) -> Any:
 
 
 def frames() -> Iterator[bytes]:
-    """Yield a frame of each message, and the largest a stranger may try."""
+    """Yield a frame of each message, the largest a stranger may try, and a pattern that counts too far."""
     for message in every_message():
         yield pack(message)
+    yield msgpack.packb(["Welcome", {"include": ["a{99999999999999999999}"]}, False, 1.0, 0])
     yield from (b"\xdd\x00\xff\xff\xff" + b"\x90" * 40, b"\x91" * 600, b"\xdf\xff\xff\xff\xff")
 
 
