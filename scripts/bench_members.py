@@ -5,8 +5,9 @@
 
 Small: microseconds of CPU of one process, both ends of a conversation in it. Crawl: the same crawl with a key and with
 --insecure, in turn, CPU of all processes. Flood: one peer crawls while another process sends it 100,000 datagrams a
-second, as one who knows nothing of the swarm, and as one who has seen its datagrams go by; CPU of that peer alone.
-Idle: 1,000 connections that say nothing, the peer's files and memory, and whether a member still gets in.
+second, as one who knows nothing of the swarm, as one who has seen its datagrams go by, and as one who repeats them;
+CPU of that peer alone. Idle: 1,000 connections that say nothing, the peer's files and memory, and whether a member
+still gets in.
 """
 
 import asyncio
@@ -289,6 +290,7 @@ async def flooded(place: Path) -> list[tuple[str, float, float]]:
         ("nothing", None),
         ("datagrams of one who knows nothing", secrets.token_bytes(200)),
         ("datagrams that begin as members' do", key.label + secrets.token_bytes(196)),
+        ("one datagram of a member, again and again", Sealing(PeerKey.generate(), (key,), 0).seal(bytes(130), None)),
     ]
     return [await _flooded(place / str(number), key_file, *flood) for number, flood in enumerate(floods)]
 

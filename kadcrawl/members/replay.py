@@ -15,14 +15,16 @@ class ReplayWindow:
         self._seen = 0
         """Bit i: the number i below the largest has been seen."""
 
-    def take(self, number: int) -> bool:
-        """Note a number; return whether it is new and not too far behind."""
+    def is_new(self, number: int) -> bool:
+        """Return whether a number has not been taken, and is not too far behind."""
+        ahead = number - self._largest
+        return ahead > 0 or (ahead > -WINDOW and not self._seen >> -ahead & 1)
+
+    def take(self, number: int) -> None:
+        """Note a number that is new."""
         ahead = number - self._largest
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _ALL if ahead < WINDOW else 1
             self._largest = number
-            return True
-        if ahead <= -WINDOW or self._seen >> -ahead & 1:
-            return False
-        self._seen |= 1 << -ahead
-        return True
+        else:
+            self._seen |= 1 << -ahead

@@ -163,23 +163,24 @@ class Sealing:
         kind, public, number = header[LABEL_BYTES], header[PUBLIC_AT:NUMBER_AT], header[NUMBER_AT:]
         known = self._correspondents.get(public)
         correspondent = known or self._unproven.get(public) or self._unknown(public)
+        window = correspondent.paired if kind == PAIRED else correspondent.introduced
+        count = int.from_bytes(number, "big")
+        if not window.is_new(count):  # Before it is decrypted: who repeats what it saw does so as fast as it can.
+            return None
         try:
             if kind == PAIRED:
                 cipher = correspondent.ciphers.get(keys.label) or self._pair(correspondent, keys.label)
                 said = cipher.decrypt(correspondent.whence + number, datagram[BODY_AT:], header)
-                window = correspondent.paired
             elif kind in (INTRODUCTION, GREETING):
                 to = self.peer_key.id if kind == INTRODUCTION else ANYBODY
                 said = self._introducer(correspondent, keys).decrypt(_TO_ALL + number, datagram[BODY_AT:], header + to)
-                window = correspondent.introduced
                 if keys.label not in correspondent.ciphers:
                     self._pair(correspondent, keys.label)  # Now, as an answer will need it, and it may be impossible.
             else:
                 return None
         except (InvalidTag, ValueError):  # Not from a member, or by a public key nobody can have.
             return None
-        if not window.take(int.from_bytes(number, "big")):
-            return None
+        window.take(count)
         if known is None:
             if public == self.peer_key.public:
                 return None

@@ -123,6 +123,13 @@ class Membership:
         """Those to be tried now and then, as they may be there (again)."""
         return [*self.evicted.values(), *self.unreached.values()]
 
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Whence members may be heard: siblings, those that did not answer, all others in the table."""
+        siblings, others = self.siblings.nearest, self.table.members.values()
+        contacts = [neighbor.contact for neighbor in siblings], self.away, [neighbor.contact for neighbor in others]
+        return list(dict.fromkeys(contact.address for some in contacts for contact in some))
+
     def gone(self, contact: Contact, now: float) -> list[Contact]:
         """Forget `contact` at once. Return who might take its place, to be pinged."""
         neighbor = self.table.members.get(contact.id)

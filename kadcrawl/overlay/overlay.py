@@ -21,6 +21,7 @@ from kadcrawl.link.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import ip_version, sendable, why_silent
+from kadcrawl.overlay.flood import Flood
 from kadcrawl.overlay.lookup import Lookup
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import Address, Counters, Protocol
@@ -73,11 +74,11 @@ class Overlay:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._resolving: dict[Cell, asyncio.Task[Contact]] = {}
         self._verifying: set[bytes] = set()
+        self._flood = Flood()
         self._closed = False
 
     def __repr__(self) -> str:
-        contacts = len(self.contacts())
-        return f"<Overlay {id_bytes(self._node_id).hex()[:8]} contacts={contacts} closed={self._closed}>"
+        return f"<Overlay {self._node_id:040x} contacts={len(self.contacts())} closed={self._closed}>"
 
     # --- life
 
@@ -99,7 +100,8 @@ class Overlay:
     def drop_strays(self) -> None:
         """Let the system keep out what no member can have sent; call it again when the swarm's keys have changed."""
         if self._sealing is not None:
-            drop_strays(self._transport.get_extra_info("socket").fileno(), self._sealing.labels)
+            udp = self._transport.get_extra_info("socket").fileno()
+            drop_strays(udp, self._sealing.labels, self._flood.one_in, self._membership.addresses)
 
     def keep_nameless(self) -> None:
         """Answer nobody until `identify`: our ID is not settled. Call right after `listen`."""
@@ -343,9 +345,10 @@ class Overlay:
         while True:
             await asyncio.sleep(TICK_S)
             now = self._now()
+            if self._flood.look(self.counters.strangers, now):
+                self.drop_strays()
             if self._socket.silent:
-                # Nobody asks us any more, and we watch over nobody; but who comes now may be the one to take what
-                # we hold, and nobody else tells us.
+                # We watch over nobody; but who comes now may be the one to take what we hold, and nobody else tells us.
                 await self._sibling_round()
                 await asyncio.sleep(self._jittered(LEAVING_ROUND_S))
                 continue

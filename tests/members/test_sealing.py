@@ -1,8 +1,10 @@
 """Sealed datagrams: read by who they are for, once, and by nobody else, whatever is done to them on the way."""
 
 from random import Random
+from typing import cast
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from hypothesis import given, strategies as st
 
 from kadcrawl.members import sealing as module
@@ -72,6 +74,19 @@ def test_our_own_datagram_comes_back_in_vain() -> None:
     anne, _ = acquainted()
     assert anne.open(sealed(anne, b"to all", None)) is None
     assert anne.open(sealed(anne, b"to Bert", BERT.id)) is None
+
+
+def test_what_comes_again_is_not_decrypted_again() -> None:
+    class Unused:
+        """No cipher."""
+
+    anne, bert = acquainted()
+    for_bert = sealed(anne, b"once", BERT.id)
+    assert bert.open(for_bert) is not None
+    bert._correspondents[ANNE.public].ciphers[KEY.label] = cast(ChaCha20Poly1305, Unused())
+    assert bert.open(for_bert) is None
+    with pytest.raises(AttributeError):
+        bert.open(sealed(anne, b"twice", BERT.id))
 
 
 def test_what_was_for_one_peer_is_nothing_to_another() -> None:

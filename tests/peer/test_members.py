@@ -1,7 +1,9 @@
 """A swarm with a key: whoever has it is in, nobody else is, and it can be changed while the crawl goes on."""
 
 import asyncio
+import socket
 import ssl
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
@@ -18,6 +20,7 @@ from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
+from kadcrawl.overlay import flood as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer import safe as safe_module
@@ -113,6 +116,39 @@ async def test_a_stranger_gets_no_byte_of_a_datagram_and_no_certificate(make_pee
     transport.close()
     assert not any(heard)
     assert peer.overlay.counters.strangers == peer.overlay.counters.received
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no kernel helps")
+async def test_in_a_flood_of_strangers_members_are_heard_and_most_strangers_are_not(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(flood_module, "LOOKED_AT_MAX", 50)
+    first = await make_peer("one", key=KEY)
+    second = await make_peer("two", key=KEY, join=first)
+    counters = first.overlay.counters
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.connect(first.contact.address)
+
+        async def flood() -> None:
+            while True:
+                with suppress(OSError):  # The test may be over.
+                    stranger.send(KEY.label + bytes(200))
+                await asyncio.sleep(0.001)
+
+        flooding = asyncio.create_task(flood())
+        await until(lambda: "overlay.flood one_in=" in caplog.text)
+        third = await make_peer("three", key=KEY, join=second)
+        await until(lambda: third.contact in first.overlay.contacts())
+        strangers, heard, began = (
+            counters.strangers,
+            counters.received - counters.strangers,
+            asyncio.get_running_loop().time(),
+        )
+        await until(lambda: counters.received - counters.strangers > heard + 10)
+        flooding.cancel()
+        assert (counters.strangers - strangers) / (asyncio.get_running_loop().time() - began) < 200
+    assert {second.contact, third.contact} == set(first.overlay.contacts())
+    await until(lambda: "overlay.flood one_in=1 " in caplog.text)
 
 
 async def test_nobody_speaks_in_the_name_of_another(make_peer: MakePeer, tmp_path: Path) -> None:
