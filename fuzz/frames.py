@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, get_args
 
 import msgpack
-from msgspec import inspect
+from msgspec import Raw, inspect
 
 from fuzz.target import Bites, Target
 from kadcrawl.config import Job, Limits
@@ -13,8 +13,8 @@ from kadcrawl.history.filters import ENGINES
 from kadcrawl.history.seen import Period, Seen
 from kadcrawl.history.seen_wire import from_bytes, to_bytes
 from kadcrawl.keys import ID_BYTES, Key
-from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.messages import Contact, Message, Reply, Request
+from kadcrawl.link.codec import MalformedError, pack, pack_part, unpack, unpack_part
+from kadcrawl.link.messages import Answer, Contact, Message, PeerRow, Reply, Request
 from kadcrawl.page_rules import Field, RecordRule, RoleRule
 
 BYTES_MAX = Limits().message_bytes_max
@@ -31,6 +31,12 @@ def frame(data: bytes) -> None:
             continue
         assert message == unpack(pack(message), kind, BYTES_MAX), "a message changes on its way"
         repr(message)
+        for row in message.rows if isinstance(message, Answer) else []:
+            try:
+                read = unpack_part(row, PeerRow)
+            except MalformedError:
+                continue
+            assert read == unpack_part(Raw(pack_part(read)), PeerRow), "a row changes on its way"
 
 
 def slices(data: bytes) -> None:
@@ -89,6 +95,8 @@ def made(kind: inspect.Type) -> Any:
             return 1.0 if least is None else least
         case inspect.BoolType():
             return True
+        case inspect.RawType():
+            return Raw(pack_part(made(inspect.type_info(PeerRow))))
     raise TypeError(f"no message has had a field of {kind}")
 
 

@@ -6,10 +6,10 @@ is built is never more than a message, nor nested deeper. What that leaves open 
 """
 
 from functools import cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import msgpack
-from msgspec import DecodeError, Struct
+from msgspec import DecodeError, Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
 from kadcrawl.link.maps import Look, MapError, check_once, has_maps, job_look, look_at_job
@@ -19,8 +19,13 @@ WHY_CHARS_MAX = 300
 """Of what was wrong."""
 
 _ENCODER = Encoder()
+_FAULTS = (DecodeError, ValueError, ArithmeticError, RecursionError, msgpack.UnpackException)
+"""What decoding raises. (A MapError is a ValueError.)"""
 _SHORT_ARRAY, _SHORT_TEXT = range(0x90, 0xA0), range(0xA0, 0xC0)
 """The first byte of a message, and that of its tag, as this wire writes them: with their lengths."""
+
+
+Part = TypeVar("Part", bound=Struct)
 
 
 class MalformedError(Exception):
@@ -42,9 +47,9 @@ class _Reading(NamedTuple):
     """Tags of those that have maps."""
 
 
-def packed_bytes(part: Struct) -> int:
-    """Return how many bytes a part of a message takes."""
-    return len(_ENCODER.encode(part))
+def pack_part(part: Struct) -> bytes:
+    """Return a part of a message as it stands in it."""
+    return _ENCODER.encode(part)
 
 
 @cache
@@ -78,7 +83,27 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
         if tag in reading.maps and pack(message) != data:
             check_once(data)  # What is just as we would pack it, as nearly all is, has no key twice.
         return message
-    except (DecodeError, MapError) as error:
-        raise MalformedError(str(error)[:WHY_CHARS_MAX]) from None  # It may quote what was wrong.
-    except (ValueError, ArithmeticError, RecursionError, msgpack.UnpackException) as error:
-        raise MalformedError(f"not msgpack: {error}"[:WHY_CHARS_MAX]) from None
+    except _FAULTS as error:
+        raise _malformed(error) from None
+
+
+def unpack_part(data: Raw, kind: type[Part]) -> Part:
+    """Return the part of a message in `data`, of type `kind`, which may have maps. Raises MalformedError."""
+    try:
+        part: Part = _part_decoder(kind).decode(data)
+        if memoryview(data) != pack_part(part):
+            check_once(bytes(data))
+        return part
+    except _FAULTS as error:
+        raise _malformed(error) from None
+
+
+@cache
+def _part_decoder(kind: type) -> Decoder[Any]:
+    return Decoder(kind)
+
+
+def _malformed(error: Exception) -> MalformedError:
+    """Return what becomes of whatever a decoder raises."""
+    why = str(error) if isinstance(error, (DecodeError, MapError)) else f"not msgpack: {error}"
+    return MalformedError(why[:WHY_CHARS_MAX])  # It may quote what was wrong.

@@ -11,7 +11,7 @@ TCP.
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from kadcrawl.config import Job
 from kadcrawl.link.basics import (
@@ -336,10 +336,14 @@ class Wave(Message, frozen=True):
 
 
 class Answer(Message, frozen=True):
-    """The tally of a subtree, and its rows when they were asked for."""
+    """The tally of a subtree, and its rows when they were asked for.
+
+    Thousands of rows would take a second to read in one go, so each is a packed `PeerRow` that is passed on unread, and
+    read by who asked (link/rows.py).
+    """
 
     tally: Tally
-    rows: Annotated[list[PeerRow], Meta(max_length=ROWS_MAX)]
+    rows: Annotated[list[Raw], Meta(max_length=ROWS_MAX)]
 
 
 # --- control: from a person's command to any one peer -------------------------------------------------------------
@@ -349,11 +353,18 @@ class GetStatus(Message, frozen=True):
     """The whole swarm, row by row (runs a Census wave)."""
 
 
+class Described(Message, frozen=True, tag="Answer"):
+    """The answer of the whole swarm to a census, for a person: the same on the wire, read at once."""
+
+    tally: Tally
+    rows: Annotated[list[PeerRow], Meta(max_length=ROWS_MAX)]
+
+
 class Status(Message, frozen=True):
     """The job and one row per peer that answered."""
 
     job: Job
-    answer: Answer
+    answer: Described
     ended: bool
     paused: bool
 

@@ -14,8 +14,8 @@ from typing import Protocol
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.codec import packed_bytes
-from kadcrawl.link.messages import ROWS_MAX, Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.rows import fitting, packed_rows
 from kadcrawl.overlay.quiescence import MISSING, add_up
 
 DEADLINE_S = 10.0
@@ -82,8 +82,8 @@ class Waves:
         deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL
         subtrees = self._tree.subtrees(wave.limit).items()
         below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
-        rows = [*rows, *(row for answer in below for row in answer.rows)]
-        return Answer(add_up([tally, *(answer.tally for answer in below)]), fitting(rows, ROWS_BYTES_MAX))
+        all_rows = [*packed_rows(rows), *(row for answer in below for row in answer.rows)]
+        return Answer(add_up([tally, *(answer.tally for answer in below)]), fitting(all_rows, ROWS_BYTES_MAX))
 
     async def _ask_one(self, index: int, members: list[Contact], question: Question, deadline: float) -> Answer:
         loop = asyncio.get_running_loop()
@@ -96,12 +96,3 @@ class Waves:
             except RemoteError:
                 self._tree.suspect(contact)
         return Answer(MISSING, [])
-
-
-def fitting(rows: list[PeerRow], bytes_max: int) -> list[PeerRow]:
-    """Return as many rows, in their order, as one message takes: some peer may make its own as long as it can."""
-    for count, row in enumerate(rows[:ROWS_MAX]):
-        bytes_max -= packed_bytes(row)
-        if bytes_max < 0:
-            return rows[:count]
-    return rows[:ROWS_MAX]

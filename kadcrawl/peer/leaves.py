@@ -7,7 +7,7 @@ how much one has in hand, is bounded. Whom it may ask as well it is told with ev
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kadcrawl.balance.portions import portions
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.leaf_messages import DRAWN_LOANS_MAX, LEAF_STATE, Doing, Draw, Drawn, is_leaf, leaf_contact
-from kadcrawl.link.messages import LOANS_MAX, Answer, Contact, Lend, PeerRow
+from kadcrawl.link.messages import LOANS_MAX, Contact, Lend, PeerRow
 
 if TYPE_CHECKING:
     from kadcrawl.config import Job
@@ -153,18 +153,18 @@ class Leaves:
             del self._heard[leaf]
 
 
-def each_once(answer: Answer) -> Answer:
-    """Return the answer to a census with each leaf once: it may have changed the peer it hangs on a moment ago.
+def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
+    """Return the rows of a census with each leaf once: it may have changed the peer it hangs on a moment ago.
 
     A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer.
     """
     latest: dict[tuple[bool, bytes], PeerRow] = {}
-    for row in answer.rows:
+    for row in rows:
         which = row.state.startswith(LEAF_STATE), row.contact.id
         known = latest.get(which)
         if known is None or known.uptime_s <= row.uptime_s:
             latest[which] = row
-    return Answer(answer.tally, list(latest.values()))
+    return list(latest.values())
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

@@ -17,7 +17,8 @@ from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.place import Place
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.link.messages import LONG_S_MAX, Answer, Census, Contact, Link, Order, PeerRow
+from kadcrawl.link.messages import LONG_S_MAX, Census, Contact, Described, Link, Order, PeerRow
+from kadcrawl.link.rows import read_rows
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Termination
@@ -241,9 +242,10 @@ class Peer(Member):
         """Describe this peer."""
         return row_of(self)
 
-    async def census(self) -> Answer:
+    async def census(self) -> Described:
         """Ask every peer of the swarm to describe itself."""
-        return each_once(await self.waves.ask_all(Census()))
+        answer = await self.waves.ask_all(Census())
+        return Described(answer.tally, each_once(await read_rows(answer.rows)))
 
     # --- what others ask of it (see `service`) ----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from kadcrawl.cli.status import show
 from kadcrawl.cli.summary import add_up
 from kadcrawl.config import Job
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.messages import Answer, Contact, Counters, PeerRow, Status, Tally
+from kadcrawl.link.messages import Contact, Counters, Described, PeerRow, Status, Tally
 from kadcrawl.page_rules import Field, RecordRule
 
 TALLY = Tally(2, bytes(16), 0, 0, 0)
@@ -26,7 +26,7 @@ def rows(*records: int) -> list[PeerRow]:
 
 
 def said(job: Job, capsys: pytest.CaptureFixture[str], *, as_json: bool) -> str:
-    show(Status(job, Answer(TALLY, rows(3, 4)), ended=False, paused=False), as_json)
+    show(Status(job, Described(TALLY, rows(3, 4)), ended=False, paused=False), as_json)
     return capsys.readouterr().out
 
 

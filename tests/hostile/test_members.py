@@ -46,6 +46,7 @@ from kadcrawl.link.messages import (
     Counters,
     DatedLink,
     DatedOffer,
+    Described,
     Draw,
     Exchange,
     FindRanges,
@@ -89,9 +90,10 @@ from kadcrawl.link.messages import (
     Welcome,
     Window,
 )
+from kadcrawl.link.rows import fitting, packed_rows, read_rows
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.quiescence import add_up
-from kadcrawl.overlay.wave import ROWS_BYTES_MAX, fitting
+from kadcrawl.overlay.wave import ROWS_BYTES_MAX
 from tests.peer.conftest import MakePeer, make_peer as make_peer, until
 
 BYTES_MAX = 5 * 1024 * 1024
@@ -321,15 +323,15 @@ def row(number: int, name_chars: int = 5) -> PeerRow:
     return PeerRow(Contact(number.to_bytes(20, "big"), "h" * 64, 1), "x" * 40, 0, 0, 0, counters, 0, 0)
 
 
-def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> None:
+async def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> None:
     job = Job(seeds=tuple(f"http://a.example/{number:06}".ljust(100, "x") for number in range(10_000)))
-    rows = [row(number, 40) for number in range(1000)]
+    rows = packed_rows(row(number, 40) for number in range(1000))
     some = fitting(rows, ROWS_BYTES_MAX)
     assert some == rows[: len(some)]
     assert 300 < len(some) < 1000
-    status = Status(job, Answer(Tally(1, bytes(16), 0, 0, 0), some), False, False)
+    status = Status(job, Described(Tally(1, bytes(16), 0, 0, 0), await read_rows(some)), False, False)
     assert status == unpack(pack(status), Reply, BYTES_MAX)
-    short = [PeerRow(Contact(LIAR, "h", 1), "", 0, 0, 0, Counters(), 0, 0)] * (ROWS_MAX + 5)
+    short = packed_rows([PeerRow(Contact(LIAR, "h", 1), "", 0, 0, 0, Counters(), 0, 0)] * (ROWS_MAX + 5))
     assert len(fitting(short, ROWS_BYTES_MAX)) == ROWS_MAX
 
 
@@ -428,7 +430,7 @@ def test_what_others_call_themselves_steers_no_terminal(capsys: pytest.CaptureFi
 
 
 def test_most_of_all_counts_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    status = Status(Job(), Answer(Tally(1, bytes(16), 0, 0, COUNT_MAX), [row(0), row(1)]), False, False)
+    status = Status(Job(), Described(Tally(1, bytes(16), 0, 0, COUNT_MAX), [row(0), row(1)]), False, False)
     show(status, as_json=True)
     assert json.loads(capsys.readouterr().out)["pages"] == 2 * COUNT_MAX
     show(status, as_json=False)

@@ -4,18 +4,33 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, get_args
 
+import msgpack
 import pytest
+from msgspec import Raw, inspect
 
 from kadcrawl.config import Limits
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.codec import MalformedError, pack, pack_part, unpack
 from kadcrawl.link.connection import IN_FLIGHT_MAX
-from kadcrawl.link.messages import DATAGRAM_BYTES_MAX, VERSION, Datagram, Hello, Message, Ok, Ping, Pong, Reply, Request
+from kadcrawl.link.messages import (
+    DATAGRAM_BYTES_MAX,
+    VERSION,
+    Datagram,
+    Hello,
+    Message,
+    Ok,
+    PeerRow,
+    Ping,
+    Pong,
+    Reply,
+    Request,
+)
+from kadcrawl.link.rows import ROWS_AT_ONCE, read_rows
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.protocol import HEADER, KINDS
 from sim.loop import SimLoop
-from tests.hostile.wrong_fields import right_messages, wrong_messages
+from tests.hostile.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
 from tests.link.ends import LOCAL, frames
 from tests.overlay.conftest import loop as loop
 from tests.overlay.situations import ip, our_peer, scripted_peer
@@ -52,6 +67,26 @@ def test_one_wrong_value_makes_any_message_malformed(one: type[Message]) -> None
             assert is_malformed(data, kind), what
         count += 1
     assert count >= 5
+
+
+async def test_wrong_rows_of_a_census_are_left_out_and_others_have_their_turn() -> None:
+    right = msgpack.packb(plain(inspect.type_info(PeerRow), full=True))
+    twice = right.replace(b"\x81\xa1a", b"\x82\xa1a\x00\xa1a", 1)
+    wrong = [row for _, row in wrong_rows()]
+    assert len(wrong) > 100
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    read = await read_rows([Raw(row) for row in (right, twice, *wrong, right)])
+    beside.cancel()
+    assert [right, right] == [pack_part(row) for row in read]
+    assert turns >= len(wrong) // ROWS_AT_ONCE
 
 
 async def test_a_server_counts_and_drops_each_and_answers_the_next_question() -> None:

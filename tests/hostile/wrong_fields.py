@@ -9,7 +9,7 @@ from msgspec import inspect
 
 from kadcrawl.config import Job
 from kadcrawl.link.codec import pack
-from kadcrawl.link.messages import Contact, Message, Welcome
+from kadcrawl.link.messages import Contact, Message, PeerRow, Welcome
 
 ADDRESS = "10.0.0.1"
 FAR_BEYOND = 2**53 + 1
@@ -53,6 +53,8 @@ def plain(info: inspect.Type, *, full: bool) -> Any:
         case inspect.DataclassType(cls=kind):
             assert kind is Job, "or say here what one looks like"
             return _job()
+        case inspect.RawType():
+            return plain(inspect.type_info(PeerRow), full=full)
     raise AssertionError(f"say here what a {info} looks like")
 
 
@@ -125,6 +127,8 @@ def wrong(info: inspect.Type, *, full: bool) -> Iterator[tuple[str, Any]]:
             yield "one too many", {**_job(), "colour": 1}
             yield "too many", {**_job(), "seeds": ["http://a.example/"] * 10_001}
             yield "too large", {**_job(), "cell_bits": 25}
+        case inspect.RawType():
+            pass  # It is read by who asked for it (`wrong_rows`).
         case _:
             raise AssertionError(f"say here what is no {info}")
 
@@ -152,6 +156,14 @@ def right_messages(kind: Any) -> Iterator[tuple[type[Message], bytes]]:
         info = inspect.type_info(one)
         for full in (False, True):
             yield one, msgpack.packb(plain(info, full=full))
+
+
+def wrong_rows() -> Iterator[tuple[str, bytes]]:
+    """Yield the same of the rows of a census."""
+    info = inspect.type_info(PeerRow)
+    for full in (False, True):
+        for what, value in wrong(info, full=full):
+            yield what, msgpack.packb(value)
 
 
 def wrong_messages(one: type[Message]) -> Iterator[tuple[str, bytes]]:

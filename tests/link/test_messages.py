@@ -34,6 +34,7 @@ from kadcrawl.link.messages import (
     Datagram,
     DatedLink,
     DatedOffer,
+    Described,
     Exchange,
     Exchanged,
     FindRanges,
@@ -89,6 +90,7 @@ from kadcrawl.link.messages import (
     Welcome,
     Window,
 )
+from kadcrawl.link.rows import packed_rows
 from kadcrawl.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
 from kadcrawl.peer.records import ROBOTS_BATCH_BYTES_MAX
 
@@ -158,7 +160,7 @@ LARGE = 2 * 1024 * 1024
         (Reported([Standing(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
         (Recalled(), Reply),
-        (Answer(TALLY, [PeerRow(CONTACT, "idle", 1, 2, 3, Counters(failed={"dns": 1}), 0, 0)]), Reply),
+        (Answer(TALLY, packed_rows([PeerRow(CONTACT, "idle", 1, 2, 3, Counters(failed={"dns": 1}), 0, 0)])), Reply),
     ],
 )
 def test_a_message_survives_the_wire(message: Message, kind: object) -> None:
@@ -288,7 +290,7 @@ def seeds(count: int, chars: int) -> tuple[str, ...]:
 @pytest.mark.parametrize("count", [SEEDS_MAX, 500])
 def test_the_largest_job_passes_the_wire_both_ways(count: int) -> None:
     job = Job(seeds=seeds(count, SEEDS_CHARS_MAX))
-    for message in (Welcome(job, False, 0.0), Status(job, Answer(TALLY, []), False, False)):
+    for message in (Welcome(job, False, 0.0), Status(job, Described(TALLY, []), False, False)):
         assert message == unpack(pack(message), Reply, Limits().message_bytes_max)
 
 

@@ -17,9 +17,9 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     Accepted,
     Add,
-    Answer,
     Command,
     Contact,
+    Described,
     GetStatus,
     Hello,
     Link,
@@ -410,7 +410,7 @@ async def test_a_url_that_three_peers_hold_is_counted_once(make_peer: MakePeer) 
         assert answer.tally.pending == 0
 
 
-def totals(answer: Answer) -> tuple[int, int, int]:
+def totals(answer: Described) -> tuple[int, int, int]:
     """Return the sums of the rows of a census: URLs pending, found and done."""
     rows = answer.rows
     return (
