@@ -26,6 +26,9 @@ URL_CHARS_MAX = 8192
 """Longer URLs have no canonical form, nor do longer hrefs: RFC 9110 4.1 asks everybody to support 8000."""
 
 _LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
+SITE_CHARS_CACHED = 300
+"""Of the sites that caches keep: no host with its port has more than 259, but a member can offer any."""
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)")
 _LOCAL = re.compile(r"localhost\b|[\d.]+(?:[:/]|$)|\[")
 
@@ -49,6 +52,11 @@ def canonical(href: str, base: str | None = None) -> str | None:
     if url[-1] == "?" and url.index("?") == len(url) - 1:
         url = url[:-1]
     return url if len(url) <= URL_CHARS_MAX else None
+
+
+def is_canonical(url: str) -> bool:
+    """Return whether what another peer takes for a canonical URL is one."""
+    return url.isascii() and _LOWER_ESCAPE.search(url) is None and canonical(url) == url
 
 
 def seed(text: str) -> str:
@@ -78,7 +86,7 @@ def site_of(url: str, partition: Partition) -> str:
         return url
     authority = url[7 if url[4] == ":" else 8 : url.index("/", 8)]
     if partition == "domain":
-        return _registered_domain(authority)
+        return _registered_domain(authority) if len(authority) <= SITE_CHARS_CACHED else _domain_of(authority)
     return _rootless(authority) if authority[-1] == "." or ".:" in authority else authority
 
 
@@ -119,9 +127,11 @@ def _suffixes() -> PublicSuffixList:
     return PublicSuffixList()
 
 
-@lru_cache(16_384)
-def _registered_domain(authority: str) -> str:
+def _domain_of(authority: str) -> str:
     host = _host(_rootless(authority))
     if host.startswith("[") or host.rpartition(".")[2].isdecimal():
         return host
     return _suffixes().privatesuffix(host) or host
+
+
+_registered_domain = lru_cache(16_384)(_domain_of)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from kadcrawl.config import Partition
 from kadcrawl.errors import ConfigError
-from kadcrawl.urls import URL_CHARS_MAX, canonical, host_of, origin_of, path_of, seed, site_of
+from kadcrawl.urls import URL_CHARS_MAX, canonical, host_of, is_canonical, origin_of, path_of, seed, site_of
 
 CASES = Path(__file__).parents[2] / "shared" / "conformance" / "wpt_urltestdata.json"
 
@@ -85,11 +85,17 @@ def test_canonical_form_is_its_own_canonical_form(text: str, before: str) -> Non
     url = canonical(before + text, "http://base.example/d/p?q")
     if url is not None:
         assert canonical(url) == url
+        assert is_canonical(url)
         assert url.isascii()
         assert origin_of(url) + path_of(url) == url
         assert host_of(url)
         assert site_of(url, "host")
         assert site_of(url, "domain")
+
+
+@given(st.one_of(URLISH, st.text()), st.sampled_from(["", "http://h/%2", "https://h/", "http://h/\ud800"]))
+def test_what_is_said_to_be_canonical_is_so_if_it_is_its_own_canonical_form(text: str, before: str) -> None:
+    assert is_canonical(before + text) == (canonical(before + text) == before + text)
 
 
 def _conformance_cases() -> list[dict[str, str]]:

@@ -2,8 +2,8 @@
 
 Called with links found here, offered by other peers, or given as seeds; and with the records of other holders of a
 cell, which are merged (PENDING < DONE) whether the cell may be crawled here or not. Whatever comes from another peer
-is checked as if nobody had: canonical, within the limits, in scope. A seed (depth 0) widens the scope, and is taken
-even if it is refused by ``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched.
+is checked as if nobody had: canonical, within the limits, in scope. A seed of the job is taken even if it is refused by
+``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched.
 No await here; the caller acknowledges after `Store.durable`.
 
 A site that has all the URLs it may have (`Job.site_pages_max`) gets no more. What is counted are its records, which all
@@ -26,7 +26,7 @@ from kadcrawl.history.visit import Visit
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.messages import DatedLink, Link
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.urls import canonical
+from kadcrawl.urls import is_canonical
 
 
 class Intake:
@@ -77,12 +77,10 @@ class Intake:
 
     def take_offered(self, link: Link, place: Place, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""
-        if canonical(link.url) != link.url:
+        if not is_canonical(link.url):
             self.rejected += 1
             return
-        if link.depth == 0:
-            self._scope.add_seeds([link.url])
-        elif not self._scope.allows(link.url, link.depth):
+        if not self._scope.is_seed(link.url) and not self._scope.allows(link.url, link.depth):
             self.rejected += 1
             return
         self.take(link, place, now)
@@ -95,7 +93,7 @@ class Intake:
         It is not asked whether the URL is in scope: the scope of its owner has let it in, and may know seeds that are
         still on their way here. With `even_seen` it is the owner of the cell who knows it (`Store.accept`).
         """
-        if canonical(link.url) != link.url:
+        if not is_canonical(link.url):
             self.rejected += 1
         elif not self._accept(link, place, now, tries, due, even_seen=even_seen):
             if self._by_depth:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kadcrawl.config import Partition
 from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
-from kadcrawl.urls import site_of
+from kadcrawl.urls import SITE_CHARS_CACHED, site_of
 
 SITES_CACHED_MAX = 50_000
 
@@ -24,7 +24,7 @@ class Placer:
     def __init__(self, partition: Partition, cell_bits: int) -> None:
         self._partition = partition
         self._cell_bits = cell_bits
-        self._hash = lru_cache(SITES_CACHED_MAX)(site_hash)
+        self._cached_hash = lru_cache(SITES_CACHED_MAX)(site_hash)
 
     def cell(self, site: str) -> Cell:
         """Return the cell all URLs of a site lie in."""
@@ -38,7 +38,12 @@ class Placer:
 
     def place_offered(self, url: str) -> Place | None:
         """Return the place of what another peer takes for a URL; None if it has none, as it is not canonical."""
+        if not url.isascii():
+            return None
         try:
             return self.place(url)
         except (ValueError, IndexError):
             return None
+
+    def _hash(self, site: str) -> bytes:
+        return self._cached_hash(site) if len(site) <= SITE_CHARS_CACHED else site_hash(site)

@@ -34,7 +34,7 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.peer.cells import FINISHING_S
 from kadcrawl.peer.records import UNFINISHED_WAIT_S, WAIT_MAX_S, site_record
-from kadcrawl.urls import canonical, origin_of
+from kadcrawl.urls import is_canonical, origin_of
 
 DEADLINE_S = 5.0
 CLOCKS_MAX = 1_000
@@ -136,7 +136,7 @@ class Borrowing:
         if lend.loan in self._borrowed.loans:
             return True
         site, now = lend.clock.site, self._now()
-        places = [self._placer.place(one.url) for one in lend.pending if canonical(one.url) == one.url]
+        places = [self._placer.place(one.url) for one in lend.pending if is_canonical(one.url)]
         if (
             len(places) < len(lend.pending)
             or any(place.site != site for place in places)

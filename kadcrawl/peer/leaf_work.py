@@ -35,7 +35,7 @@ from kadcrawl.peer.late_pages import LatePages
 from kadcrawl.peer.leaf_owners import LeafOwners
 from kadcrawl.peer.parts import build
 from kadcrawl.peer.world import World
-from kadcrawl.urls import canonical
+from kadcrawl.urls import is_canonical
 
 URLS_MAX = 500
 """URLs it has in hand at most, unless `Config.work_area` says otherwise; it draws more once half of them are done."""
@@ -152,7 +152,7 @@ class LeafWork:
     def add_seeds(self, urls: Iterable[str]) -> bool:
         """Widen the scope and the job by these seeds, less what is no canonical URL; return whether any were new."""
         known = {*self.job.seeds}
-        fresh = [url for url in dict.fromkeys(urls) if url not in known and canonical(url) == url]
+        fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
         if not fresh:
             return False
         self.job = replace(self.job, seeds=(*self.job.seeds, *fresh))

@@ -44,7 +44,7 @@ from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
-from kadcrawl.urls import canonical, seed
+from kadcrawl.urls import is_canonical, seed
 
 log = logging.getLogger(__name__)
 
@@ -284,7 +284,7 @@ class Peer(Member):
     def add_seeds(self, urls: Iterable[str]) -> None:
         """Widen the scope and journal the job with these seeds; what is no canonical URL is passed over."""
         known = {*self.job.seeds}
-        fresh = [url for url in dict.fromkeys(urls) if url not in known and canonical(url) == url]
+        fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
         seeds = (*self.job.seeds, *fresh)
         if fresh:
             self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))

@@ -30,7 +30,7 @@ from kadcrawl.link.messages import (
     SiteRecord,
     VisitRecord,
 )
-from kadcrawl.urls import canonical, origin_of
+from kadcrawl.urls import is_canonical, origin_of
 
 SEEN_AT_ONCE = 2_000
 """URLs looked for in slices before other work gets its turn: some 10 ms."""
@@ -117,7 +117,7 @@ class Records:
                     self._intake.merge_done(key, now)
                     cells.add(cell)
             for one in batch.pending:
-                if canonical(one.url) != one.url:
+                if not is_canonical(one.url):
                     continue
                 place = self._placer.place(one.url)
                 if only is not None and place.cell != only:
@@ -146,7 +146,7 @@ class Records:
         """Return the keys of a cell that are pending in a batch and done here, by their fingerprints."""
         if self._store.seen is None:
             return []
-        places = [self._placer.place(one.url) for one in batch.pending if canonical(one.url) == one.url]
+        places = [self._placer.place(one.url) for one in batch.pending if is_canonical(one.url)]
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
     async def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
@@ -163,7 +163,7 @@ class Records:
 
     def _merge_visit(self, record: VisitRecord, only: Cell | None, now: float) -> Cell | None:
         """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
-        if canonical(record.url) != record.url or self._store.seen is not None:
+        if not is_canonical(record.url) or self._store.seen is not None:
             return None
         place = self._placer.place(record.url)
         if only is not None and place.cell != only:

@@ -80,7 +80,7 @@ from kadcrawl.overlay.wave import NO_BUCKET
 from kadcrawl.peer.identity import Guide
 from kadcrawl.peer.leaves import Leaves
 from kadcrawl.swarm_key import SwarmKey
-from kadcrawl.urls import canonical
+from kadcrawl.urls import is_canonical
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -166,8 +166,7 @@ class Service:
         concord = self._peer.concord
         return (
             mark not in (0, concord.mark)
-            and canonical(link.url) == link.url
-            and link.depth > 0
+            and is_canonical(link.url)
             and self._peer.parts.scope.why_not(link.url, link.depth) == "scope"
             and concord.may_know_more(mark)
         )

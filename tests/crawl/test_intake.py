@@ -86,7 +86,7 @@ def test_a_link_is_taken_once(world: World) -> None:
     [
         (INSIDE, 1, PENDING),
         (OUTSIDE, 1, None),
-        (OUTSIDE, 0, PENDING),
+        (OUTSIDE, 0, None),
         ("http://A.test/x", 1, None),
         ("http://A.test/x", 0, None),
     ],
@@ -94,6 +94,16 @@ def test_a_link_is_taken_once(world: World) -> None:
 def test_an_offer_stands_every_check_or_is_rejected(url: str, depth: int, state: int | None, world: World) -> None:
     world.offer(url, depth)
     assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
+
+
+def test_a_seed_of_the_job_is_taken_whatever_excludes_it_and_widens_the_scope_by_itself_only(world: World) -> None:
+    world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
+    world.offer(OUTSIDE, 0)
+    world.offer(INSIDE, 0)
+    assert (PENDING, None) == (world.state(OUTSIDE), world.state(INSIDE))
+    world.offer("http://c.test/", 0)
+    assert not scope.is_seed("http://c.test/")
+    assert 2 == world.intake.rejected
 
 
 @pytest.mark.parametrize(("url", "state"), [(INSIDE, PENDING), (OUTSIDE, PENDING), ("http://A.test/x", None)])

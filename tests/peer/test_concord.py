@@ -131,13 +131,14 @@ async def test_who_is_asked_for_its_course_and_answers_nonsense_ends_nobody(
     assert not any(task.done() for task in one._tasks)
 
 
-async def test_a_link_of_a_seed_that_is_still_on_its_way_is_not_turned_away(make_peer: MakePeer) -> None:
+@pytest.mark.parametrize("depth", [0, 1])
+async def test_a_link_of_a_seed_that_is_still_on_its_way_is_not_turned_away(make_peer: MakePeer, depth: int) -> None:
     one, other = await swarm(make_peer, "ab", scope="domain")
     one.obey(one.concord.say("pause"))
     await until(lambda: other.paused)
     one._service.respond(NewSeeds(["http://example.com/"]))  # A wave that the other one misses.
     urls = [url for url in (f"http://h{n}.example.com/" for n in range(40)) if owns(other, url)]
-    await one.parts.forwarder.forward([Link(url, 1, 0) for url in urls], None).acknowledged
+    await one.parts.forwarder.forward([Link(url, depth, 0) for url in urls], None).acknowledged
     assert len(urls) == other.store.pending > 0
     assert 0 == other.parts.intake.rejected
 
