@@ -17,6 +17,7 @@ from kadcrawl.crawl.robots import SITEMAPS_MAX, Rules, parse, verdict
 from kadcrawl.crawl.simhash import BITS, simhash
 from kadcrawl.crawl.sitemap import AHEAD_S, Sitemap, named_like_one, of_origin, read
 from kadcrawl.crawl.traps import without_session
+from kadcrawl.turns import at_once
 from kadcrawl.urls import canonical
 
 PAGE = "https://www.example.org/a/b?c=d"
@@ -39,7 +40,7 @@ def html(data: bytes) -> None:
     extractor = LinkExtractor(LIMITS)
     found = extractor.extract(body, content_type, PAGE)
     assert found == extractor.extract(body, content_type, PAGE), "what is remembered of a page changes what it means"
-    tags = dict.fromkeys(_tags(body, encoding_of(body, content_type)))
+    tags = dict.fromkeys(at_once(_tags(body, encoding_of(body, content_type))))
     assert all(_parsed(tag)[0] for tag in islice(tags, TAGS_LOOKED_AT)), "walk and parser do not see the same tags"
     assert len(found.links) == len(set(found.links)) <= LIMITS.links_per_page_max
     assert found.cut >= 0

@@ -75,6 +75,8 @@ class Limits:
     """URLs of one active site in memory; refilled from disk."""
     recent_links_max: int = 200_000
     """Links remembered as already forwarded, so that repeats cost no message."""
+    recent_chars_max: int = 64 * 1024 * 1024
+    """Characters of these: 200,000 of 335 each, where the longest would take 400 MB."""
     batch_links_max: int = 500
     """Links in one offer to another peer: about 50 KB."""
     batch_spacing_s: float = 0.05

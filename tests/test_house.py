@@ -53,6 +53,7 @@ DECISIONS = (
     "crawl.patience",
     "crawl.place",
     "crawl.proxies",
+    "crawl.recent",
     "crawl.records",
     "crawl.robots",
     "crawl.robots_cache",

@@ -22,6 +22,7 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.history.visit import Visit
 from kadcrawl.link.messages import Link
 from kadcrawl.page_rules import PageRules
+from kadcrawl.turns import in_turns
 
 LINE_BYTES = 500
 """About what a page line has beside its URL."""
@@ -66,11 +67,13 @@ class Answers:
         self._rounds = rounds
         self._page_rules = page_rules
         self._extraction = extraction
+        self._alone = asyncio.Lock()
+        """Held by the page that is in the middle of being read."""
 
     async def read(
         self, entry: Entry, fetched: Fetched, rules: Rules, last: Visit | None, number: int, *, page_wanted: bool
     ) -> Answered:
-        """Record a final answer and find its links; waits only in the middle of a sitemap, for others to have a turn.
+        """Record a final answer and find its links; waits only in the middle of what takes long, and for others' turns.
 
         `rules` are the robots.txt of its origin, `last` the visit before this one, `number` how many there were;
         `page_wanted` if somebody reads pages.
@@ -80,7 +83,8 @@ class Answers:
         if original is not None:
             found = Found((), [], None)  # Links of a page that is as it was have arrived long ago.
         else:
-            found = self._finder.found(entry, fetched, rules, await self._sitemap(entry, fetched, rules), text_hash)
+            listed = await self._sitemap(entry, fetched, rules)
+            found = await in_turns(self._finder.found(entry, fetched, rules, listed, text_hash), self._alone)
         place = self._outputs.keep(fetched, original)
         visit = self._rounds.fetched(entry, last, fetched, place) if self._rounds else None
         how = None if original is None else "not_modified" if fetched.status == 304 else "same_digest"

@@ -3,9 +3,16 @@
 Encodings are named and read as the WHATWG Encoding Standard has them, so ``iso-8859-1`` means windows-1252 and
 ``euc-kr`` its superset cp949. Where nothing is declared, bytes that are valid UTF-8 are UTF-8, and only the rest is
 guessed at, from a bounded stretch around the first byte that is not. Never raises: every page has some text. No I/O.
+
+Bytes that mean nothing cost no more than others where each byte is a character, as a table has U+FFFD for them too;
+Python's codecs stop at each of them, which takes 16 MB four seconds. Elsewhere they do so here as well, and who has
+others waiting decodes piece by piece.
 """
 
+import codecs
 import re
+from collections.abc import Iterator
+from functools import cache
 
 import webencodings
 
@@ -16,6 +23,18 @@ GUESS_BYTES = 4096
 UNKNOWN = "windows-1252"
 """What browsers read when all else fails."""
 
+PIECE_BYTES = 128 * 1024
+"""Decoded at a time: 10 ms of work if nothing in it means anything."""
+
+_ESCAPING = frozenset(("iso-2022-jp", "iso-2022-kr", "hz-gb-2312"))
+"""Decoded whole, which takes 0.2 s at most: Python's decoder cannot pause in the middle of a long escape sequence.
+The last two only in releases of webencodings before 0.6."""
+_OF_SEVERAL_BYTES = _ESCAPING.union(
+    ("utf-8", "utf-16le", "utf-16be", "big5", "euc-jp", "euc-kr", "gb18030", "gbk", "shift_jis")
+)
+"""Encodings in which a byte may be part of a character."""
+_REPLACEMENT = "replacement"
+"""What the standard calls encodings nobody should read: any text is one U+FFFD."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"<meta[\s/]([^>]*)>", re.IGNORECASE)
@@ -35,8 +54,24 @@ def decode(body: bytes, content_type: str) -> tuple[str, str]:
 
     Bytes that mean nothing in that encoding become U+FFFD; a byte order mark is left out.
     """
-    text, encoding = webencodings.decode(body, encoding_of(body, content_type))
-    return text, encoding.name
+    encoding = encoding_of(body, content_type)
+    return _decoded(_without_mark(body, encoding), encoding), encoding
+
+
+def pieces(body: bytes, encoding: str) -> Iterator[str]:
+    """Yield the text that `decode` returns of a body in this encoding, some `PIECE_BYTES` of it at a time."""
+    body = _without_mark(body, encoding)
+    if len(body) <= PIECE_BYTES or encoding in _ESCAPING or encoding == _REPLACEMENT:
+        yield _decoded(body, encoding)
+        return
+    if encoding not in _OF_SEVERAL_BYTES:
+        for start in range(0, len(body), PIECE_BYTES):
+            yield _decoded(body[start : start + PIECE_BYTES], encoding)
+        return
+    decoder = webencodings.lookup(encoding).codec_info.incrementaldecoder("replace")
+    for start in range(0, len(body), PIECE_BYTES):
+        end = start + PIECE_BYTES
+        yield decoder.decode(body[start:end], end >= len(body))
 
 
 def encoding_of(body: bytes, content_type: str) -> str:
@@ -52,6 +87,26 @@ def encoding_of(body: bytes, content_type: str) -> str:
     except UnicodeDecodeError as error:
         return _guessed(body, error.start)
     return "utf-8"
+
+
+def _without_mark(body: bytes, encoding: str) -> bytes:
+    return next((body.removeprefix(mark) for mark, name in _BOMS if name == encoding), body)
+
+
+def _decoded(body: bytes, encoding: str) -> str:
+    if encoding in _OF_SEVERAL_BYTES:
+        text: str = webencodings.lookup(encoding).codec_info.decode(body, "replace")[0]
+        return text
+    if encoding == _REPLACEMENT:
+        body = body[:1]
+    return codecs.charmap_decode(body, "strict", _table(encoding))[0]
+
+
+@cache
+def _table(encoding: str) -> str:
+    """Return the characters of all bytes in an encoding in which each is one."""
+    decode_one = webencodings.lookup(encoding).codec_info.decode
+    return "".join(decode_one(bytes((byte,)), "replace")[0] for byte in range(256))
 
 
 def _label(text: str) -> str | None:

@@ -11,12 +11,17 @@ A tag met again in the same directory means the same, so what tags mean is remem
 depends on the very page. Most pages of a site repeat most of their tags; for them only the walk is left. A page says
 by its base what directory that is, and may name another site's. So each tag is parsed by itself: were walk and parser
 ever to differ on where one ends, in a batch the next would mean what its neighbour says, on that site's pages too.
+
+A page made for it takes seconds, so a long one is read in turns with whatever else the peer does: `reading` is a
+generator. One of ordinary size is read at once.
 """
 
 import codecs
 import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -24,8 +29,9 @@ import webencodings
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.charset import encoding_of
-from kadcrawl.urls import canonical
+from kadcrawl.crawl.charset import encoding_of, pieces
+from kadcrawl.turns import Turns, at_once
+from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
 """Bytes of a page that are looked through; the rest of a longer one is not."""
@@ -34,13 +40,28 @@ MARKUP_MAX = 1_000_000
 TAG_BYTES_MAX = 64 * 1024
 """A longer tag is passed over."""
 TAGS_MAX = 120_000
-"""Tags of one page that are read, however few links they make: 1.5 s of work at most."""
+"""Tags of one page that are read, however few links they make: 2.5 s of work at most."""
+BASE_CHARS_MAX = 64 * 1024 * 1024
+"""The length of the base, counted for each tag that is read, as each link is made of all of it. With up to 559
+characters, which is far beyond any honest base, that allows `TAGS_MAX`; with the longest, 0.3 s of work."""
+LINKS_CHARS_MAX = 4 * 1024 * 1024
+"""Characters of all links of one page: 20,000 of 209 each. A base of 2 kB makes ten times that of a page of 50 kB."""
 BATCH_TAGS = 2_000
 """Tags read at a time; after each batch we look whether the page has had its share of links."""
+TURN_BYTES = 128 * 1024
+"""Of tags read before others have their turn: 20 ms of work. A page up to this does not give them one to begin with."""
+WALK_BYTES = 512 * 1024
+"""A page up to this is walked at once: 30 ms."""
+WALK_TAGS = 20_000
+"""Of a longer page so many tags and comments are found at a time: 5 ms of work if none is long."""
+TURN_BASE_CHARS = 4 * 1024 * 1024
+"""The length of the base, counted for each tag, that goes with them: another 20 ms."""
 BASES_MAX = 100
 """Base elements without href that are passed over in search of the one that counts."""
 REMEMBERED_MAX = 100_000
-"""Tags and hrefs remembered, of all directories together: about 20 MB. At the next one all are forgotten."""
+"""Tags and hrefs remembered, of all directories together: about 40 MB. At the next one all are forgotten."""
+REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
+"""Characters of them and of what they mean, as estimated from the base; at the next all are forgotten as well."""
 AGENT = "kadcrawl"
 """Our name where a page speaks to one crawler: ``<meta name=kadcrawl>``, ``X-Robots-Tag: kadcrawl: ...``."""
 
@@ -82,9 +103,11 @@ class LinkExtractor:
 
     def __init__(self, limits: Limits) -> None:
         self._links_max = limits.links_per_page_max
+        self._url_chars_max = limits.url_chars_max
         # By base directory and encoding; then by tag, which ends in ">", or plain href, which contains none.
         self._remembered: dict[tuple[str, str], dict[bytes, _Meaning]] = {}
         self._remembered_count = 0
+        self._remembered_chars = 0
 
     def extract(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Extracted:
         """Return the links of the HTML page `body`, found at the canonical URL `url`. Never raises.
@@ -96,36 +119,61 @@ class LinkExtractor:
         the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is counted and left out
         (ugc and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
         """
+        return at_once(self.reading(body, content_type, url, x_robots_tag))
+
+    def reading(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Turns[Extracted]:
+        """Return what `extract` does, in turns; yields before it makes anything large of the page. Never raises."""
+        is_large = len(body) > TURN_BYTES
+        if is_large:
+            yield
         if len(body) > HTML_BYTES_MAX:
             # Not within a character, which would look like another encoding.
             body = body[: body.rfind(b">", 0, HTML_BYTES_MAX) + 1]
         encoding = encoding_of(body, content_type)
-        tags = _tags(body, encoding)
-        base = _base(tags, url)
+        tags = yield from _tags(body, encoding)
+        base = yield from _base(tags, url)
+        tags_max = min(TAGS_MAX, BASE_CHARS_MAX // len(base))
         robots = _addressed_to_us(x_robots_tag)
         links: dict[str, None] = {url: None}
+        links_chars = 0
+        counted = 1  # The page itself.
         nofollow = 0
         hint = None
-        unread = iter(tags[:TAGS_MAX])
-        while len(links) <= self._links_max and (batch := list(islice(unread, BATCH_TAGS))):
-            for target, follow, is_canonical, says in self._meanings(batch, base, encoding):
-                if target is None:
-                    robots += says
-                elif not follow:
-                    nofollow += 1
-                else:
-                    links[target] = None
-                    if is_canonical and hint is None:
-                        hint = target
+        unread = iter(tags[:tags_max])
+        is_first = True
+        while (
+            len(links) <= self._links_max
+            and links_chars <= LINKS_CHARS_MAX
+            and (batch := list(islice(unread, BATCH_TAGS)))
+        ):
+            for turn in _turns(batch, base) if is_large or len(base) > TURN_BASE_CHARS // BATCH_TAGS else (batch,):
+                if not is_first:
+                    yield
+                is_first = False
+                for target, follow, is_canonical, says in self._meanings(turn, base, encoding):
+                    if target is None:
+                        robots += says
+                    elif not follow:
+                        nofollow += 1
+                    else:
+                        links[target] = None
+                        if is_canonical and hint is None:
+                            hint = target
+            if len(links) > LINKS_CHARS_MAX // URL_CHARS_MAX:
+                links_chars += _chars(islice(links, counted, None))
+                counted = len(links)
         del links[url]
         found = list(links)
-        cut = max(0, len(found) - self._links_max) + sum(1 for _ in unread) + len(tags[TAGS_MAX:])
+        kept = found[: self._links_max]
+        if links_chars > LINKS_CHARS_MAX:
+            kept = kept[: bisect_right(list(accumulate(map(len, kept))), LINKS_CHARS_MAX)]
+        cut = len(found) - len(kept) + sum(1 for _ in unread) + len(tags[tags_max:])
         asked = set(_WORD.findall(robots.lower()))
         if nofollow_page := bool(asked & {"nofollow", "none"}):
             nofollow += len(found)
-            found = []
+            kept = []
         noindex = bool(asked & {"noindex", "none"})
-        return Extracted(found[: self._links_max], cut, nofollow, noindex, nofollow_page, hint)
+        return Extracted(kept, cut, nofollow, noindex, nofollow_page, hint)
 
     def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
         """Return what each tag means on a page with this base and encoding, reading those not remembered."""
@@ -147,18 +195,41 @@ class LinkExtractor:
         for tag in odd:
             meaning, lasting = _read(tag, base, encoding)
             (fresh if lasting and len(tag) <= _SHORT_BYTES else once)[tag] = meaning
-        if fresh:
+        if fresh and len(base) > self._url_chars_max:
+            once.update(fresh)  # What is relative to it is never in scope.
+        elif fresh:
             known.update(fresh)
-            self._remember(place, known, len(fresh))
+            # As often as not a tag and its URL are no longer than this; a URL in escapes may be.
+            self._remember(place, known, len(fresh), (len(fresh) + 1) * len(base) + 2 * _chars(fresh))
         return [known.get(tag) or once.get(tag, _NOTHING) for tag in tags]
 
-    def _remember(self, place: tuple[str, str], known: dict[bytes, _Meaning], more: int) -> None:
+    def _remember(self, place: tuple[str, str], known: dict[bytes, _Meaning], more: int, chars: int) -> None:
         self._remembered_count += more
-        if self._remembered_count > REMEMBERED_MAX:
+        self._remembered_chars += chars
+        if self._remembered_count > REMEMBERED_MAX or self._remembered_chars > REMEMBERED_CHARS_MAX:
             self._remembered.clear()
-            self._remembered_count = 0
+            self._remembered_count = self._remembered_chars = 0
         else:
             self._remembered[place] = known
+
+
+def _turns(tags: list[bytes], base: str) -> Iterator[list[bytes]]:
+    """Yield these tags in parts that others can wait for."""
+    tags_max = max(1, TURN_BASE_CHARS // len(base))
+    if len(tags) <= tags_max and _chars(tags) <= TURN_BYTES:
+        yield tags
+        return
+    start = size = 0
+    for end, tag in enumerate(tags):
+        if end > start and (size + len(tag) > TURN_BYTES or end - start >= tags_max):
+            yield tags[start:end]
+            start, size = end, 0
+        size += len(tag)
+    yield tags[start:]
+
+
+def _chars(texts: Iterable[str | bytes]) -> int:
+    return sum(map(len, texts))
 
 
 # --- the walk: which tags there are ----------------------------------------------------------------------------
@@ -199,11 +270,24 @@ _LINK_TAG = re.compile(
 that end. Longer end tags are taken, or many that end nowhere would each be read to the end of the page."""
 
 
-def _tags(body: bytes, encoding: str) -> list[bytes]:
+def _tags(body: bytes, encoding: str) -> Turns[list[bytes]]:
     """Return the link tags of a page, without their ``<``, in UTF-8."""
     if encoding != "utf-8":
-        body = webencodings.decode(body, encoding)[0].encode("utf-8", "replace")
-    return list(filter(None, _LINK_TAG.findall(_looked_through(body))))
+        parts: list[bytes] = []
+        for text in pieces(body, encoding):
+            if parts:
+                yield
+            parts.append(text.encode("utf-8", "replace"))
+        body = b"".join(parts)
+    body = _looked_through(body)
+    if len(body) <= WALK_BYTES:
+        return list(filter(None, _LINK_TAG.findall(body)))
+    tags: list[bytes] = []
+    walk = _LINK_TAG.finditer(body)
+    while batch := list(islice(walk, WALK_TAGS)):
+        tags += [tag for found in batch if (tag := found[1])]
+        yield
+    return tags
 
 
 def _looked_through(body: bytes) -> bytes:
@@ -239,11 +323,13 @@ _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]",
 _NAME_END = re.compile(_END)
 
 
-def _base(tags: list[bytes], url: str) -> str:
+def _base(tags: list[bytes], url: str) -> Turns[str]:
     """Return the URL that the links of this page are relative to."""
     if b"base" in b"".join(tags).lower():
         bases = [tag for tag in tags if _BASE.match(tag)][:BASES_MAX]
         for tag in bases:
+            if len(tag) > TURN_BYTES // BASES_MAX:
+                yield
             if (href := _parsed(tag)[1].get("href")) is not None:
                 return canonical(href, url) or url
     return url

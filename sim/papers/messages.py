@@ -18,6 +18,7 @@ from kadcrawl.crawl.found import Finder, Found
 from kadcrawl.history.entry import Entry
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Message, Offer, Records
+from kadcrawl.turns import Turns
 from sim.network import HOST
 from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
 from sim.papers.swarm import Swarm, simulated
@@ -102,8 +103,8 @@ def counted(count: Count) -> Iterator[None]:
         count.note(message)
         return await ask(client, address, message, *rest)
 
-    def discovered(finder: Finder, entry: Entry, fetched: Fetched, *rest: Any) -> Found:
-        result = found(finder, entry, fetched, *rest)
+    def discovered(finder: Finder, entry: Entry, fetched: Fetched, *rest: Any) -> Turns[Found]:
+        result = yield from found(finder, entry, fetched, *rest)
         count.discovered.append((HOST.get().ip, result.links))
         return result
 

@@ -1,9 +1,14 @@
 """How the bytes of a page become text."""
 
+import codecs
+import random
+
 import pytest
+import webencodings
 from hypothesis import given, strategies as st
 
-from kadcrawl.crawl.charset import GUESS_BYTES, PRESCAN_BYTES, decode, encoding_of
+from kadcrawl.crawl import charset
+from kadcrawl.crawl.charset import GUESS_BYTES, PIECE_BYTES, PRESCAN_BYTES, decode, encoding_of, pieces
 
 KOREAN = "안녕하세요. 이 문서는 한국어로 작성되었습니다. 링크를 따라가면 다음 페이지로 이동할 수 있습니다. "
 JAPANESE = "これは日本語の文書です。リンクをたどると次のページに移動できます。よろしくお願いします。"
@@ -92,3 +97,65 @@ def test_every_page_has_some_text(body: bytes, content_type: str, label: str) ->
     text, encoding = decode(b"<meta " + body + b">" + body, f"{content_type}; charset={label}")
     assert isinstance(text, str)
     assert encoding
+
+
+ENCODINGS = sorted(set(webencodings.LABELS.values()))
+NONSENSE = random.Random(7)
+BODIES = [
+    bytes(range(256)) * 2,
+    b"".join(bytes((first, second)) for first in range(256) for second in range(256)),
+    *(NONSENSE.randbytes(60) for _ in range(20)),
+    *(bytes(NONSENSE.choices(b"\x1b$B(JDI\x0e\x80\x81\x8e\x8f\xa1\xd8\xfe\xff\0aZ0~{}", k=60)) for _ in range(60)),
+]
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODINGS if name != "replacement"])
+def test_text_is_what_the_codec_says_whole_and_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for body in BODIES:
+        text = webencodings.decode(body, name)[0]
+        if not body.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+            assert (text, name) == decode(body, f"text/html; charset={name}")
+        text = webencodings.lookup(name).codec_info.decode(charset._without_mark(body, name), "replace")[0]
+        for size in (1, 3, 7) if len(body) < 1_000 else (1_000,):
+            monkeypatch.setattr(charset, "PIECE_BYTES", size)
+            assert text == "".join(pieces(body, name))
+
+
+def test_a_mark_is_no_text() -> None:
+    for mark, name in charset._BOMS:
+        assert ["x"] == list(pieces(mark + "x".encode(name), name))
+
+
+def test_what_nobody_should_read_is_one_replacement() -> None:
+    for label in ("iso-2022-kr", "hz-gb-2312", "replacement"):
+        # Releases of webencodings before 0.6 read two of them.
+        if encoding_of(b"", f"text/html; charset={label}") == "replacement":
+            assert ("\ufffd", "replacement") == decode(b"a" * 1_000, f"text/html; charset={label}")
+            assert ("", "replacement") == decode(b"", f"text/html; charset={label}")
+            assert ["\ufffd"] == list(pieces(b"a" * 1_000_000, "replacement"))
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODINGS if name not in charset._OF_SEVERAL_BYTES])
+def test_bytes_that_mean_nothing_cost_no_more_than_others(name: str) -> None:
+    """Each call of an error handler takes as long as decoding a hundred bytes."""
+    calls = 0
+
+    def counting(error: UnicodeError) -> tuple[str | bytes, int]:
+        nonlocal calls
+        calls += 1
+        return codecs.replace_errors(error)
+
+    decode(b"x", f"text/html; charset={name}")
+    codecs.register_error("replace", counting)
+    try:
+        decode(bytes(range(256)) * 100, f"text/html; charset={name}")
+        list(pieces(bytes(range(256)) * 1_000, name))
+    finally:
+        codecs.register_error("replace", codecs.replace_errors)
+    assert 0 == calls
+
+
+@pytest.mark.parametrize("name", [name for name in ENCODINGS if name not in charset._ESCAPING])
+def test_a_piece_is_small(name: str) -> None:
+    """But for what a piece leaves to the next, as it may be half a character."""
+    assert PIECE_BYTES + 3 >= max(map(len, pieces(b"\x00\xd8" * PIECE_BYTES, name)))

@@ -1,6 +1,7 @@
 """Which links a page has, and what it asks of crawlers."""
 
-from unittest.mock import patch
+from collections.abc import Callable
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import given, strategies as st
@@ -8,7 +9,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.config import Limits
 from kadcrawl.crawl import extract
+from kadcrawl.crawl.charset import PIECE_BYTES
 from kadcrawl.crawl.extract import Extracted, LinkExtractor
+from kadcrawl.turns import at_once
 from kadcrawl.urls import canonical
 
 PAGE = "http://h/d/p?q"
@@ -325,7 +328,7 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 @given(body=st.lists(PIECES, max_size=25).map("".join))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
     """Whether tags are freed of what we do not need or not."""
-    tags = extract._tags(body.encode(), "utf-8")
+    tags = at_once(extract._tags(body.encode(), "utf-8"))
     with patch.object(extract, "_SHORT_BYTES", short_bytes):
         apart = [extract._parsed(tag) for tag in tags]
     nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []
@@ -375,3 +378,137 @@ def test_tags_are_found_where_a_tree_builder_finds_them(body: str) -> None:
 def test_no_bytes_raise(body: bytes, content_type: str) -> None:
     for link in extracted(b"<a href='" + body + b"'>" + body, content_type).links:
         assert canonical(link) == link
+
+
+# --- what a page may cost ----------------------------------------------------------------------------------------
+
+UTF8 = "text/html; charset=utf-8"
+
+
+def in_turns(body: bytes, content_type: str, work: Callable[[], int]) -> tuple[Extracted, list[int]]:
+    """Return what a page has, and how far `work` went in each turn."""
+    reading = LinkExtractor(Limits()).reading(body, content_type, PAGE)
+    turns: list[int] = []
+    before = work()
+    while True:
+        try:
+            next(reading)
+        except StopIteration as over:
+            page: Extracted = over.value
+            return page, [*turns, work() - before]
+        turns.append(work() - before)
+        before = work()
+
+
+@pytest.mark.parametrize("content_type", [UTF8, "text/html; charset=windows-1251", "text/html; charset=gbk"])
+def test_a_page_of_ordinary_size_is_read_at_once(content_type: str) -> None:
+    body = b"".join(b"<p>text<a class=c href=/section/%d>text</a>" % number for number in range(1_500))
+    page, turns = in_turns(body, content_type, lambda: 0)
+    assert (1_500, 1) == (len(page.links), len(turns))
+
+
+@pytest.mark.parametrize("dots", [1, 35])
+def test_a_long_base_is_read_in_turns_and_no_more_often_than_it_may(dots: int) -> None:
+    base = b"b/" * 4_050
+    tags = b"".join(b"<a href='%s' d%d>" % (b"../" * dots, number) for number in range(30_000))
+    with patch.object(extract, "canonical", Mock(wraps=canonical)) as counted:
+        page, turns = in_turns(b"<base href='/%s'>" % base + tags, UTF8, lambda: counted.call_count)
+    assert extract.TURN_BASE_CHARS >= max(turns) * len(base)
+    assert extract.BASE_CHARS_MAX >= sum(turns[1:]) * len(base)
+    assert page.cut > 20_000
+    assert 1 == len(page.links)
+
+
+def test_an_honest_base_costs_no_tag() -> None:
+    base = "http://h/" + "b" * 500 + "/"
+    assert extract.TAGS_MAX * len(base) <= extract.BASE_CHARS_MAX
+
+
+def test_long_tags_are_read_in_turns() -> None:
+    body = b"".join(b"<a href=/x a%d %s>" % (number, b"b " * 5_000) for number in range(100))
+    with patch.object(extract, "_parsed", Mock(wraps=extract._parsed)) as parsed:
+        page, turns = in_turns(body, UTF8, lambda: sum(len(call.args[0]) for call in parsed.call_args_list))
+    assert ["http://h/x"] == page.links
+    assert len(body) * 0.9 < sum(turns)
+    assert extract.TURN_BYTES >= max(turns)
+
+
+def test_bases_without_href_are_passed_over_in_turns() -> None:
+    tags = b"".join(b"<base a%d %s>" % (number, b"b " * 5_000) for number in range(50))
+    page, turns = in_turns(tags + b"<a href=x>", UTF8, lambda: 0)
+    assert ["http://h/d/x"] == page.links
+    assert 50 < len(turns)
+
+
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-16le", "text/html; charset=iso-8859-6"])
+def test_nonsense_is_decoded_in_turns(content_type: str) -> None:
+    count = 20
+    page, turns = in_turns(b"\x00\xd8" * (count * PIECE_BYTES // 2), content_type, lambda: 0)
+    assert count <= len(turns)
+    assert [] == page.links
+
+
+def test_pages_read_in_turns_between_each_other_have_the_links_they_have() -> None:
+    """What one forgets, or learns, is nothing to the other."""
+    bodies = [
+        b"<base href='/%d/%s/'>" % (page, b"b" * 1_000) + b"".join(b"<a href=%d>" % number for number in range(9_000))
+        for page in range(4)
+    ]
+    alone = [LinkExtractor(Limits()).extract(body, UTF8, PAGE) for body in bodies]
+    extractor = LinkExtractor(Limits())
+    readings = [extractor.reading(body, UTF8, PAGE) for body in bodies]
+    together: dict[int, Extracted] = {}
+    with patch.object(extract, "REMEMBERED_MAX", 5_000):
+        while len(together) < len(bodies):
+            for number, reading in enumerate(readings):
+                if number not in together:
+                    try:
+                        next(reading)
+                    except StopIteration as over:
+                        together[number] = over.value
+    assert alone == [together[number] for number in range(len(bodies))]
+
+
+@pytest.mark.parametrize(("chars", "kept"), [(1_001, 10), (1_000, 10), (999, 9), (99, 0)])
+def test_characters_of_the_links_of_one_page_are_bounded(chars: int, kept: int) -> None:
+    base = "http://h/" + "b" * 89 + "/"
+    tags = b"".join(b"<a href=%d>" % number for number in range(10))
+    with patch.object(extract, "LINKS_CHARS_MAX", chars):
+        page = LinkExtractor(Limits()).extract(tags, UTF8, base)
+    assert ([f"{base}{number}" for number in range(kept)], 10 - kept) == (page.links, page.cut)
+
+
+def test_a_page_of_50_kb_is_no_40_mb_of_links() -> None:
+    tags = b"".join(b'<a href="%d">' % number for number in range(20_000))
+    page = LinkExtractor(Limits()).extract(b"<base href='/%s/'>" % (b"b" * 2_000) + tags, UTF8, PAGE)
+    assert extract.LINKS_CHARS_MAX - 3_000 < sum(map(len, page.links)) <= extract.LINKS_CHARS_MAX
+    assert 20_000 == len(page.links) + page.cut
+
+
+def remembered_chars(extractor: LinkExtractor) -> int:
+    return sum(
+        len(place) + sum(len(tag) + len(meaning.url or "") for tag, meaning in known.items())
+        for (place, _), known in extractor._remembered.items()
+    )
+
+
+@pytest.mark.parametrize("links", [1, 60])
+def test_characters_of_what_is_remembered_are_bounded(links: int) -> None:
+    extractor = LinkExtractor(Limits())
+    most = 0
+    with patch.object(extract, "REMEMBERED_CHARS_MAX", 1_000_000):
+        for number in range(5_000 // links):
+            tags = b"".join(b'<a href="%d">' % link for link in range(links))
+            extractor.extract(b"<base href='/%s%d/'>" % (b"b" * 1_900, number) + tags, UTF8, PAGE)
+            most = max(most, remembered_chars(extractor))
+    assert 300_000 < most <= 1_000_000
+
+
+def test_links_that_are_too_long_for_the_crawl_are_not_remembered() -> None:
+    limits = Limits()
+    extractor = LinkExtractor(limits)
+    for more, known in ((1, 0), (0, 2)):
+        base = "http://h/".ljust(limits.url_chars_max - 1 + more, "b") + "/"
+        for _ in range(2):
+            assert [f"{base}x"] == extractor.extract(b"<a href='x'>", UTF8, base).links
+        assert known == sum(map(len, extractor._remembered.values()))

@@ -230,6 +230,15 @@ async def test_memory_of_recent_links_is_bounded(world: World) -> None:
         assert len(forward._recent) == 3
 
 
+async def test_characters_of_recent_links_and_dates_are_bounded(world: World) -> None:
+    async with forwarder(world, recent_chars_max=3 * len("http://mine/0")) as forward:
+        forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
+        assert ([f"http://mine/{number}" for number in (7, 8, 9)],) * 2 == (list(forward._recent), list(forward._dates))
+        forward.forward([dated("mine", 7, 6.0)], cell("mine"))
+        forward.forward([dated("mine", 1, 6.0)], cell("mine"))
+        assert ["http://mine/9", "http://mine/7", "http://mine/1"] == list(forward._dates)
+
+
 @pytest.mark.parametrize(("by_depth", "messages"), [(True, 2), (False, 1)])
 async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_depth: bool, messages: int) -> None:
     async with forwarder(world, by_depth=by_depth) as forward:

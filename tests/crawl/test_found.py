@@ -17,7 +17,7 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.keys import Key
 from kadcrawl.link.messages import DatedLink
 from kadcrawl.page_rules import PageRules, RoleRule
-from tests.crawl.test_sitemap import returned
+from kadcrawl.turns import Turns, at_once
 
 SITE = "http://a.test"
 ID = ";jsessionid=0123456789abcdef0123456789abcdef"
@@ -80,7 +80,8 @@ def found(
     )
     entry = Entry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
     named = parse(rules.encode(), "kadcrawl")
-    return finder.found(entry, fetched, named, returned(finder.read_sitemap(entry, fetched, named)), simhash)
+    listed = at_once(finder.read_sitemap(entry, fetched, named))
+    return at_once(finder.found(entry, fetched, named, listed, simhash))
 
 
 def redirected(job: Job, path: str, target: str) -> Found:
@@ -358,3 +359,24 @@ def test_a_site_of_twins_keeps_its_sitemaps() -> None:
     mapped = Job(seeds=(f"{SITE}/",), sitemaps=True)
     page = found(mapped, "/x", "/a", twins=first_met(), simhash=NEAR)
     assert (["/sitemap.xml"], {"twins": 1}) == (onward(page), page.left_out)
+
+
+@pytest.mark.parametrize(("chars", "turns"), [(75, 0), (74, 1), (45, 1), (29, 2), (14, 5)])
+def test_many_links_are_judged_in_turns(chars: int, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [f"/{number}" for number in range(5)]
+    assert 75 == sum(len(SITE + path) for path in paths)
+    taken = 0
+
+    def counted(work: Turns[Any]) -> Any:
+        nonlocal taken
+        while True:
+            try:
+                next(work)
+            except StopIteration as over:
+                return over.value
+            taken += 1
+
+    monkeypatch.setattr("kadcrawl.crawl.found.TURN_CHARS", chars)
+    monkeypatch.setattr("tests.crawl.test_found.at_once", counted)
+    assert paths == onward(found(JOB, "/", *paths))
+    assert turns == taken

@@ -1,10 +1,13 @@
 """URLs that come from a trap are told by how they are built, and honest ones never are."""
 
+import re
+
 import pytest
+from hypothesis import given, strategies as st
 
 from kadcrawl.config import URL_PARTS_MAX, Job, Limits
 from kadcrawl.crawl.scope import Scope
-from kadcrawl.crawl.traps import Traps, without_session
+from kadcrawl.crawl.traps import Traps, _repeats, without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.urls import canonical
 from sim.synthetic_web import SyntheticWeb
@@ -66,6 +69,41 @@ def test_no_url_of_the_simulated_web_is_refused_or_changed() -> None:
 )
 def test_urls_that_grow_for_ever_are_refused(target: str, why: str) -> None:
     assert why == Traps(DEFAULT).why_not(SITE + target)
+
+
+SEGMENTS = st.lists(st.sampled_from(["", "a", "b", "aa", "ab"]), max_size=12)
+
+
+@given(SEGMENTS, SEGMENTS.filter(bool), st.integers(1, 6), SEGMENTS, st.integers(1, 4))
+def test_repeats_are_what_an_expression_says(
+    before: list[str], again: list[str], count: int, after: list[str], times: int
+) -> None:
+    segments = before + again * count + after
+    repeated = re.compile(rf"((?:/[^/]*+)+?)\1{{{times}}}(?=/|$)")
+    assert (repeated.search(path(*segments)) is not None) == _repeats(segments, times)
+
+
+@given(st.lists(st.integers(0, 2_000), max_size=20), st.integers(1, 5), st.integers(0, 600), st.integers(1, 3))
+def test_repeats_of_many_different_segments_are_found(again: list[int], count: int, start: int, times: int) -> None:
+    """More than a byte can tell apart; numbered in this order they differ in one byte or the other, or in both."""
+    segments = [str(number) for number in [*range(600), *again * count, *range(start, 600, 256)]]
+    repeated = re.compile(rf"((?:/[^/]*+)+?)\1{{{times}}}(?=/|$)")
+    assert (repeated.search(path(*segments)) is not None) == _repeats(segments, times)
+
+
+def thue_morse(count: int) -> list[str]:
+    """Return segments of which no row stands three times in a row."""
+    return ["ab"[number.bit_count() % 2] for number in range(count)]
+
+
+def test_a_path_that_nearly_repeats_at_every_length_is_told_soon() -> None:
+    """For an expression, 4,000 such segments take a second."""
+    traps = Traps(Job(path_segments_max=URL_PARTS_MAX))
+    segments = thue_morse(4_000)
+    assert traps.why_not(SITE + path(*segments)) is None
+    assert "path_repeats" == traps.why_not(SITE + path(*segments, *["c"] * 4))
+    assert "path_repeats" == traps.why_not(SITE + path(*segments[:900] * 4))
+    assert traps.why_not(SITE + path(*segments[:900] * 3)) is None
 
 
 @pytest.mark.parametrize("most", [1, 2, 20])

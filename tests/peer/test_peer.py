@@ -239,14 +239,14 @@ async def test_a_page_that_breaks_the_parser_costs_its_links_only(
 ) -> None:
     from kadcrawl.crawl.extract import LinkExtractor
 
-    extract = LinkExtractor.extract
+    reading = LinkExtractor.reading
 
     def fragile(self: LinkExtractor, content: bytes, content_type: str, url: str, *rest: str) -> object:
         if url.endswith("/bad"):
             raise RuntimeError("a bug")
-        return extract(self, content, content_type, url, *rest)
+        return reading(self, content, content_type, url, *rest)
 
-    monkeypatch.setattr(LinkExtractor, "extract", fragile)
+    monkeypatch.setattr(LinkExtractor, "reading", fragile)
     async with Web() as site:
         site.pages["/"] = lambda request: html("/bad", "/good")
         site.pages["/bad"] = site.pages["/good"] = lambda request: html("/")

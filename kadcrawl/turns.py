@@ -1,0 +1,36 @@
+"""Work in turns: a decision that takes long is a generator, which yields where others may have their turn.
+
+So it is still plain, and whoever calls it says what happens in between: nothing (`at_once`), or all else the peer does
+(`in_turns`). Of what is in the middle of its work one at a time goes on, the others wait: each may hold many times what
+it was given, and all of them together would hold that at the same time. What never yields waits for nobody.
+"""
+
+import asyncio
+from collections.abc import Generator
+from typing import TypeVar
+
+Result = TypeVar("Result")
+Turns = Generator[None, None, Result]
+
+
+def at_once(work: Turns[Result]) -> Result:
+    """Return what the work comes to, done without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as over:
+            result: Result = over.value
+            return result
+
+
+async def in_turns(work: Turns[Result], alone: asyncio.Lock) -> Result:
+    """Return what the work comes to, done in turns with everything else; from its first yield on it holds `alone`."""
+    try:
+        next(work)
+        async with alone:
+            while True:
+                await asyncio.sleep(0)
+                next(work)
+    except StopIteration as over:
+        result: Result = over.value
+        return result
