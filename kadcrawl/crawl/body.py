@@ -1,8 +1,11 @@
 """Content codings undone within limits (RFC 9110 8.4): what is made of a body once it is here.
 
-`decoded` turns a body as received into its content and never makes more than the bytes allowed: a bomb costs
-its limit and no more. It knows exactly the codings `ACCEPT_ENCODING` offers. Pure: no I/O, no clock. The
-fetcher is its only caller; what goes to WARC is the body, untouched.
+`decoding` turns a body as received into its content and never makes more than the bytes allowed: a bomb costs
+its limit and no more. It knows exactly the codings `ACCEPT_ENCODING` offers. Pure: no I/O, no clock. What goes to WARC
+is the body, untouched.
+
+A body need not have much content to take long: blocks that hold nothing cost a tenth of a second for each megabyte. So
+a long one is decoded in turns with whatever else the peer does; one of ordinary size at once.
 
 Faults, as browsers and curl judge them: bytes after the last gzip member are ignored, several members are one
 content, "deflate" is taken with and without its zlib wrapper, an empty body is an empty content in any
@@ -16,14 +19,23 @@ from typing import Final
 import brotlicffi
 from isal import isal_zlib
 
+from kadcrawl.turns import Turns, at_once
+
 ACCEPT_ENCODING: Final = "gzip, deflate, br"
 CODINGS_MAX: Final = 2
 """Codings on one body; nobody honest sends more, and each costs another pass."""
+INNER_TIMES_MAX: Final = 4
+INNER_BYTES: Final = 64 * 1024
+"""What was coded twice becomes at most so many times as long, and so many bytes, by the outer coding: a coded body is
+hardly made shorter by another coding, unless it was made to be."""
 MEMBERS_MAX: Final = 16
 """Gzip members in one body: what follows a member is copied, so 32 MB of empty members would cost hours."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_BROTLI_STEP_BYTES = 1024 * 1024
+TURN_BYTES: Final = 64 * 1024
+"""Of a body decoded at a time: some 20 ms of work at worst, and all of most bodies."""
+TURN_CONTENT_BYTES: Final = 1024 * 1024
+"""Of content made at a time."""
 
 
 class BodyError(Exception):
@@ -43,76 +55,108 @@ class TooLargeError(BodyError):
 
 
 def decoded(body: bytes, content_encoding: str, bytes_max: int) -> bytes:
+    """Return what `decoding` comes to, without a pause."""
+    return at_once(decoding(body, content_encoding, bytes_max))
+
+
+def decoding(body: bytes, content_encoding: str, bytes_max: int) -> Turns[bytes]:
     """Return the content of `body`; `body` itself when no coding was applied.
 
-    `content_encoding` is the header's value, all of them joined by commas; the last coding was applied last.
-    Raises BadEncodingError, IncompleteError, or TooLargeError for more than `bytes_max` bytes of content.
+    `content_encoding` is the header's value, all of them joined by commas; the last coding was applied last. Yields
+    when others should have their turn. Raises BadEncodingError, IncompleteError, or TooLargeError for more than
+    `bytes_max` bytes of content.
     """
     codings = [part.strip() for part in content_encoding.lower().split(",")]
     codings = [coding for coding in codings if coding not in ("", "identity")]
     if len(codings) > CODINGS_MAX:
         raise BadEncodingError(f"{len(codings)} content codings")
-    for coding in reversed(codings):
+    for left, coding in zip(reversed(range(len(codings))), reversed(codings), strict=True):
         decode = _DECODERS.get(coding)
         if decode is None:
             raise BadEncodingError(f"content coding {coding[:20]!r}")
-        if body:
-            body = decode(body, bytes_max)
+        if body and left:
+            try:
+                body = yield from decode(body, min(bytes_max, INNER_TIMES_MAX * len(body) + INNER_BYTES))
+            except TooLargeError:
+                raise BadEncodingError("what was coded before became much shorter by another coding") from None
+        elif body:
+            body = yield from decode(body, bytes_max)
     if len(body) > bytes_max:
         raise TooLargeError("more content than allowed")
     return body
 
 
-def _gunzip(body: bytes, bytes_max: int) -> bytes:
+def _gunzip(body: bytes, bytes_max: int) -> Turns[bytes]:
     members: list[bytes] = []
-    while not members or body.startswith(_GZIP_MAGIC):
+    at = 0
+    while not members or body.startswith(_GZIP_MAGIC, at):
         if len(members) == MEMBERS_MAX:
             raise BadEncodingError(f"more than {MEMBERS_MAX} gzip members")
-        content, body = _inflate(body, bytes_max, zlib.MAX_WBITS + 16)
+        content, at = yield from _inflate(body, at, bytes_max, zlib.MAX_WBITS + 16)
         members.append(content)
         bytes_max -= len(content)
     return members[0] if len(members) == 1 else b"".join(members)
 
 
-def _undeflate(body: bytes, bytes_max: int) -> bytes:
+def _undeflate(body: bytes, bytes_max: int) -> Turns[bytes]:
     # RFC 9110 means the zlib wrapper; some servers send the bare stream. Two bytes tell (RFC 1950 2.2).
     wrapped = body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2], "big") % 31 == 0
-    return _inflate(body, bytes_max, zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)[0]
+    content, _ = yield from _inflate(body, 0, bytes_max, zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+    return content
 
 
-def _inflate(body: bytes, bytes_max: int, window_bits: int) -> tuple[bytes, bytes]:
-    """Return the content of one stream and the bytes after it."""
+def _inflate(body: bytes, at: int, bytes_max: int, window_bits: int) -> Turns[tuple[bytes, int]]:
+    """Return the content of the stream that begins at a byte of the body, and at which byte it is over."""
     stream = isal_zlib.decompressobj(window_bits)
-    try:
-        content: bytes = stream.decompress(body, bytes_max + 1)
-    except isal_zlib.error as error:  # type: ignore[misc]  # its stub says instance, not class
-        raise BadEncodingError(str(error)) from None
-    if len(content) > bytes_max:
-        raise TooLargeError("more content than allowed")
-    if not stream.eof:
-        raise IncompleteError("the compressed stream ends early")
-    return content, stream.unused_data
+    pieces: list[bytes] = []
+    while True:
+        coded: bytes | memoryview = stream.unconsumed_tail
+        if not coded:
+            coded = memoryview(body)[at : at + TURN_BYTES]
+            at += len(coded)
+        try:
+            piece: bytes = stream.decompress(coded, min(TURN_CONTENT_BYTES, bytes_max + 1))
+        except isal_zlib.error as error:  # type: ignore[misc]  # its stub says instance, not class
+            raise BadEncodingError(str(error)) from None
+        if len(piece) > bytes_max:
+            raise TooLargeError("more content than allowed")
+        pieces.append(piece)
+        bytes_max -= len(piece)
+        if stream.eof:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces), at - len(stream.unused_data)
+        if not coded and not piece:
+            raise IncompleteError("the compressed stream ends early")
+        if at < len(body) or stream.unconsumed_tail:
+            yield
 
 
-def _unbrotli(body: bytes, bytes_max: int) -> bytes:
+def _unbrotli(body: bytes, bytes_max: int) -> Turns[bytes]:
     stream = brotlicffi.Decompressor()
     pieces: list[bytes] = []
-    while not stream.is_finished():
+    at = 0
+    while True:
+        coded = body[at : at + TURN_BYTES] if stream.can_accept_more_data() else b""
+        at += len(coded)
         try:
-            piece = stream.decompress(body, output_buffer_limit=min(_BROTLI_STEP_BYTES, bytes_max + 1))
+            piece = stream.decompress(coded, output_buffer_limit=min(TURN_CONTENT_BYTES, bytes_max + 1))
         except brotlicffi.error as error:
             raise BadEncodingError(f"not brotli: {error}") from None
         if len(piece) > bytes_max:
             raise TooLargeError("more content than allowed")
-        if not piece and not stream.is_finished():
-            raise IncompleteError("the compressed stream ends early")
         pieces.append(piece)
         bytes_max -= len(piece)
-        body = b""  # the stream keeps what it has not used
+        if stream.is_finished():
+            break
+        if not coded and not piece:
+            raise IncompleteError("the compressed stream ends early")
+        if at < len(body) or not stream.can_accept_more_data():
+            yield
+    if at < len(body):
+        raise BadEncodingError("not brotli: there is more after its end")
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-_DECODERS: Final[dict[str, Callable[[bytes, int], bytes]]] = {
+_DECODERS: Final[dict[str, Callable[[bytes, int], Turns[bytes]]]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
     "deflate": _undeflate,

@@ -3,17 +3,24 @@
 import gzip
 import tracemalloc
 import zlib
+from collections.abc import Callable
+from random import Random
 
 import brotlicffi
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from kadcrawl.crawl import body as module
 from kadcrawl.crawl.body import (
+    INNER_BYTES,
+    INNER_TIMES_MAX,
     MEMBERS_MAX,
     BadEncodingError,
     BodyError,
     IncompleteError,
     TooLargeError,
     decoded,
+    decoding,
 )
 
 
@@ -138,3 +145,68 @@ def test_a_bomb_costs_its_limit_and_not_its_content(bomb: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 6_000_000
     finally:
         tracemalloc.stop()
+
+
+EMPTY_BLOCK = b"\0\0\0\xff\xff"
+"""Of deflate: what a server that flushes sends now and then, and a hostile one a million times."""
+
+
+def turns(body: bytes, coding: str) -> int:
+    return sum(1 for _ in decoding(body, coding, 100 * MANY))
+
+
+@pytest.mark.parametrize(
+    ("coding", "code"), [("gzip", gzipped), ("deflate", zlib.compress), ("br", brotlicffi.compress)]
+)
+def test_a_body_of_ordinary_size_waits_for_nobody_and_a_long_one_is_decoded_in_turns(
+    coding: str, code: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 == turns(code(PAGE), coding)
+    assert 0 == turns(code(Random(1).randbytes(50_000)), coding)
+    assert 10 <= turns(code(Random(1).randbytes(1_000_000)), coding) <= 40
+    assert 10 <= turns(code(bytes(20_000_000)), coding) <= 40
+
+
+def test_blocks_that_hold_nothing_are_read_in_turns() -> None:
+    body = EMPTY_BLOCK * 200_000 + b"\3\0"
+    assert len(body) // module.TURN_BYTES <= turns(body, "deflate") + 1
+    assert decoded(body, "deflate", MANY) == b""
+
+
+def test_an_outer_coding_hides_no_masses_of_inner_code() -> None:
+    inner = EMPTY_BLOCK * 200_000 + b"\3\0"
+    for outer, code in (("gzip", gzipped), ("br", brotlicffi.compress)):
+        with pytest.raises(BadEncodingError, match="much shorter"):
+            decoded(code(inner), f"deflate, {outer}", MANY)
+    at_most = EMPTY_BLOCK * (INNER_BYTES // len(EMPTY_BLOCK)) + b"\3\0"
+    assert INNER_TIMES_MAX * len(gzipped(at_most)) + INNER_BYTES >= len(at_most)
+    assert decoded(gzipped(at_most), "deflate, gzip", MANY) == b""
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.binary(max_size=200) | st.integers(0, 3000).map(bytes), min_size=1, max_size=4),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.sampled_from(["gzip", "deflate", "br", "gzip, br", "br, gzip"]),
+    st.binary(max_size=3),
+)
+def test_how_much_is_done_in_a_turn_makes_no_difference(
+    contents: list[bytes], turn_bytes: int, content_bytes: int, coding: str, after: bytes
+) -> None:
+    body = b"".join(map(gzipped, contents)) if coding.startswith("gzip") else b"".join(contents)
+    for one in coding.split(", ")[coding.startswith("gzip") :]:
+        body = {"deflate": zlib.compress, "br": brotlicffi.compress, "gzip": gzipped}[one](body)
+
+    def outcome(body: bytes) -> object:
+        try:
+            return decoded(body, coding, MANY)
+        except BodyError as error:
+            return type(error)
+
+    cases = [body + after, body[: len(body) // 2], body[:-1]]
+    expected = [outcome(case) for case in cases]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "TURN_BYTES", turn_bytes)
+        patch.setattr(module, "TURN_CONTENT_BYTES", content_bytes)
+        assert expected == [outcome(case) for case in cases]
