@@ -13,8 +13,11 @@ generator. Pure: no I/O, no clock.
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from encodings.aliases import aliases
 from io import BytesIO
 from xml.parsers import expat
+
+import webencodings
 
 from kadcrawl.crawl.body import BodyError, decoded
 from kadcrawl.urls import URL_CHARS_MAX, canonical, origin_of, path_of
@@ -43,6 +46,8 @@ LINE_BYTES = 64
 _GZIP_MAGIC = b"\x1f\x8b"
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
 """Byte-order marks, blanks, and the zeros of UTF-16."""
+_CODECS = frozenset({*aliases, *aliases.values()})
+"""Names of Python's encodings, in its spelling; some it has under the names of the web only."""
 _NAMES = frozenset({"url", "sitemap", "loc", "lastmod"})
 """Of elements that count, if they are where they should be."""
 _TEXT_CHARS_MAX = 2 * URL_CHARS_MAX
@@ -164,6 +169,7 @@ class _Reader:
         """Those met so far, which the parser shares; None is among them if a document type leaves out a part."""
         self._parser = parser = expat.ParserCreate(intern=self._names)
         parser.buffer_text = True
+        parser.XmlDeclHandler = _refuse_unknown_encodings
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.StartDoctypeDeclHandler = _refuse_declarations
@@ -195,7 +201,7 @@ class _Reader:
                     raise _Stop
                 yield
         except (expat.ExpatError, _Stop, LookupError, ValueError, MemoryError):
-            # LookupError and ValueError are what Python says of an encoding it does not know, or cannot give to expat.
+            # LookupError and ValueError are what Python says of an encoding that it cannot give to expat.
             self._sitemap.faulty = True
         finally:
             del self._parser  # It has the handlers, and they have it: some megabytes would wait for the collector.
@@ -261,6 +267,12 @@ class _Reader:
         self._text_chars += len(text)
         if self._text_chars <= _TEXT_CHARS_MAX:
             self._text.append(text)
+
+
+def _refuse_unknown_encodings(version: str, encoding: str | None, standalone: int) -> None:
+    """Python is asked for no encoding that it cannot know: it would look for a module, and keep each name for ever."""
+    if encoding and encoding.lower().replace("-", "_") not in _CODECS and webencodings.lookup(encoding) is None:
+        raise _Stop
 
 
 def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, has_declarations: bool) -> None:

@@ -1,5 +1,6 @@
 """What a sitemap lists, however it is written and packed; and that no content costs more than it may."""
 
+import codecs
 import gc
 import gzip
 import tracemalloc
@@ -143,6 +144,24 @@ def test_an_encoding_that_cannot_be_read_is_a_fault_of_the_sitemap(encoding: str
     content = f'<?xml version="1.0" encoding="{encoding}"?>{urlset("/1")}'
     found = listed(content)
     assert found is None or found.faulty or ["http://a.test/1"] == list(found.locations)
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
+def test_python_is_asked_for_no_encoding_it_cannot_know(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps each name it was asked for, of up to a megabyte, and looks for a module of that name."""
+    asked: list[str] = []
+
+    def note(name: str) -> codecs.CodecInfo | None:
+        asked.append(name)
+        return None
+
+    codecs.register(note)
+    try:
+        for name in ("x" * 100_000, "no-such-encoding-1", "no-such-encoding-2"):
+            assert listed(f"<?xml version='1.0' encoding='{name}'?>{urlset('/1')}".encode(codec)) is None
+    finally:
+        codecs.unregister(note)
+    assert [] == asked
 
 
 def test_urls_beyond_the_share_are_counted() -> None:
