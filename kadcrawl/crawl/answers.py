@@ -6,8 +6,9 @@ is written of it (outputs.py), when its page is due again (rounds.py), what is t
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kadcrawl.config import Limits
 from kadcrawl.crawl.extraction import Extracted, Extraction
 from kadcrawl.crawl.fetched import HTML, Fetched
 from kadcrawl.crawl.found import Finder, Found
@@ -58,6 +59,7 @@ class Answers:
         rounds: Rounds | None,
         page_rules: PageRules,
         extraction: Extraction | None,
+        limits: Limits,
     ) -> None:
         """`rounds` if pages are fetched again; `extraction` takes out the records, if `page_rules` has any."""
         self._finder = finder
@@ -66,6 +68,7 @@ class Answers:
         self._rounds = rounds
         self._page_rules = page_rules
         self._extraction = extraction
+        self._limits = limits
 
     async def read(
         self, entry: Entry, fetched: Fetched, rules: Rules, last: Visit | None, number: int, *, page_wanted: bool
@@ -91,6 +94,9 @@ class Answers:
         page = None
         if page_wanted or rule is not None:
             page = Page.of(entry, fetched, found.links, found.failed, line.role)
+            if not page_wanted:
+                # No more of it is held than shows that it is too large for records.
+                page = replace(page, content=page.content[: self._limits.record_page_bytes_max + 1])
         held = LINE_BYTES + len(entry.url) + sum(len(link.url) for link in found.onward)
         if page is not None:
             held += len(page.content) + sum(map(len, page.links))
@@ -98,6 +104,15 @@ class Answers:
         self._totals.leave_out(found.left_out)
         body_bytes, unchanged = len(fetched.body), original is not None
         return Answered(line, found.failed, found.onward, page, rule, body_bytes, held, visit, number, unchanged)
+
+    def count(self, answered: Answered, records: bytes) -> None:
+        """A page is finished, and these are the lines of its records."""
+        totals = self._totals
+        totals.pages += 1
+        totals.body_bytes += answered.body_bytes
+        totals.revisits += answered.number > 0
+        totals.unchanged += answered.is_unchanged
+        totals.records += records.count(b"\n")
 
     def of_forbidden(self, entry: Entry, rules: Rules) -> list[Link]:
         """Return where a page leads that robots.txt forbids: to the sitemaps of its site, if the job follows them."""

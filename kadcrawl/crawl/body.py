@@ -2,7 +2,7 @@
 
 `decoded` turns a body as received into its content and never makes more than the bytes allowed: a bomb costs
 its limit and no more. It knows exactly the codings `ACCEPT_ENCODING` offers. Pure: no I/O, no clock. The
-fetcher is its only caller; what goes to WARC is the body, untouched.
+fetcher calls it, and who reads a packed sitemap; what goes to WARC is the body, untouched.
 
 Faults, as browsers and curl judge them: bytes after the last gzip member are ignored, several members are one
 content, "deflate" is taken with and without its zlib wrapper, an empty body is an empty content in any
@@ -21,8 +21,9 @@ CODINGS_MAX: Final = 2
 """Codings on one body; nobody honest sends more, and each costs another pass."""
 MEMBERS_MAX: Final = 16
 """Gzip members in one body: what follows a member is copied, so 32 MB of empty members would cost hours."""
+GZIP_MAGIC: Final = b"\x1f\x8b"
+"""How what is packed by gzip begins."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BROTLI_STEP_BYTES = 1024 * 1024
 
 
@@ -65,7 +66,7 @@ def decoded(body: bytes, content_encoding: str, bytes_max: int) -> bytes:
 
 def _gunzip(body: bytes, bytes_max: int) -> bytes:
     members: list[bytes] = []
-    while not members or body.startswith(_GZIP_MAGIC):
+    while not members or body.startswith(GZIP_MAGIC):
         if len(members) == MEMBERS_MAX:
             raise BadEncodingError(f"more than {MEMBERS_MAX} gzip members")
         content, body = _inflate(body, bytes_max, zlib.MAX_WBITS + 16)

@@ -19,7 +19,7 @@ from xml.parsers import expat
 
 import webencodings
 
-from kadcrawl.crawl.body import BodyError, decoded
+from kadcrawl.crawl.body import GZIP_MAGIC, BodyError, decoded
 from kadcrawl.urls import URL_CHARS_MAX, canonical, origin_of, path_of
 
 PATH = "/sitemap.xml"
@@ -43,7 +43,6 @@ AHEAD_S = 86_400.0
 LINE_BYTES = 64
 """What a line of text counts beside its bytes, as an empty one is work as well."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
 """Byte-order marks, blanks, and the zeros of UTF-16."""
 _CODECS = frozenset({*aliases, *aliases.values()})
@@ -90,7 +89,7 @@ def read(
         return None
     sitemap = Sitemap()
     shelf = _Shelf(sitemap, urls_max)
-    if expected and content.startswith(_GZIP_MAGIC):
+    if expected and content.startswith(GZIP_MAGIC):
         try:
             content = decoded(content, "gzip", bytes_max)
         except BodyError:
