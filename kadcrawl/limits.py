@@ -22,7 +22,10 @@ class Limits:
     large_body_bytes: int = 1024 * 1024
     """A body above this is large: few are."""
     large_bodies_max: int = 16
-    """Large bodies read at a time; the others wait, as `fetches_max` of `body_bytes_max` would be two gigabytes."""
+    """Large bodies received and read at a time; the others wait, as `fetches_max` of `body_bytes_max` would be 2 GB."""
+    large_contents_max: int = 4
+    """Bodies that become large when they are decompressed, at a time, until they have been read; the others wait as
+    they came. Such a one costs work and no waiting, so few are enough."""
     inflated_bytes_max: int = 64 * 1024 * 1024
     """Body after decompression: what one gzip bomb may cost in memory."""
     robots_ttl_s: float = 86_400
@@ -68,7 +71,8 @@ class Limits:
     unfinished_max: int = 512
     """Pages fetched whose links are not yet acknowledged; above it fetching waits (backpressure)."""
     unfinished_bytes_max: int = 64 * 1024 * 1024
-    """Links and unread content of those pages; above it fetching waits. What is in flight then comes on top."""
+    """Links and unread content of those pages; above it fetching waits. What is in flight then comes on top: of each
+    page up to `record_page_bytes_max` if it may have records, and all of it if an application reads pages."""
     active_sites_max: int = 2_000
     """Sites with URLs in memory; the others wait on disk."""
     site_window: int = 128

@@ -6,8 +6,9 @@ is written of it (outputs.py), when its page is due again (rounds.py), what is t
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kadcrawl.config import Limits
 from kadcrawl.crawl.extraction import Extracted, Extraction
 from kadcrawl.crawl.fetched import HTML, Fetched
 from kadcrawl.crawl.found import Finder, Found
@@ -16,7 +17,6 @@ from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.robots import Rules
 from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.simhash import simhash
-from kadcrawl.crawl.sitemap import Sitemap
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.visit import Visit
@@ -59,6 +59,7 @@ class Answers:
         rounds: Rounds | None,
         page_rules: PageRules,
         extraction: Extraction | None,
+        limits: Limits,
     ) -> None:
         """`rounds` if pages are fetched again; `extraction` takes out the records, if `page_rules` has any."""
         self._finder = finder
@@ -67,6 +68,7 @@ class Answers:
         self._rounds = rounds
         self._page_rules = page_rules
         self._extraction = extraction
+        self._limits = limits
         self._alone = asyncio.Lock()
         """Held by the page that is in the middle of being read."""
 
@@ -83,7 +85,7 @@ class Answers:
         if original is not None:
             found = Found((), [], None)  # Links of a page that is as it was have arrived long ago.
         else:
-            listed = await self._sitemap(entry, fetched, rules)
+            listed = await in_turns(self._finder.read_sitemap(entry, fetched, rules), self._alone)
             found = await in_turns(self._finder.found(entry, fetched, rules, listed, text_hash), self._alone)
         place = self._outputs.keep(fetched, original)
         visit = self._rounds.fetched(entry, last, fetched, place) if self._rounds else None
@@ -95,6 +97,9 @@ class Answers:
         page = None
         if page_wanted or rule is not None:
             page = Page.of(entry, fetched, found.links, found.failed, line.role)
+            if not page_wanted:
+                # No more of it is held than shows that it is too large for records.
+                page = replace(page, content=page.content[: self._limits.record_page_bytes_max + 1])
         held = LINE_BYTES + len(entry.url) + sum(len(link.url) for link in found.onward)
         if page is not None:
             held += len(page.content) + sum(map(len, page.links))
@@ -102,6 +107,15 @@ class Answers:
         self._totals.leave_out(found.left_out)
         body_bytes, unchanged = len(fetched.body), original is not None
         return Answered(line, found.failed, found.onward, page, rule, body_bytes, held, visit, number, unchanged)
+
+    def count(self, answered: Answered, records: bytes) -> None:
+        """A page is finished, and these are the lines of its records."""
+        totals = self._totals
+        totals.pages += 1
+        totals.body_bytes += answered.body_bytes
+        totals.revisits += answered.number > 0
+        totals.unchanged += answered.is_unchanged
+        totals.records += records.count(b"\n")
 
     def of_forbidden(self, entry: Entry, rules: Rules) -> list[Link]:
         """Return where a page leads that robots.txt forbids: to the sitemaps of its site, if the job follows them."""
@@ -119,17 +133,6 @@ class Answers:
         if not wanted or fetched.why_failed is not None or fetched.mime not in HTML or not fetched.content:
             return None
         return simhash(fetched.content)
-
-    async def _sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Sitemap | None:
-        """Return what an answer lists if it is a sitemap, read in turns with everything else; else None, at once."""
-        reading = self._finder.read_sitemap(entry, fetched, rules)
-        try:
-            while True:
-                next(reading)
-                await asyncio.sleep(0)
-        except StopIteration as over:
-            listed: Sitemap | None = over.value
-            return listed
 
     async def _extracted(self, answered: Answered) -> Extracted | None:
         """Return the records of a page; None if no rule says what they would be."""

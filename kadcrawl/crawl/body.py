@@ -30,8 +30,8 @@ INNER_BYTES: Final = 64 * 1024
 hardly made shorter by another coding, unless it was made to be."""
 MEMBERS_MAX: Final = 16
 """Gzip members in one body: what follows a member is copied, so 32 MB of empty members would cost hours."""
-
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC: Final = b"\x1f\x8b"
+"""How what is packed by gzip begins."""
 TURN_BYTES: Final = 64 * 1024
 """Of a body decoded at a time: some 20 ms of work at worst, and all of most bodies."""
 TURN_CONTENT_BYTES: Final = 1024 * 1024
@@ -89,7 +89,7 @@ def decoding(body: bytes, content_encoding: str, bytes_max: int) -> Turns[bytes]
 def _gunzip(body: bytes, bytes_max: int) -> Turns[bytes]:
     members: list[bytes] = []
     at = 0
-    while not members or body.startswith(_GZIP_MAGIC, at):
+    while not members or body.startswith(GZIP_MAGIC, at):
         if len(members) == MEMBERS_MAX:
             raise BadEncodingError(f"more than {MEMBERS_MAX} gzip members")
         content, at = yield from _inflate(body, at, bytes_max, zlib.MAX_WBITS + 16)

@@ -26,6 +26,7 @@ from kadcrawl.crawl.fetched import UNASKED, UNREACHED, Failure, Fetched
 from kadcrawl.crawl.forward import Forwarder
 from kadcrawl.crawl.found import Finder
 from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.outputs import Outputs
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.robots import Rules
@@ -130,7 +131,7 @@ class Crawler:
         page_rules = rules or PageRules()
         news = forwarder.news if rounds is not None else None
         finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins, news)
-        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction)
+        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction, limits)
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()
         """A request or an entry is over."""
@@ -296,10 +297,12 @@ class Crawler:
             self._give_back(entry)
             return
         final = True
+        hold = Hold()
         try:
             last = self._rounds.last(entry) if self._rounds else None
             number = self._rounds.number(entry) if self._rounds else 0
-            fetched = await self._request(entry, entry.url, self._rounds.validators(last) if self._rounds else ())
+            fields = self._rounds.validators(last) if self._rounds else ()
+            fetched = await self._request(entry, entry.url, fields, hold)
             if fetched is None or fetched.failure is Failure.UNSURE:
                 final = False
                 self._give_back(entry)
@@ -317,6 +320,7 @@ class Crawler:
                 finally:
                     self._unfinished_bytes -= reading_bytes
                 del fetched
+                hold.give_back()
                 await self._complete(entry, answered)
             else:
                 now = self._clock.now()
@@ -324,17 +328,17 @@ class Crawler:
                 self._frontier.postpone(entry, now + self._retry_wait_s(entry, fetched), now)
                 self._activity.move()
         finally:
+            hold.give_back()
             self._budget.end(fetched=final)
 
-    async def _request(self, entry: Entry, url: str, fields: Sequence[tuple[str, str]] = ()) -> Fetched | None:
-        """Make one request in the entry's slot, and let its site's clock know.
-
-        None if none went out after all, or another is to fetch it.
-        """
+    async def _request(
+        self, entry: Entry, url: str, fields: Sequence[tuple[str, str]] = (), hold: Hold | None = None
+    ) -> Fetched | None:
+        """Make one request in its slot, and let its site's clock know; None if none went out, or it is another's."""
         cell = self._store.cell_of(entry.key)
         opening = self._frontier.opening(cell)
         fetched = await self._fetcher.fetch(
-            url, fields, may_send=lambda: self._may_start() and self._frontier.opening(cell) == opening
+            url, fields, may_send=lambda: self._may_start() and self._frontier.opening(cell) == opening, hold=hold
         )
         if fetched.failure in UNASKED:
             if fetched.failure is Failure.NO_SOCKET:
@@ -413,11 +417,7 @@ class Crawler:
                 await self.on_page(answered.page)
         finally:
             self._unfinished_bytes -= answered.held_bytes
-        self._totals.pages += 1
-        self._totals.body_bytes += answered.body_bytes
-        self._totals.revisits += answered.number > 0
-        self._totals.unchanged += answered.is_unchanged
-        self._totals.records += records.count(b"\n")
+        self._answers.count(answered, records)
         self._finish(entry, line, answered.failed, answered.visit, answered.number, records)
 
     def _finish(

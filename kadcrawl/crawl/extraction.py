@@ -83,8 +83,8 @@ class WorkerExtraction:
         """Return the records of a page by this one of the rules, or why it has none."""
         if len(page.content) > self._limits.record_page_bytes_max:
             return Extracted(error=f"the page has more than {self._limits.record_page_bytes_max} bytes")
-        frame = framed(Ask(rule, page))
         async with self._turn:
+            frame = framed(Ask(rule, page))  # Not before: it is as large as the page, and many wait.
             try:
                 return await self._try(frame)
             except BaseException:

@@ -26,13 +26,22 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.body import ACCEPT_ENCODING, BadEncodingError, IncompleteError, TooLargeError, decoded
+from kadcrawl.crawl.body import (
+    ACCEPT_ENCODING,
+    GZIP_MAGIC,
+    BadEncodingError,
+    IncompleteError,
+    TooLargeError,
+    decoding,
+)
 from kadcrawl.crawl.fault import Broken, classified
 from kadcrawl.crawl.fetched import Failure, Fetched, retry_after_s
 from kadcrawl.crawl.guard import Guard, PermittedOnly
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.metered import meter
 from kadcrawl.crawl.patience import Patience
 from kadcrawl.proxy import Proxy
+from kadcrawl.turns import in_turns
 from kadcrawl.urls import host_of
 
 ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
@@ -72,9 +81,14 @@ class Fetching(Protocol):
     """What a crawler fetches with."""
 
     async def fetch(
-        self, url: str, extra_headers: Sequence[tuple[str, str]] = (), may_send: Callable[[], bool] = always
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        hold: Hold | None = None,
     ) -> Fetched:
-        """Return what came of one GET of a canonical URL."""
+        """Return what came of one GET of a canonical URL; `hold` has the places it takes until that was read."""
 
 
 class Fetcher:
@@ -98,7 +112,10 @@ class Fetcher:
         self._now = now
         self._limits = limits
         self._large = asyncio.Semaphore(limits.large_bodies_max)
-        """Places for large bodies: who has one waits for nothing more, so all come to their end."""
+        self._large_contents = asyncio.Semaphore(limits.large_contents_max)
+        """Places for large bodies, and for large contents that are not the body; they are taken in this order."""
+        self._decoding = asyncio.Lock()
+        """Held by the body that is in the middle of being decoded."""
         self._guard = guard
         self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
         self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
@@ -149,14 +166,23 @@ class Fetcher:
         extra_headers: Sequence[tuple[str, str]] = (),
         may_send: Callable[[], bool] = always,
         proxy: Proxy | None = None,
+        *,
+        hold: Hold | None = None,
     ) -> Fetched:
         """Return what came of one GET of a canonical URL. Raises nothing but CancelledError.
 
         `may_send` is asked once more when the connection is there, which may take long: if not, nothing is sent.
-        What the guard forbids a proxy to be asked for is refused before that hears of it.
+        What the guard forbids a proxy to be asked for is refused before that hears of it. A large answer keeps its
+        places until `hold` gives them back; without one it is to be read before anything is awaited.
         """
         assert self._session is not None, "start() comes before fetch()"
         assert proxy is None or self._by_proxies, "made to fetch by proxies"
+        if hold is None:
+            hold = Hold()
+            try:
+                return await self.fetch(url, extra_headers, may_send, proxy, hold=hold)
+            finally:
+                hold.give_back()
         _may_send.set(may_send)
         _proxy.set(proxy)
         loop = asyncio.get_running_loop()
@@ -171,7 +197,8 @@ class Fetcher:
             async with watch.scope:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
                     raise Broken(Failure.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
-                await self._converse(self._session, URL(url, encoded=True), extra_headers, answer, patience, proxy)
+                target = URL(url, encoded=True)
+                await self._converse(self._session, target, extra_headers, answer, patience, proxy, hold)
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
@@ -179,9 +206,7 @@ class Fetcher:
                 failure = Failure.PROTOCOL if answer.malformed else watch.verdict
         finally:
             watch.stop()
-            if answer.is_large:
-                self._large.release()
-        return self._fetched(url, answer, failure, detail, started_at, started, loop.time())
+        return await self._fetched(url, answer, failure, detail, started_at, started, loop.time(), hold)
 
     async def _converse(
         self,
@@ -191,6 +216,7 @@ class Fetcher:
         answer: "_Answer",
         patience: Patience,
         proxy: Proxy | None,
+        hold: Hold,
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
@@ -212,7 +238,7 @@ class Fetcher:
                     raise Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
                 if patience.body_bytes > self._limits.large_body_bytes and not answer.is_large:
                     patience.pause(loop.time())
-                    await self._large.acquire()
+                    await hold.take(self._large)
                     answer.is_large = True
                     patience.resume(loop.time())
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
@@ -230,7 +256,7 @@ class Fetcher:
         first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
         return f"{first}{self._header_lines}{extra}\r\n".encode()
 
-    def _fetched(
+    async def _fetched(
         self,
         url: str,
         answer: "_Answer",
@@ -239,11 +265,13 @@ class Fetcher:
         started_at: datetime,
         started: float,
         ended: float,
+        hold: Hold,
     ) -> Fetched:
         body = content = b"".join(answer.chunks)
+        answer.chunks.clear()
         if failure is None and answer.content_encoding:
             try:
-                content = decoded(body, answer.content_encoding, self._limits.inflated_bytes_max)
+                content = await self._content(body, answer.content_encoding, hold)
             except BadEncodingError as error:
                 failure, detail = Failure.BAD_ENCODING, str(error)
             except IncompleteError as error:
@@ -252,6 +280,8 @@ class Fetcher:
                 failure, detail = Failure.INFLATED_TOO_LARGE, str(error)
         if failure is not None and (failure is not Failure.BODY_TOO_LARGE or answer.content_encoding):
             content = b""
+        if content.startswith(GZIP_MAGIC):
+            await hold.take(self._large_contents)  # It is a sitemap perhaps, to be unpacked where it is read.
         return Fetched(
             url=url,
             status=answer.status,
@@ -271,6 +301,16 @@ class Fetcher:
             seconds=ended - started,
             first_byte_at=ended if answer.head_at is None else answer.head_at,
         )
+
+    async def _content(self, body: bytes, coding: str, hold: Hold) -> bytes:
+        """Return the content of a body; one that turns out to be large is begun anew once it has a place."""
+        limits = self._limits
+        try:
+            small = min(limits.large_body_bytes, limits.inflated_bytes_max)
+            return await in_turns(decoding(body, coding, small), self._decoding)
+        except TooLargeError:
+            await hold.take(self._large_contents)
+            return await in_turns(decoding(body, coding, limits.inflated_bytes_max), self._decoding)
 
 
 class _Watch:
@@ -352,7 +392,7 @@ class _Answer:
     head_at: float | None = None
     malformed: bool = False
     is_large: bool = False
-    """It has a place among those."""
+    """It has a place for a body."""
     chunks: list[bytes] = field(default_factory=list)
 
     def take_head(self, response: _Response, now: float, header_bytes_max: int) -> None:

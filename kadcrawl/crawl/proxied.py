@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from kadcrawl.config import Partition
 from kadcrawl.crawl.fetch import Fetcher, always
 from kadcrawl.crawl.fetched import Failure, Fetched
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.proxies import Outcome, Proxies, outcome
 from kadcrawl.urls import site_of
 
@@ -30,7 +31,12 @@ class ThroughProxies:
         self._now = now
 
     async def fetch(
-        self, url: str, extra_headers: Sequence[tuple[str, str]] = (), may_send: Callable[[], bool] = always
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        hold: Hold | None = None,
     ) -> Fetched:
         """Return what came of one GET of a canonical URL, as `Fetcher.fetch`, or of none at all.
 
@@ -39,7 +45,7 @@ class ThroughProxies:
         proxy = self._pool.choose(site_of(url, self._partition), url)
         if proxy is None:
             return _not_asked(url, Failure.VERIFYING if self._pool.alive else Failure.NO_PROXY, self._now())
-        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy)
+        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, hold=hold)
         now = self._now()
         match outcome(fetched, proxy):
             case Outcome.CAME:

@@ -13,10 +13,13 @@ generator. Pure: no I/O, no clock.
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from encodings.aliases import aliases
 from io import BytesIO
 from xml.parsers import expat
 
-from kadcrawl.crawl.body import BodyError, decoded
+import webencodings
+
+from kadcrawl.crawl.body import GZIP_MAGIC, BodyError, decoding
 from kadcrawl.urls import URL_CHARS_MAX, canonical, origin_of, path_of
 
 PATH = "/sitemap.xml"
@@ -31,6 +34,8 @@ NESTING_MAX = 16
 """Elements within elements, of which expat remembers each; an honest sitemap has five."""
 TOKEN_BYTES_MAX = 1024 * 1024
 """Of one tag or comment, which expat begins anew with each piece that does not end it."""
+NAMES_CHARS_MAX = 64 * 1024
+"""Of all distinct names of elements and attributes, which expat and Python remember; honest ones are some hundred."""
 PIECE_BYTES = 64 * 1024
 """Handed to expat, or read of lines, at a time: some 5 ms of work."""
 AHEAD_S = 86_400.0
@@ -38,9 +43,12 @@ AHEAD_S = 86_400.0
 LINE_BYTES = 64
 """What a line of text counts beside its bytes, as an empty one is work as well."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
 """Byte-order marks, blanks, and the zeros of UTF-16."""
+_CODECS = frozenset({*aliases, *aliases.values()})
+"""Names of Python's encodings, in its spelling; some it has under the names of the web only."""
+_NAMES = frozenset({"url", "sitemap", "loc", "lastmod"})
+"""Of elements that count, if they are where they should be."""
 _TEXT_CHARS_MAX = 2 * URL_CHARS_MAX
 """Of a loc or lastmod, with the blanks around it; a longer one is taken for empty."""
 
@@ -81,9 +89,9 @@ def read(
         return None
     sitemap = Sitemap()
     shelf = _Shelf(sitemap, urls_max)
-    if expected and content.startswith(_GZIP_MAGIC):
+    if expected and content.startswith(GZIP_MAGIC):
         try:
-            content = decoded(content, "gzip", bytes_max)
+            content = yield from decoding(content, "gzip", bytes_max)
         except BodyError:
             return Sitemap(faulty=True)
     if content[:PIECE_BYTES].lstrip(_BEFORE_XML).startswith(b"<"):
@@ -145,22 +153,36 @@ class _Stop(Exception):
 
 
 class _Reader:
-    """Reads one sitemap in XML: (url | sitemap) elements below (urlset | sitemapindex), in whatever namespace."""
+    """Reads one sitemap in XML: (url | sitemap) elements below (urlset | sitemapindex), in whatever namespace.
+
+    Which that is, is looked up here for the few elements that count: expat would put it before each name, so that one
+    of a megabyte, in a page of a kilobyte, would cost gigabytes.
+    """
 
     def __init__(self, sitemap: Sitemap, shelf: _Shelf, url: str, now: float) -> None:
         self._sitemap = sitemap
         self._shelf = shelf
         self._url = url
         self._now = now
-        self._parser = parser = expat.ParserCreate(namespace_separator=" ")
+        self._names: dict[str, str] = {}
+        """Those met so far, which the parser shares; None is among them if a document type leaves out a part."""
+        self._parser = parser = expat.ParserCreate(intern=self._names)
         parser.buffer_text = True
+        parser.XmlDeclHandler = _refuse_unknown_encodings
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.StartDoctypeDeclHandler = _refuse_declarations
         self._elements = self._depth = 0
-        self._entry = self._loc = self._lastmod = ""
-        """Names of the elements that count; set by the root."""
+        self._entry = self._namespace = ""
+        """Name of the elements that count, and namespace of these and all in them that counts; set by the root."""
         self._in_entry = False
+        self._of_root: dict[str, str] = {}
+        self._of_entry: dict[str, str] = {}
+        """Their attributes."""
+        self._plain: dict[str, str] = {}
+        """Tag -> `_name` of an element that has no attributes, nor has its entry."""
+        self._field = ""
+        """Name of the element of the entry that is being read, if it counts."""
         self._said: dict[str, str] = {}
         """Element of the entry -> its text."""
         self._text: list[str] = []
@@ -173,49 +195,83 @@ class _Reader:
             for start in range(0, len(content), PIECE_BYTES):
                 end = min(start + PIECE_BYTES, len(content))
                 parser.Parse(content[start:end], end == len(content))
-                if parser.CurrentByteIndex < end - TOKEN_BYTES_MAX:
+                is_long = parser.CurrentByteIndex < end - TOKEN_BYTES_MAX
+                if is_long or sum(len(name or "") for name in self._names) > NAMES_CHARS_MAX:
                     raise _Stop
                 yield
-        except (expat.ExpatError, _Stop, LookupError, ValueError):
-            # The last two are what Python says of an encoding that it does not know, or cannot give to expat.
+        except (expat.ExpatError, _Stop, LookupError, ValueError, MemoryError):
+            # LookupError and ValueError are what Python says of an encoding that it cannot give to expat.
             self._sitemap.faulty = True
+        finally:
+            del self._parser  # It has the handlers, and they have it: some megabytes would wait for the collector.
         return bool(self._entry)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self._elements += 1
         self._depth += 1
         if self._depth == 3 and self._in_entry:
-            if tag in (self._loc, self._lastmod):
-                self._text, self._text_chars = [], 0
+            name = self._name(tag, attributes)
+            if name in ("loc", "lastmod"):
+                self._field, self._text, self._text_chars = name, [], 0
                 self._parser.CharacterDataHandler = self._take_text
         elif self._depth == 2:
-            self._in_entry = tag == self._entry
+            self._of_entry = {}
+            self._in_entry = self._name(tag, attributes) == self._entry
+            self._of_entry = attributes
         elif self._depth == 1:
-            self._take_root(tag)
+            self._take_root(tag, attributes)
         if self._elements > ELEMENTS_MAX or self._depth > NESTING_MAX:
             raise _Stop
 
     def _end(self, tag: str) -> None:
-        if self._depth == 3 and self._in_entry and tag in (self._loc, self._lastmod):
+        if self._depth == 3 and self._field:
             self._parser.CharacterDataHandler = None
-            self._said.setdefault(tag, "".join(self._text) if self._text_chars <= _TEXT_CHARS_MAX else "")
+            self._said.setdefault(self._field, "".join(self._text) if self._text_chars <= _TEXT_CHARS_MAX else "")
+            self._field = ""
         elif self._depth == 2 and self._said:
-            if loc := self._said.get(self._loc):
-                self._shelf.put(loc, self._url, self._said.get(self._lastmod), self._now)
+            if loc := self._said.get("loc"):
+                self._shelf.put(loc, self._url, self._said.get("lastmod"), self._now)
             self._said = {}
         self._depth -= 1
 
-    def _take_root(self, tag: str) -> None:
-        namespace, blank, name = tag.rpartition(" ")
-        entry = {"urlset": "url", "sitemapindex": "sitemap"}.get(name)
+    def _take_root(self, tag: str, attributes: dict[str, str]) -> None:
+        entry = {"urlset": "url", "sitemapindex": "sitemap"}.get(tag.rpartition(":")[2])
         if entry is None:
             raise _Stop
-        self._entry, self._loc, self._lastmod = (namespace + blank + name for name in (entry, "loc", "lastmod"))
+        self._entry, self._namespace = entry, self._namespace_of(tag, attributes)
+        self._of_root = attributes
+
+    def _name(self, tag: str, attributes: dict[str, str]) -> str:
+        """Return the name of an element without its prefix; nothing if it does not count or is of another namespace."""
+        is_plain = not attributes and not self._of_entry
+        if is_plain and (known := self._plain.get(tag)) is not None:
+            return known
+        name = tag.rpartition(":")[2]
+        if name not in _NAMES or self._namespace_of(tag, attributes) != self._namespace:
+            name = ""
+        if is_plain:
+            self._plain[tag] = name
+        return name
+
+    def _namespace_of(self, tag: str, attributes: dict[str, str]) -> str:
+        """Return the namespace of an element, or its prefix if nothing around it says what that means."""
+        prefix, colon, _ = tag.rpartition(":")
+        declaration = "xmlns" + colon + prefix
+        for declared in (attributes, self._of_entry, self._of_root):
+            if declaration in declared:
+                return declared[declaration]
+        return prefix
 
     def _take_text(self, text: str) -> None:
         self._text_chars += len(text)
         if self._text_chars <= _TEXT_CHARS_MAX:
             self._text.append(text)
+
+
+def _refuse_unknown_encodings(version: str, encoding: str | None, standalone: int) -> None:
+    """Python is asked for no encoding that it cannot know: it would look for a module, and keep each name for ever."""
+    if encoding and encoding.lower().replace("-", "_") not in _CODECS and webencodings.lookup(encoding) is None:
+        raise _Stop
 
 
 def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, has_declarations: bool) -> None:

@@ -21,6 +21,7 @@ from kadcrawl.crawl.fetch import Fetcher, always
 from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.forward import Forwarder, Receipt
 from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.intake import Intake
 from kadcrawl.crawl.outputs import Outputs
 from kadcrawl.crawl.place import Place, Placer
@@ -61,7 +62,14 @@ class World:
     crawler: Crawler = field(init=False)
     called_off: int = 0
 
-    async def fetch(self, url: str, extra_headers: Sequence[Any] = (), may_send: MaySend = always) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[Any] = (),
+        may_send: MaySend = always,
+        *,
+        hold: Hold | None = None,
+    ) -> Fetched:
         if self.connected:
             await self.connected.pop(0)()
         else:

@@ -13,6 +13,7 @@ import pytest
 from kadcrawl.config import Limits
 from kadcrawl.crawl.extraction import WorkerExtraction
 from kadcrawl.crawl.page import Page
+from kadcrawl.crawl.record_worker import Ask, framed
 from kadcrawl.errors import StartError
 from kadcrawl.page_rules import Field, RecordRule
 
@@ -39,6 +40,22 @@ async def make() -> AsyncIterator[Make]:
 def pid_of(extraction: WorkerExtraction) -> int:
     assert extraction._process is not None
     return extraction._process.pid
+
+
+async def test_no_page_is_copied_before_its_turn(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    extraction = await make("title")
+    copies: list[object] = []
+
+    def copied(message: Ask) -> bytes:
+        copies.append(message)
+        return framed(message)
+
+    monkeypatch.setattr("kadcrawl.crawl.extraction.framed", copied)
+    waiting = [asyncio.create_task(extraction.extract(0, PAGE)) for _ in range(5)]
+    await waiting[0]
+    assert len(copies) <= 2
+    await asyncio.gather(*waiting)
+    assert len(copies) == 5
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from kadcrawl.config import Limits
 from kadcrawl.crawl.fetch import Fetcher, system_resolver, user_agent
 from kadcrawl.crawl.fetched import PASSING, Failure, Fetched
 from kadcrawl.crawl.guard import Guard
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.patience import Patience
 
 LIMITS = Limits(
@@ -175,6 +176,42 @@ async def test_few_large_bodies_are_read_at_a_time_and_waiting_for_that_is_no_fa
         assert not fetcher._large.locked()
 
 
+async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: Site) -> None:
+    limits = replace(LIMITS, large_body_bytes=1_000, large_contents_max=2)
+    packed = gzip.compress(b"y", mtime=0)
+    site.answers = {
+        "/large": [GZIPPED + LARGE],
+        "/packed": [length(len(packed)), packed],
+        "/small": [GZIPPED + SMALL],
+        "/bomb": [GZIPPED + BOMB],
+        "/broken": [GZIPPED + LARGE[:-8]],
+    }
+    async with fetching(limits=limits) as fetcher:
+        for name, failure in (("/bomb", Failure.INFLATED_TOO_LARGE), ("/broken", Failure.TRUNCATED)):
+            for _ in range(3):
+                assert failure == (await fetcher.fetch(site.url(name))).failure
+        holds = [Hold() for _ in range(5)]
+        first = [await fetcher.fetch(site.url("/large"), hold=hold) for hold in holds[:2]]
+        assert [b"x" * 1_001] * 2 == [fetched.content for fetched in first]
+        later = [
+            asyncio.create_task(fetcher.fetch(site.url(name), hold=hold))
+            for name, hold in zip(("/large", "/packed", "/large"), holds[2:], strict=True)
+        ]
+        small = await fetcher.fetch(site.url("/small"), hold=holds[0])
+        assert b"x" * 1_000 == small.content
+        await asyncio.sleep(0.1)
+        assert not any(task.done() for task in later)
+        later.pop().cancel()
+        for hold in holds[:2]:
+            hold.give_back()
+        assert [b"x" * 1_001, packed] == [fetched.content for fetched in await asyncio.gather(*later)]
+        for hold in holds[2:]:
+            hold.give_back()
+        assert 2 == fetcher._large_contents._value
+
+
+SMALL, LARGE = (gzip.compress(b"x" * count, mtime=0) for count in (1_000, 1_001))
+BOMB = gzip.compress(b"x" * (LIMITS.inflated_bytes_max + 1), mtime=0)
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP_PAGE = gzip.compress(b"x" * 10_000, mtime=0)
 GZIPPED = OK + b"Content-Encoding: gzip\r\n\r\n"

@@ -1,5 +1,7 @@
 """What a sitemap lists, however it is written and packed; and that no content costs more than it may."""
 
+import codecs
+import gc
 import gzip
 import tracemalloc
 from collections.abc import Generator
@@ -57,9 +59,18 @@ def urls(content: str | bytes, mime: str = "application/xml", *, expected: bool 
          ["http://a.test/1.xml.gz"]),
         (f'<urlset {SPACE} xmlns:i="image"><url><i:image><i:loc>/no</i:loc></i:image><loc>/1</loc><i:loc>/no</i:loc>'
          "<changefreq>daily</changefreq><priority>1</priority></url><loc>/no</loc></urlset>", ["http://a.test/1"]),
+        ('<s:urlset xmlns:s="A" xmlns="A"><url><t:loc xmlns:t="A">/1</t:loc></url><url xmlns="B"><loc>/no</loc></url>'
+         '<s:url xmlns:s="B"><s:loc>/no</s:loc><loc xmlns="A">/no</loc></s:url><url xmlns:s="B"><s:loc>/no</s:loc>'
+         '<loc>/2</loc></url><url xmlns=""><loc>/no</loc></url></s:urlset>', ["http://a.test/1", "http://a.test/2"]),
+        ('<urlset xmlns="A"><url><image:image><image:loc>/no</image:loc></image:image><image:loc>/no</image:loc>'
+         "<loc>/1</loc></url></urlset>", ["http://a.test/1"]),
+        ("<s:urlset><s:url><loc>/no</loc><s:loc>/1</s:loc></s:url><url><loc>/no</loc></url></s:urlset>", ["http://a.test/1"]),
         ("\ufeff \n<!-- by hand --><?xml-stylesheet href='a'?>" + urlset("/1"), ["http://a.test/1"]),
         ('<!DOCTYPE urlset SYSTEM "http://evil.test/x.dtd">' + urlset("/1"), ["http://a.test/1"]),
         (('<?xml version="1.0" encoding="utf-16"?>' + urlset("/1")).encode("utf-16"), ["http://a.test/1"]),
+        (('<?xml version="1.0" encoding="KOI8-U"?>' + urlset("/\u0457")).encode("koi8-u"), ["http://a.test/%D1%97"]),
+        (('<?xml version="1.0" encoding="latin-1"?>' + urlset("/\xe9")).encode("latin-1"), ["http://a.test/%C3%A9"]),
+        (('<?xml version="1.0" encoding="cp437"?>' + urlset("/\xe9")).encode("cp437"), ["http://a.test/%C3%A9"]),
         (('<?xml version="1.0" encoding="iso-8859-2"?>' + urlset("/\u0159")).encode("iso-8859-2"), ["http://a.test/%C5%99"]),
         (gzip.compress(urlset("/1").encode(), mtime=0), ["http://a.test/1"]),
         (gzip.compress(b"<urlset><url><loc>/1</loc></url>", mtime=0) + gzip.compress(b"</urlset>", mtime=0), ["http://a.test/1"]),
@@ -135,6 +146,24 @@ def test_an_encoding_that_cannot_be_read_is_a_fault_of_the_sitemap(encoding: str
     assert found is None or found.faulty or ["http://a.test/1"] == list(found.locations)
 
 
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
+def test_python_is_asked_for_no_encoding_it_cannot_know(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps each name it was asked for, of up to a megabyte, and looks for a module of that name."""
+    asked: list[str] = []
+
+    def note(name: str) -> codecs.CodecInfo | None:
+        asked.append(name)
+        return None
+
+    codecs.register(note)
+    try:
+        for name in ("x" * 100_000, "no-such-encoding-1", "no-such-encoding-2"):
+            assert listed(f"<?xml version='1.0' encoding='{name}'?>{urlset('/1')}".encode(codec)) is None
+    finally:
+        codecs.unregister(note)
+    assert [] == asked
+
+
 def test_urls_beyond_the_share_are_counted() -> None:
     for content in (urlset(*(f"/{number}" for number in range(7))), "\n".join(f"http://a.test/{n}" for n in range(7))):
         for most, cut in ((6, 1), (7, 0)):
@@ -175,8 +204,8 @@ def test_no_content_costs_more_than_it_may(content: str, monkeypatch: pytest.Mon
     create = expat.ParserCreate
 
     class Parser:
-        def __init__(self, namespace_separator: str) -> None:
-            object.__setattr__(self, "parser", create(namespace_separator=namespace_separator))
+        def __init__(self, intern: dict[str, str]) -> None:
+            object.__setattr__(self, "parser", create(intern=intern))
 
         def __getattr__(self, name: str) -> object:
             return getattr(self.parser, name)
@@ -193,6 +222,78 @@ def test_no_content_costs_more_than_it_may(content: str, monkeypatch: pytest.Mon
     assert found is not None
     assert found.faulty
     assert len(b"".join(reads)) <= 70_000
+
+
+def distinct(form: str, count: int) -> str:
+    """Return markup of this form that differs in a number; % stands for an attribute's value."""
+    return "".join(form.replace("%", "''").format(number) for number in range(count))
+
+
+LONG = "u" * 500_000
+
+
+@pytest.mark.parametrize(
+    ("content", "most_bytes"),
+    [
+        (f"<urlset xmlns='{LONG}'>" + distinct("<a{}/>", 2_000), 3_000_000),
+        (f"<urlset xmlns:a='{LONG}'><url {distinct(' a:x{}=%', 2_000)}/>", 3_000_000),
+        (f"<urlset xmlns='{LONG}'>" + "<url><loc>/1</loc></url>" * 2_000, 3_000_000),
+        ("<urlset><url" + distinct(" x{}=%", 80_000) + "/>", 30_000_000),
+        ("<urlset>" + distinct("<a{}/>", 300_000), 5_000_000),
+        ("<urlset>" + distinct("<a x{}=%/>", 200_000), 5_000_000),
+        ("<urlset>" + distinct(f"<a{LONG}{{}}/>", 20), 5_000_000),
+    ],
+    ids=[
+        "names in a namespace",
+        "attributes in a namespace",
+        "entries in a namespace",
+        "attributes of a tag",
+        "names",
+        "attributes",
+        "long names",
+    ],
+)
+def test_names_cost_a_few_times_the_bytes_they_are_written_in(content: str, most_bytes: int) -> None:
+    reading = read(content.encode(), "text/xml", URL, expected=True, now=NOW, urls_max=50, bytes_max=1)
+    tracemalloc.start()
+    returned(reading)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < most_bytes
+
+
+def test_what_a_parser_took_is_given_back_at_once() -> None:
+    """And not when the collector comes by, which is seldom where few objects are made."""
+    content = ("<urlset><a b='" + "x" * 1_000_000 + "'/></urlset>").encode()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            returned(read(content, "text/xml", URL, expected=True, now=NOW, urls_max=50, bytes_max=1))
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+
+
+@pytest.mark.parametrize(("chars", "faulty"), [(1_000, False), (1_001, True)])
+def test_distinct_names_are_bounded(chars: int, faulty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap, "NAMES_CHARS_MAX", 1_000)
+    name = "x" * (chars - len("urlseturlloc"))
+    found = listed(f"<urlset>{'<url><loc>/1</loc></url>' * 200}<{name}/></urlset>")
+    assert found is not None
+    assert (1, faulty) == (len(found.locations), found.faulty)
+
+
+def test_no_room_for_what_a_sitemap_says_is_a_fault_of_the_sitemap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(sitemap, "canonical", lambda text, base: fail(text) if text == "/2" else f"http://a.test{text}")
+    found = listed(urlset("/1", "/2", "/3"))
+    assert found is not None
+    assert (["http://a.test/1"], True) == (list(found.locations), found.faulty)
 
 
 @pytest.mark.parametrize(

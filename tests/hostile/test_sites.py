@@ -1,12 +1,17 @@
 """Sites that lead a crawler round in circles or bury it: it ends, has one line for each URL, and keeps to the rules."""
 
 import gzip
+from collections import Counter
+from collections.abc import Generator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from aiohttp import web
 
+from kadcrawl.crawl import found, sitemap
+from kadcrawl.crawl.sitemap import Sitemap
 from tests.crawl.test_fetch import GZIPPED, HANG, KEEP, OK, RESET, Step, length
 from tests.hostile.conftest import Crawl
 from tests.hostile.servers import Endless, HostileSite
@@ -192,3 +197,43 @@ async def test_sitemaps_are_read_once_each_and_no_further_than_they_may(crawl: C
     assert "address_refused" == found.pop("http://10.0.0.1/sitemap.xml")
     assert {site.url(path): failed for path, failed in expected.items()} == found
     assert set(site.fetched.values()) == {1}
+
+
+async def test_few_large_sitemaps_are_in_memory_at_a_time(crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is a few bytes on its way, and is read in turns with all the others."""
+    limits = replace(QUICK, large_body_bytes=10_000, large_contents_max=2)
+    reading: list[str] = []
+    most: Counter[str] = Counter()
+
+    def read(
+        content: bytes, mime: str, url: str, *, expected: bool, now: float, urls_max: int, bytes_max: int
+    ) -> Generator[None, None, Sitemap | None]:
+        is_small = "small" in url or url.endswith(("/", ".html"))
+        reading.append("small" if is_small else "large")
+        most["large"] = max(most["large"], reading.count("large"))
+        most["all"] = max(most["all"], len(reading))
+        for _ in range(50):
+            yield
+        reading.remove("small" if is_small else "large")
+        return (
+            yield from sitemap.read(
+                content, mime, url, expected=expected, now=now, urls_max=urls_max, bytes_max=bytes_max
+            )
+        )
+
+    monkeypatch.setattr(found, "read", read)
+    large = gzip.compress(b"<urlset>" + b"<a> </a>" * 10_000 + b"</urlset>", mtime=0)
+    paths = [f"/{number}{name}" for name in (".xml.gz", "-sitemap.xml", "-small-sitemap.xml") for number in range(5)]
+    async with Web() as site:
+        site.pages["/"] = lambda request: html(*paths)
+
+        def answer(request: web.BaseRequest) -> web.StreamResponse:
+            is_small = "small" in request.path
+            coded = {} if is_small or request.path.endswith(".gz") else {"Content-Encoding": "gzip"}
+            return web.Response(body=b"<urlset/>" if is_small else large, content_type="text/xml", headers=coded)
+
+        site.fallback = answer
+        lines = await crawl(site.url(), limits=limits, sitemaps=True)
+    assert not any(line.failed for line in lines.values())
+    assert {site.url(path) for path in paths} <= lines.keys()
+    assert 2 == most["large"] < most["all"]

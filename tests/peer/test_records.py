@@ -12,6 +12,8 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Leaf, Peer, StartError
+from kadcrawl.crawl.extraction import Extracted, WorkerExtraction
+from kadcrawl.crawl.page import Page
 from kadcrawl.page_rules import Field, RecordRule, Role, RoleRule
 from kadcrawl.peer.world import World
 from scripts.kadcrawl_run import PageLine
@@ -74,6 +76,34 @@ async def test_links_of_lists_are_followed_and_items_become_records(
             "rule": "item",
             "record": {"title": f"Item {number}", "links": [f"/hidden/{number}"]},
         }
+
+
+async def test_no_more_is_kept_of_a_page_than_shows_that_it_is_too_large(
+    make_peer: MakePeer, lines: Lines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = replace(QUICK, record_page_bytes_max=100)
+    kept: list[int] = []
+    extract = WorkerExtraction.extract
+
+    async def noted(extraction: WorkerExtraction, rule: int, page: Page) -> Extracted:
+        kept.append(len(page.content))
+        return await extract(extraction, rule, page)
+
+    monkeypatch.setattr(WorkerExtraction, "extract", noted)
+    async with Web() as site:
+
+        def item(request: web.BaseRequest) -> web.StreamResponse:
+            size = int(request.path.rpartition("/")[2])
+            return web.Response(text="<h1>A</h1>".ljust(size), content_type="text/html")
+
+        site.fallback = item
+        peer = await make_peer(records=RECORDS, limits=limits)
+        await peer.crawl([site.url(f"/item/{size}") for size in (100, 101, 5_000)])
+        await finish([peer])
+        found = {url.rpartition("/")[2]: one.fields for url, one in lines().items()}
+    assert [100, 101, 101] == sorted(kept)
+    assert 1 == found["100"]["records"]
+    assert "the page has more than 100 bytes" == found["101"]["record_error"] == found["5000"]["record_error"]
 
 
 @pytest.mark.parametrize("follow", [True, False])

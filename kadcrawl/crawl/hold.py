@@ -1,0 +1,26 @@
+"""The places for large things that one page has, from when it gets them until its content has been read.
+
+Whoever makes such a thing takes the place, whoever asked for it keeps the hold: so no more of them are in memory than
+there are places, wherever they are waited with. Who has the last kind it needs waits for nothing but its turn on the
+loop, and none takes a former kind after a later one; so all come to their end.
+"""
+
+import asyncio
+
+
+class Hold:
+    """What one page has."""
+
+    def __init__(self) -> None:
+        self._taken: list[asyncio.Semaphore] = []
+
+    async def take(self, places: asyncio.Semaphore) -> None:
+        """Wait for one of these places, unless it has one of them."""
+        if places not in self._taken:
+            await places.acquire()
+            self._taken.append(places)
+
+    def give_back(self) -> None:
+        """Give back all it has; what was made there is gone, or will be before anything is awaited."""
+        while self._taken:
+            self._taken.pop().release()
