@@ -62,7 +62,7 @@ class Limits:
     retry_after_max_s: float = 3600
     """A Retry-After above this is taken as this."""
     fetches_max: int = 64
-    """Requests in flight per peer."""
+    """Requests in flight per peer; a quarter of them only for the first one of each site that answers."""
     site_connections_max: int = 8
     """Requests in flight to one site when its delay is 0; with a delay there is exactly one."""
     unfinished_max: int = 512
