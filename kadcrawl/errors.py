@@ -5,6 +5,8 @@ the remote's fault is a `RemoteError` (count it, drop it, go on); the world's tr
 a bug of ours is an ``assert`` with a sentence.
 """
 
+from kadcrawl.printable import printable
+
 
 class KadcrawlError(Exception):
     """Root of everything kadcrawl raises on purpose; its text is one sentence a person can act on."""
@@ -31,7 +33,7 @@ class RemoteError(KadcrawlError):
 
     def __init__(self, peer: object, why: str) -> None:
         """`why` may be the other's own words: whatever else they are, they steer no terminal."""
-        why = "".join(char if char.isprintable() else "?" for char in why)
+        why = printable(why)
         super().__init__(f"peer {peer}: {why}")
         self.peer = peer
         self.why = why

@@ -40,8 +40,8 @@ class Limits:
     """How long the robots.txt of such a site is not asked for again, while more of its URLs turn up."""
     robots_cached_max: int = 10_000
     """Parsed robots.txt files in memory; the others are in the journal."""
-    robots_cached_bytes_max: int = 4 * 1024 * 1024
-    """Text of those files; parsed, a file of many short rules takes 16 times its text."""
+    robots_cached_bytes_max: int = 32 * 1024 * 1024
+    """What those files take in memory: the largest 9 MB, 16 times its text."""
     crawl_delay_max_s: float = 60
     """A Crawl-delay above this is taken as this: some files ask for days to keep everybody out."""
     connect_timeout_s: float = 10
@@ -67,7 +67,7 @@ class Limits:
     retry_after_max_s: float = 3600
     """A Retry-After above this is taken as this."""
     fetches_max: int = 64
-    """Requests in flight per peer."""
+    """Requests in flight per peer; an eighth of them only for the first one of each site that answers."""
     site_connections_max: int = 8
     """Requests in flight to one site when its delay is 0; with a delay there is exactly one."""
     unfinished_max: int = 512

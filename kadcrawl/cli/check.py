@@ -13,6 +13,7 @@ from kadcrawl.cli.options import make_sinks, needs_contact
 from kadcrawl.config import Job
 from kadcrawl.durations import shown
 from kadcrawl.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
+from kadcrawl.printable import printable
 from kadcrawl.proxy import shown as proxies_shown
 from kadcrawl.sinks.names import parse
 
@@ -80,7 +81,7 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
     if as_json:
         click.echo(json.dumps(_as_json(found, seeds, others), indent=2))
     else:
-        click.echo("\n".join(_lines(found, seeds, others)))
+        click.echo("\n".join(map(printable, _lines(found, seeds, others))))
     return DONE
 
 

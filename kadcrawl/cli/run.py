@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
+from kadcrawl.printable import printable
+
 if TYPE_CHECKING:
     from kadcrawl.peer import Leaf, Peer
 
@@ -69,15 +71,11 @@ class OneLine(logging.Formatter):
     """Of what others say, as pages and peers do, nothing begins a line of the log or steers who reads it."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return _shown(super().formatMessage(record))
+        return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
         """Return a traceback in lines of its own, none of which begins as a record does: it may quote a page."""
-        return "\n".join(f"  {_shown(line)}" for line in super().formatException(ei).split("\n"))
-
-
-def _shown(text: str) -> str:
-    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+        return "\n".join(f"  {printable(line)}" for line in super().formatException(ei).split("\n"))
 
 
 def log_to(directory: Path) -> None:

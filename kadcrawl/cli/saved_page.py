@@ -10,11 +10,12 @@ from kadcrawl.crawl.extraction import Extracted, WorkerExtraction
 from kadcrawl.crawl.page import Page
 from kadcrawl.errors import ConfigError
 from kadcrawl.page_rules import PageRules
+from kadcrawl.printable import printable, printable_json
 from kadcrawl.urls import seed
 
 
 def records_of(job: Job, urls: Sequence[str], path: Path) -> Iterator[str]:
-    """Yield the records of the page in this file, each as JSON.
+    """Yield the records of the page in this file, each as JSON that steers no terminal.
 
     Raises ConfigError unless there is one URL, a rule for it, and records can be taken out of the page.
     """
@@ -43,8 +44,8 @@ def records_of(job: Job, urls: Sequence[str], path: Path) -> Iterator[str]:
     )
     found = asyncio.run(_extracted(job, number, page))
     if found.error is not None:
-        raise ConfigError(f"no records by rule {job.records[number].label}: {found.error}")
-    yield from (bytes(record).decode() for record in found.records)
+        raise ConfigError(f"no records by rule {job.records[number].label}: {printable(found.error)}")
+    yield from (printable_json(bytes(record).decode()) for record in found.records)
     if not found.records:
         yield f"The page has no records by rule {job.records[number].label}."
 

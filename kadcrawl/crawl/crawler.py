@@ -119,7 +119,7 @@ class Crawler:
         self._totals = totals
         self._activity = activity
         self._search = RobotsSearch(
-            request=self._request,
+            request=lambda entry, url, hold: self._request(entry, url, (), hold),
             limits=limits,
             delay_s=delay_s,
             clock=clock,
@@ -349,8 +349,8 @@ class Crawler:
                 now = self._clock.now()
                 self._frontier.hold(entry.site, now + ALONE_WAIT_S, now)
             return None
-        hold_s = fetched.retry_after_s if fetched.retry_after_s and fetched.passing else 0.0
-        self._frontier.release(entry, self._clock.of(fetched.first_byte_at), self._clock.now(), hold_s)
+        received_at, now = self._clock.of(fetched.first_byte_at), self._clock.now()
+        self._frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
         self._slot_over(entry)
         self._stir()
         if self.on_unreached is not None and fetched.status is None and fetched.failure in UNREACHED:

@@ -83,6 +83,8 @@ UNREACHED = frozenset(
 """Failures that, without a status, may be those of this machine or its network alone."""
 UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT, Failure.NO_PROXY, Failure.VERIFYING, Failure.PROXY})
 """Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
+SLOW = frozenset({Failure.TIMEOUT, Failure.IDLE, Failure.TOO_SLOW})
+"""Failures for which a request is waited for long."""
 HTML = frozenset({"text/html", "application/xhtml+xml", ""})
 """Media types whose links are followed; a page without a type is looked at."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -151,6 +153,18 @@ class Fetched:
         if self.failure is not None:
             return str(self.failure)
         return f"http_{self.status}" if self.status is not None and self.status >= 400 else None
+
+    @property
+    def answered(self) -> bool | None:
+        """Whether the site answered in time, whatever it said; None if it may have been a proxy that did not."""
+        if self.failure is Failure.UNSURE:
+            return None
+        return self.status is not None and self.failure not in SLOW
+
+    @property
+    def hold_s(self) -> float:
+        """Seconds for which the site asks to be left alone, as it is in trouble."""
+        return self.retry_after_s if self.retry_after_s and self.passing else 0.0
 
     @property
     def passing(self) -> bool:

@@ -7,6 +7,9 @@ Invariants: two requests to one site are at least its delay apart, counted from 
 received, and with a delay there is never more than one in flight; every PENDING entry of an open cell is in memory, or
 its site is active and has `more`, or its cell is `_unread` from before its site on. All times are wall-clock seconds
 given by the caller, who wakes the crawler after a change; no await here.
+
+So that sites that take requests and do not answer cannot have all that may be under way at a time, some are kept for
+one request each to sites that answer. What is asked beyond that, or of any other site, is *doubtful*.
 """
 
 import heapq
@@ -18,6 +21,8 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.messages import SMALL_MAX
 
+KEPT_SHARE = 8
+"""One in so many of `fetches_max` is not for doubtful requests."""
 SITES_READ_MAX = 64
 """Sites looked up in the store at once."""
 
@@ -36,6 +41,15 @@ class Frontier(ActiveSites):
         """Open cells -> the number of the opening."""
         self._openings = 0
         self._order: list[tuple[float, str]] = []
+        self.doubtful = 0
+        """Doubtful requests under way."""
+        # One site alone may still use all its connections, however few requests there may be.
+        kept = limits.fetches_max - limits.fetches_max // KEPT_SHARE
+        self._doubtful_max = max(kept, limits.site_connections_max - 1)
+        self._parked: dict[str, None] = {}
+        """Sites without a place in the order until there may be more doubtful requests."""
+        self.companion: Frontier | None = None
+        """The frontier whose requests share `fetches_max` with those of this one."""
         self._unread: dict[Cell, bytes] = {}
         """Open cells whose sites may wait in the store, in turn -> the site hash after which they do."""
 
@@ -109,12 +123,20 @@ class Frontier(ActiveSites):
         """Return an entry that may be fetched now, and count it as in flight; None if there is none."""
         if self._unread:
             self._read_sites(now)
+        if self._parked and self._may_doubt:
+            parked, self._parked = self._parked, {}
+            for name in parked:
+                if name in self._sites:
+                    self._queue(self._sites[name])
         while self._order and self._order[0][0] <= now:
             at, name = heapq.heappop(self._order)
             site = self._sites.get(name)
             if site is None or site.queued_at != at:
                 continue  # A place given up for an earlier one.
             site.queued_at = None
+            if site.would_be_doubtful and not self._may_doubt:
+                self._parked[name] = None
+                continue
             entry = self._take(site, now)
             self._queue(site)
             if entry is not None:
@@ -127,10 +149,15 @@ class Frontier(ActiveSites):
             return 0.0
         return self._order[0][0] if self._order else None
 
-    def release(self, entry: Entry, received_at: float, now: float, hold_s: float = 0.0) -> None:
-        """The request of `entry` is over; the site had it by `received_at` and asks to be left for `hold_s`."""
+    def release(
+        self, entry: Entry, received_at: float, now: float, hold_s: float = 0.0, answered: bool | None = None
+    ) -> None:
+        """The request of `entry` is over; the site had it by `received_at` and asks to be left for `hold_s`.
+
+        `answered`: whether it answered in time; None if nobody knows.
+        """
         site = self._sites[entry.site]
-        site.in_flight -= 1
+        self._end_request(site, site.answers if answered is None else answered)
         site.received_at = max(site.received_at, received_at)
         self._hold(site, max(received_at + site.delay_s, now + hold_s), now)
         self._queue(site)
@@ -138,7 +165,7 @@ class Frontier(ActiveSites):
     def give_up_slot(self, entry: Entry) -> None:
         """No request was made for `entry` after all."""
         site = self._sites[entry.site]
-        site.in_flight -= 1
+        self._end_request(site, site.answers)
         self._queue(site)
 
     def put_back(self, entry: Entry, now: float) -> None:
@@ -262,7 +289,19 @@ class Frontier(ActiveSites):
             self._settle(site, now)
         if not site.ready or site.next_at > now or not site.may_start:
             return None
+        self.doubtful += site.would_be_doubtful
         return site.take()
+
+    @property
+    def _may_doubt(self) -> bool:
+        others = self.companion.doubtful if self.companion is not None else 0
+        return self.doubtful + others < self._doubtful_max
+
+    def _end_request(self, site: Site, answers: bool | None) -> None:
+        before = site.doubtful
+        site.in_flight -= 1
+        site.answers = answers
+        self.doubtful += site.doubtful - before
 
     def _settle(self, site: Site, now: float) -> None:
         """Let a site go that has nothing left; else see that it has its place in the order."""

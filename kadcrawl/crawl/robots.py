@@ -1,7 +1,8 @@
 """robots.txt: may we fetch this URL, and how often (RFC 9309). A decision: no I/O, no clock.
 
 `parse` cuts a file down, once, to the rules that speak to us, and `Rules.allowed` asks them about each URL. `Rules`
-written out are a small robots.txt addressed to ``*``, which can be kept, and given to the next owner of the site.
+written out are a small robots.txt addressed to ``*``, which can be kept, and given to the next owner of the site. A
+long file takes tenths of a second to read, so `reading` and `Rules.reading` do it in turns with everything else.
 
 Files are read and weighed exactly as Google's open-source parser does, with the typing errors it forgives: what
 people write is tried on it. The code is our own because no library does so on every Python we support.
@@ -14,8 +15,9 @@ cases demand it.
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kadcrawl.urls import URL_CHARS_MAX, canonical, path_of
 
@@ -29,6 +31,12 @@ WILDCARDS_MAX = 1_000
 """Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow ends at its first
 wildcard, which forbids more, and an Allow with a wildcard is dropped."""
 
+LINES_AT_ONCE = 1_000
+"""Lines read before others have their turn: they take 4 ms."""
+RULE_BYTES = 180
+"""What a rule takes in memory beside its text."""
+
+_Result = TypeVar("_Result")
 _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(
     rb"(?P<agent>user[- ]?agent)|(?P<allow>allow)|(?P<disallow>disallow|dissallow|dissalow|disalow|diasllow|disallaw)"
@@ -84,21 +92,38 @@ class Rules:
         lines += (f"sitemap: {url}" for url in self.sitemaps)
         return "\n".join(lines).encode()
 
+    @property
+    def memory_bytes(self) -> int:
+        """About what these rules take in memory."""
+        text_chars = sum(len(pattern) for _, pattern in self.rules) + sum(map(len, self.sitemaps))
+        return text_chars + RULE_BYTES * (1 + len(self.rules) + len(self.sitemaps))
+
     @staticmethod
     def from_bytes(kept: bytes) -> "Rules":
         """Return the rules `to_bytes` wrote."""
-        return _read(records(kept), "any")
+        return _at_once(Rules.reading(kept))
+
+    @staticmethod
+    def reading(kept: bytes) -> Generator[None, None, "Rules"]:
+        """Return the rules `to_bytes` wrote; yield when others should have their turn."""
+        return _read(kept, "any")
 
 
 def verdict(status: int | None, body: bytes, agent: str) -> Rules | None:
+    """Return at once what `judging` returns."""
+    return _at_once(judging(status, body, agent))
+
+
+def judging(status: int | None, body: bytes, agent: str) -> Generator[None, None, Rules | None]:
     """Return the rules an answer to the request for robots.txt means; None for "leave the site alone for now".
 
+    Yields when others should have their turn.
     `status` is that of the last answer after redirects, None if there was none; `agent` is our product token.
     2xx: the rules in `body`. 3xx (redirects given up) and 4xx: everything is allowed (RFC 9309 2.3.1.2-3).
     5xx and no answer: None (2.3.1.4); 429 too, as it asks for patience and not for more requests.
     """
     if status is not None and 200 <= status < 300:
-        return parse(body, agent)
+        return (yield from _read(body[:ROBOTS_BYTES_MAX], agent))
     if status is not None and 300 <= status < 500 and status != 429:
         return ALLOW_ALL
     return None
@@ -109,7 +134,7 @@ def parse(body: bytes, agent: str) -> Rules:
 
     As RFC 9309 2.2.1: the rules of all groups naming the agent, or else of all groups for ``*``.
     """
-    return _read(records(body[:ROBOTS_BYTES_MAX]), agent)
+    return _at_once(_read(body[:ROBOTS_BYTES_MAX], agent))
 
 
 def records(body: bytes) -> Iterator[tuple[str, str]]:
@@ -117,21 +142,29 @@ def records(body: bytes) -> Iterator[tuple[str, str]]:
 
     Values are ASCII, as bytes outside it come as escapes.
     """
+    return filter(None, map(_record, _lines(body)))
+
+
+def _lines(body: bytes) -> list[bytes]:
     for byte in _BOM:
         if not body.startswith(bytes([byte])):
             break
         body = body[1:]
-    for line in body.splitlines():
-        line = line[:LINE_BYTES_MAX].partition(b"#")[0].partition(b"\0")[0].strip()
-        key, colon, value = line.partition(b":")
-        if not colon:
-            words = _BLANKS.split(line)
-            if len(words) != 2:
-                continue
-            key, value = words
-        known = _FIELD.match(key.strip())
-        if known and known.lastgroup:
-            yield known.lastgroup, value.strip().decode("latin-1").translate(_ESCAPED)
+    return body.splitlines()
+
+
+def _record(line: bytes) -> tuple[str, str] | None:
+    line = line[:LINE_BYTES_MAX].partition(b"#")[0].partition(b"\0")[0].strip()
+    key, colon, value = line.partition(b":")
+    if not colon:
+        words = _BLANKS.split(line)
+        if len(words) != 2:
+            return None
+        key, value = words
+    known = _FIELD.match(key.strip())
+    if not known or not known.lastgroup:
+        return None
+    return known.lastgroup, value.strip().decode("latin-1").translate(_ESCAPED)
 
 
 @dataclass(slots=True)
@@ -140,11 +173,26 @@ class _Group:
     delays_s: list[float] = field(default_factory=list)
 
 
-def _read(lines: Iterable[tuple[str, str]], agent: str) -> Rules:
+def _at_once(reading: Generator[None, None, _Result]) -> _Result:
+    try:
+        while True:
+            next(reading)
+    except StopIteration as over:
+        result: _Result = over.value
+        return result
+
+
+def _read(body: bytes, agent: str) -> Generator[None, None, Rules]:
     ours, everyones = _Group(), _Group()
     named = to_us = to_all = agents_over = False
     sitemaps: dict[str, None] = {}
-    for key, value in lines:
+    for number, line in enumerate(_lines(body), 1):
+        if number % LINES_AT_ONCE == 0:
+            yield
+        record = _record(line)
+        if record is None:
+            continue
+        key, value = record
         group = ours if to_us else everyones if to_all else None
         if key == "agent":
             if agents_over:
@@ -164,6 +212,8 @@ def _read(lines: Iterable[tuple[str, str]], agent: str) -> Rules:
             agents_over = True
             group.rules.update((rule, None) for rule in _rules(key == "allow", value))
     group = ours if named else everyones
+    if len(group.rules) > LINES_AT_ONCE:
+        yield
     return Rules(tuple(dict.fromkeys(_bounded(group.rules))), max(group.delays_s, default=None), tuple(sitemaps))
 
 

@@ -2,22 +2,27 @@
 
 A redirect is followed in the next slot its site gets, so that each hop keeps the distance to the one before; a hop to
 another site waits its turn there as well, and of those leaves every other to that site's own URLs. While a request is
-under way nothing else is asked of its site. What is known and how often it was tried is `RobotsCache`'s; the crawler
-makes the requests, and asks here before it fetches a URL of an origin without rules (RFC 9309 2.3).
+under way nothing else is asked of its site. Large rules that are journaled but no longer in memory are read in such a
+slot too, without a request, when their turn comes. What is known and how often it was tried is `RobotsCache`'s; the
+crawler makes the requests, and asks here before it fetches a URL of an origin without rules (RFC 9309 2.3).
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
 from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.frontier import Frontier
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.outputs import Outputs
-from kadcrawl.crawl.robots import Rules, verdict
+from kadcrawl.crawl.robots import Rules, judging
 from kadcrawl.crawl.robots_cache import RobotsCache, Search
 from kadcrawl.history.entry import Entry
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.turns import in_turns
 from kadcrawl.urls import canonical, origin_of, site_of
 
 ROBOTS_AGENT = "kadcrawl"
@@ -35,7 +40,7 @@ class RobotsSearch:
     def __init__(
         self,
         *,
-        request: Callable[[Entry, str], Awaitable[Fetched | None]],
+        request: Callable[[Entry, str, Hold], Awaitable[Fetched | None]],
         limits: Limits,
         delay_s: float,
         clock: Clock,
@@ -44,7 +49,10 @@ class RobotsSearch:
         outputs: Outputs,
         activity: Activity,
     ) -> None:
-        """`request` makes one request in an entry's slot; None if this machine could not make it."""
+        """`request` makes one request in an entry's slot; None if this machine could not make it.
+
+        What it takes of memory is in the hold until that gives it back.
+        """
         self._request = request
         self._limits = limits
         self._delay_s = delay_s
@@ -55,6 +63,8 @@ class RobotsSearch:
         self._activity = activity
         self._led_at: dict[str, float] = {}
         """Site -> second at which a robots.txt of other sites led there, the latest last."""
+        self._reading = asyncio.Lock()
+        """Held by the robots.txt that is in the middle of being read."""
 
     def delay_s(self, rules: Rules) -> float:
         """Return the seconds between two requests to a site with these rules."""
@@ -72,7 +82,11 @@ class RobotsSearch:
             # One origin has many sites if each URL is one (--partition url).
             self._frontier.block(entry.site)
             search.waiting.append(entry.site)
-        elif not self._frontier.is_blocked(entry.site) and self._turn_has_come(entry, search, now):
+        elif self._frontier.is_blocked(entry.site):
+            return
+        elif (unread := self._unread(origin, search, now)) is not None:
+            await self._read_again(entry, search, *unread)
+        elif self._turn_has_come(entry, search, now):
             await self._ask(entry, origin, search)
 
     def _turn_has_come(self, entry: Entry, search: Search, now: float) -> bool:
@@ -124,26 +138,53 @@ class RobotsSearch:
             return set()
         return {host, site_of(url, "domain")} - {entry.site}
 
+    def _unread(self, origin: str, search: Search, now: float) -> tuple[str, bytes, float] | None:
+        """Return (origin, text, second of the fetch) of rules to be read again first: its own, or where it led."""
+        for name in (origin, search.robots_origin if search.hops else None):
+            if name is not None and (row := self._robots.unread(name, now)) is not None:
+                return name, *row
+        return None
+
+    async def _read_again(self, entry: Entry, search: Search, name: str, text: bytes, fetched_at: float) -> None:
+        now = self._clock.now()
+        turn_at = self._robots.turn_at(name, len(text), now)
+        if turn_at > now:
+            self._frontier.hold(entry.site, turn_at, now)
+            return
+        with self._alone(entry, search):
+            self._robots.read_again(name, await in_turns(Rules.reading(text), self._reading), fetched_at)
+
     async def _ask(self, entry: Entry, origin: str, search: Search) -> None:
+        hold = Hold()
+        try:
+            with self._alone(entry, search):
+                fetched = await self._request(entry, search.url, hold)
+                if fetched is None:
+                    return
+                rules = await in_turns(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+            self._answered(entry, origin, search, fetched, rules)
+        finally:
+            hold.give_back()
+
+    @contextmanager
+    def _alone(self, entry: Entry, search: Search) -> Generator[None]:
+        """Let nothing else be asked of the entry's site, and nobody else go on with the search."""
         self._frontier.block(entry.site)
         search.waiting = [entry.site]
         try:
-            fetched = await self._request(entry, search.url)
+            yield
         finally:
             for site in search.waiting:
                 self._frontier.unblock(site, self._clock.now())
             search.waiting = None
-        if fetched is not None:
-            self._answered(entry, origin, search, fetched)
 
-    def _answered(self, entry: Entry, origin: str, search: Search, fetched: Fetched) -> None:
+    def _answered(self, entry: Entry, origin: str, search: Search, fetched: Fetched, rules: Rules | None) -> None:
         self._outputs.keep(fetched)
         now = self._clock.now()
         self._lead(self._elsewhere(entry, search.url), self._clock.of(fetched.first_byte_at), now)
         if fetched.failure is Failure.UNSURE:
             return  # Asked again by another proxy.
         target = canonical(fetched.location, fetched.url) if fetched.location else None
-        rules = verdict(_status(fetched), fetched.content, ROBOTS_AGENT)
         if target is not None and search.hops < ROBOTS_HOPS_MAX:
             search.follow(target, now + self._delay_s)
         elif rules is not None:

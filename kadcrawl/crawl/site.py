@@ -33,6 +33,8 @@ class Site:
     """Keys of the entries with the crawler; not their numbers, which change if a cell is dropped and taken anew."""
     in_flight: int = 0
     """Requests under way."""
+    answers: bool | None = None
+    """Whether it answered the last request that is over; None before there was one."""
     connections_max: int = 1
     """Requests that may be under way at a time, here and at other peers, if it has no delay."""
     lent: int = 0
@@ -58,7 +60,18 @@ class Site:
     @property
     def may_start(self) -> bool:
         """Whether a request may be made, as soon as its clock allows."""
-        return not self.blocked and not self.closed and self.in_flight < self._most - self.lent
+        most = 1 if self.answers is False else self._most
+        return not self.blocked and not self.closed and self.in_flight < min(most, self._most - self.lent)
+
+    @property
+    def would_be_doubtful(self) -> bool:
+        """Whether one more request would be: to a site that is not known to answer, or beside others of its own."""
+        return self.in_flight > 0 or not self.answers
+
+    @property
+    def doubtful(self) -> int:
+        """How many of its requests under way are."""
+        return max(0, self.in_flight - 1) if self.answers else self.in_flight
 
     @property
     def overdrawn(self) -> bool:
@@ -74,12 +87,12 @@ class Site:
     def lendable(self) -> int:
         """How many connections may be lent now.
 
-        With a delay it has one, so all of the site goes. Else those that are not in use; if all are, one less is used
-        from now on, as long as one is left.
+        With a delay it has one, so all of the site goes; of one that does not answer one is enough. Else those that
+        are not in use; if all are, one less is used from now on, as long as one is left.
         """
         if self.blocked or self.closed or not self.ready:
             return 0
-        if self.delay_s > 0:
+        if self.delay_s > 0 or self.answers is False:
             return int(self.in_flight + self.lent == 0)
         left = self.connections_max - self.lent
         return max(left - self.in_flight, int(left > 1))

@@ -96,18 +96,19 @@ class CatchUp:
 
         Raises RemoteError when somebody who is needed fails in the middle.
         """
-        began = self._now()
+        began, settled = self._now(), False
         if not self._holdings.is_open(cell):
             self._closed.add(cell)
         try:
-            return await self._once(cell, began)
+            settled = await self._once(cell, began)
         finally:
-            if cell in self._closed:
-                self._closed.discard(cell)
+            if cell in self._closed or not settled:
                 self.waited(cell, self._now() - began)
+            self._closed.discard(cell)
+        return settled
 
     def waited(self, cell: Cell, seconds: float) -> None:
-        """A cell was left closed for so long, until now."""
+        """A cell was left closed, or unsettled, for so long, until now."""
         self._releases.waited(cell, seconds, self._now())
 
     async def _once(self, cell: Cell, began: float) -> bool:

@@ -1,11 +1,11 @@
-"""For how long a cell is left closed on the word of peers that its place does not name.
+"""For how long a cell is left closed, or unsettled, on the word of peers that its place does not name.
 
 Whoever owns a cell from now on hears everybody who says that he has something of it, and waits until who still crawls
 it has stopped: no request lasts longer than two minutes, and a loan is called back by then. But anybody may say so, for
 ever and under ever new names, and then fail, or name others. So each cell has two minutes of such waiting, whatever is
 said, which come back within an hour. Beyond that only those are heard whose place it is, by their IDs: its backups, the
-peer next nearest to it, and who backed it up before. Who is passed over says so again, and is heard once it is open.
-Decides only.
+peer next nearest to it, and who backed it up before. Who is passed over says so again, and is heard later. Decides
+only.
 """
 
 from collections import OrderedDict

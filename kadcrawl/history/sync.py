@@ -261,8 +261,7 @@ class CellSync:
                         break
                     if not settled:
                         await self._catch_up.pause(RETRY_S)
-                        if not self._holdings.is_open(cell):
-                            self._catch_up.waited(cell, RETRY_S)
+                        self._catch_up.waited(cell, RETRY_S)
         finally:
             del self._syncing[cell]
             if not self._holdings.is_open(cell):

@@ -91,6 +91,7 @@ class Loans:
         crawler.holds = parts.crawler.holds
         if self._active:
             crawler.companion, parts.crawler.companion = parts.crawler, crawler
+            frontier.companion, parts.frontier.companion = parts.frontier, frontier
         self.borrowing = Borrowing(
             me=me,
             client=client,

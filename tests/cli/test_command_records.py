@@ -134,6 +134,25 @@ def test_rules_can_be_tried_on_a_saved_page(tmp_path: Path) -> None:
         assert why in said
 
 
+def test_no_page_steers_the_terminal_of_who_tries_rules_on_it(tmp_path: Path) -> None:
+    """Records mean what they did, whatever a terminal makes of their characters; what is seen stays as it is."""
+    page, job = tmp_path / "page.html", tmp_path / "job.toml"
+    title = "a\x9b2J\u202ebc\u200b\U000e0041\x7f \u4e2d\U0001f600"
+    page.write_text(f"<meta charset=utf-8><h1>{title}</h1>", encoding="utf-8")
+    code, said = check(str(EXAMPLE), "--page", str(page), "http://a.test/topic-5/page.html")
+    assert 0 == code
+    assert said.rstrip("\n").isprintable()
+    assert title == json.loads(said)["title"]
+    assert "\u4e2d\U0001f600" in said
+    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:quotes'\n")
+    code, said = check(str(job), "--page", str(page), "http://a.test/")
+    assert 2 == code
+    assert said.rstrip("\n").isprintable()
+    code, said = check(str(job), "ftp://a.test/\x9b2J")
+    assert 0 == code
+    assert all(line.isprintable() for line in said.split("\n"))
+
+
 def test_what_goes_wrong_on_a_saved_page_is_said(tmp_path: Path) -> None:
     job, page = tmp_path / "job.toml", tmp_path / "page.html"
     job.write_text("[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:raises'\n")

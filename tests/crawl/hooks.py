@@ -28,6 +28,10 @@ def raises(page: Page) -> None:
     raise ValueError("as it was told")
 
 
+def quotes(page: Page) -> None:
+    raise ValueError(page.selector.css("h1::text").get())
+
+
 def exits(page: Page) -> None:
     sys.exit(3)
 

@@ -87,3 +87,23 @@ def test_which_failures_are_worth_another_try(failure: Failure) -> None:
     }
     assert replace(ANSWER, status=None, failure=failure).passing is (failure not in lasting)
     assert (failure in PASSING) is (failure not in lasting)
+
+
+@pytest.mark.parametrize(
+    ("status", "failure", "answered"),
+    [
+        (200, None, True),
+        (503, None, True),
+        (200, Failure.TRUNCATED, True),
+        (None, Failure.TIMEOUT, False),
+        (None, Failure.CONNECT, False),
+        (200, Failure.TIMEOUT, False),
+        (200, Failure.IDLE, False),
+        (200, Failure.TOO_SLOW, False),
+        (None, Failure.UNSURE, None),
+    ],
+)
+def test_a_site_answered_if_it_said_anything_in_time(
+    status: int | None, failure: Failure | None, answered: bool | None
+) -> None:
+    assert replace(ANSWER, status=status, failure=failure).answered is answered

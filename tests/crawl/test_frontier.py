@@ -8,6 +8,7 @@ import pytest
 
 from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.config import Limits
+from kadcrawl.crawl import frontier as frontier_module
 from kadcrawl.crawl.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.history.entry import Entry
@@ -34,7 +35,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def make(store: Store) -> Make:
+def make(store: Store, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setattr(frontier_module, "KEPT_SHARE", 4)  # So that it shows with few requests.
+
     def make(delay_s: float = 1.0, now: float = START, hold: bool = False, **limits: int) -> Frontier:
         """Return a frontier whose cells are all open."""
         frontier = Frontier(store, Limits(**limits), delay_s)
@@ -873,3 +876,99 @@ def test_what_was_there_before_a_restart_waits_before_it_is_read(make: Make, sto
     for number in range(9):
         feed(f"{number % 3}.example")
     assert 9 == make(delay_s=0.0).waiting(START)
+
+
+def begun(frontier: Frontier) -> list[Entry]:
+    """Take what may be fetched now."""
+    found = []
+    while (entry := frontier.next(START)) is not None:
+        found.append(entry)
+    return found
+
+
+def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make: Make, store: Store) -> None:
+    """Whether they never answered, or did so before: in all they have what is not kept, and one each that had."""
+    frontier = make(delay_s=0.0, fetches_max=16, site_connections_max=4)
+    feed = Feed(store, frontier)
+    good = [feed("good") for _ in range(3)]
+    for entry in good:
+        assert frontier.next(START) == entry
+        frontier.release(entry, START, START, answered=True)
+    for n in range(40):
+        feed(f"{n % 5}.bad")
+    assert len(begun(frontier)) == frontier.doubtful == 12
+    entries = [feed("good") for _ in range(3)]
+    for entry in entries:
+        assert begun(frontier) == [entry]
+        frontier.release(entry, START, START, answered=True)
+
+
+def test_what_had_to_wait_for_doubtful_requests_comes_in_its_turn(make: Make, store: Store) -> None:
+    frontier = make(fetches_max=16, site_connections_max=1)
+    feed = Feed(store, frontier)
+    entries = [feed(f"{n:02}.new") for n in range(20)]
+    assert begun(frontier) == entries[:12]
+    assert frontier.next_due() is None
+    frontier.release(entries[0], START, START, answered=True)
+    frontier.release(entries[1], START, START, answered=False)
+    assert begun(frontier) == entries[12:14]
+    frontier.give_up_slot(entries[2])
+    frontier.put_back(entries[2], START)
+    assert begun(frontier) == [entries[2]]
+    frontier.companion = make(fetches_max=16, site_connections_max=1)
+    frontier.release(entries[3], START, START)
+    frontier.companion.doubtful = 1
+    assert begun(frontier) == []
+    frontier.companion.doubtful = 0
+    assert begun(frontier) == [entries[14]]
+
+
+def test_one_site_alone_uses_all_its_connections_however_few_requests_there_may_be(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=8)
+    feed = Feed(store, frontier)
+    feed("a")
+    (first,) = begun(frontier)
+    frontier.release(first, START, START, answered=True)
+    for _ in range(10):
+        feed("a")
+    assert len(begun(frontier)) == 8
+
+
+def test_a_site_that_did_not_answer_has_one_connection_until_it_does(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=3)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(9)]
+    assert begun(frontier) == entries[:3]
+    frontier.release(entries[0], START, START, answered=False)
+    frontier.release(entries[1], START, START)
+    assert begun(frontier) == []
+    assert frontier.lendable(START) == []
+    frontier.release(entries[2], START, START, answered=False)
+    assert frontier.lend("a", 1, START)[1] == 1
+    frontier.end_loan("a", 1, START)
+    (only,) = begun(frontier)
+    frontier.release(only, START, START, answered=True)
+    assert len(begun(frontier)) == 3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_doubtful_requests_are_counted_whatever_happens(seed: int, make: Make, store: Store) -> None:
+    random = Random(seed)
+    frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=4)
+    feed = Feed(store, frontier)
+    out: list[Entry] = []
+    for _ in range(300):
+        for _ in range(random.randrange(3)):
+            feed(f"{random.randrange(5)}.test")
+        out += begun(frontier)
+        random.shuffle(out)
+        for _ in range(min(len(out), random.randrange(5))):
+            entry = out.pop()
+            if random.random() < 0.2:
+                frontier.give_up_slot(entry)
+                frontier.put_back(entry, START)
+            else:
+                frontier.release(entry, START, START, answered=random.choice([None, False, True]))
+                store.finish(entry, b"{}\n")
+                frontier.finish(entry, START)
+        assert frontier.doubtful == sum(site.doubtful for site in frontier._sites.values()) <= 6

@@ -13,10 +13,12 @@ from kadcrawl.crawl.robots import (
     ALLOW_ALL,
     DISALLOW_ALL,
     LINE_BYTES_MAX,
+    LINES_AT_ONCE,
     ROBOTS_BYTES_MAX,
     SITEMAPS_MAX,
     WILDCARDS_MAX,
     Rules,
+    judging,
     parse,
     records,
     verdict,
@@ -327,6 +329,16 @@ def test_sitemaps_are_canonical_distinct_and_bounded() -> None:
     assert parse(body, "kadcrawl").sitemaps == ("http://h/a",)
     many = "\n".join(f"sitemap: http://h/{number}" for number in range(SITEMAPS_MAX + 1))
     assert len(parse(many.encode(), "kadcrawl").sitemaps) == SITEMAPS_MAX
+
+
+def test_a_long_file_is_read_in_turns() -> None:
+    text = "user-agent: *\n" + "allow: /x\n" * (3 * LINES_AT_ONCE)
+    judged = list(judging(200, text.encode(), "us"))
+    assert len(judged) == 3
+    assert not list(judging(200, text.encode()[: 10 * (LINES_AT_ONCE - 1)], "us"))
+    assert len(list(Rules.reading(parse(text.encode(), "us").to_bytes()))) == 0
+    different = "user-agent: *\n" + "".join(f"allow: /{n}\n" for n in range(3 * LINES_AT_ONCE))
+    assert len(list(Rules.reading(parse(different.encode(), "us").to_bytes()))) == 4
 
 
 def test_rules_behind_the_byte_limit_are_not_read() -> None:

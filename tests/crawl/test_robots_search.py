@@ -1,12 +1,14 @@
 """The way to a robots.txt that leads to other sites: these keep their clocks."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.robots_cache import RobotsCache
+from kadcrawl.crawl.hold import Hold
+from kadcrawl.crawl.robots import Rules
+from kadcrawl.crawl.robots_cache import REREAD_BYTES_S, RobotsCache
 from kadcrawl.crawl.robots_search import TURNS_MAX, RobotsSearch
 from kadcrawl.history.entry import Entry
 
@@ -46,13 +48,26 @@ class Clocks:
         self.hold(name, now + delay_s, now)
 
 
+def make_search(clocks: Clocks, cache: RobotsCache, request: Any) -> RobotsSearch:
+    return RobotsSearch(
+        request=request,
+        limits=Limits(),
+        delay_s=1.0,
+        clock=cast(Any, clocks),
+        frontier=cast(Any, clocks),
+        robots=cache,
+        outputs=cast(Any, SimpleNamespace(keep=lambda fetched: None)),
+        activity=cast(Any, SimpleNamespace(move=lambda: None)),
+    )
+
+
 async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> None:
     """However long they have waited. They look first; neither they nor the site's own URLs wait for ever."""
     clocks, asked, own = Clocks(), list[float](), list[float]()
     store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
     cache = RobotsCache(cast(Any, store), Limits())
 
-    async def request(entry: Entry, url: str) -> Any:
+    async def request(entry: Entry, url: str, _: Hold) -> Any:
         clocks.hold(entry.site, clocks.time + 1.0, clocks.time)
         is_there = url.startswith("http://led-to.test/")
         if is_there:
@@ -63,16 +78,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
             first_byte_at=clocks.time, passing=False,
         )  # fmt: skip
 
-    search = RobotsSearch(
-        request=request,
-        limits=Limits(),
-        delay_s=1.0,
-        clock=cast(Any, clocks),
-        frontier=cast(Any, clocks),
-        robots=cache,
-        outputs=cast(Any, SimpleNamespace(keep=lambda fetched: None)),
-        activity=cast(Any, SimpleNamespace(move=lambda: None)),
-    )
+    search = make_search(clocks, cache, request)
     count = 2 * TURNS_MAX
     waiting = [cast(Entry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
     while clocks.time < 6 * TURNS_MAX:
@@ -86,3 +92,32 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
     assert count == len(asked)
     assert all(any(before < at < after for at in own) for before, after in pairwise(asked))
     assert min(after - before for before, after in pairwise(sorted(own + asked))) >= 1.0
+
+
+async def test_large_rules_no_longer_in_memory_are_read_again_at_a_bounded_rate_and_not_fetched() -> None:
+    """However many sites have some; and each of them gets on."""
+    clocks, count, reads = Clocks(), 10, list[str]()
+    text = Rules(tuple((False, f"/{n}") for n in range(5_000))).to_bytes()
+    store = SimpleNamespace(robots=lambda origin: (text, 0.0), set_robots=lambda *row: None)
+
+    class Counting(RobotsCache):
+        def read_again(self, origin: str, rules: Rules, fetched_at: float) -> None:
+            reads.append(origin)
+            super().read_again(origin, rules, fetched_at)
+
+    cache = Counting(cast(Any, store), Limits(robots_cached_bytes_max=2_500_000))
+    search = make_search(clocks, cache, request=None)
+    waiting = [cast(Entry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
+    asked = Counter[str]()
+    while clocks.time < 10:
+        for entry in waiting:
+            if clocks.wait_s(entry.site, clocks.time):
+                continue
+            if cache.look_up(entry.url[:-1], clocks.time) is None:
+                await search.advance(entry)
+            if cache.look_up(entry.url[:-1], clocks.time) is not None:
+                asked[entry.site] += 1
+        clocks.time += STEP_S
+    assert len(reads) * len(text) <= 10 * REREAD_BYTES_S + len(text)
+    assert len(asked) == count
+    assert not clocks.blocked

@@ -1,0 +1,16 @@
+"""What pages and peers say, before a person reads it: nothing of it begins a line or steers a terminal."""
+
+
+def printable(text: str) -> str:
+    """Return the text with a question mark for each character that is none to be seen, such as a control character."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
+
+
+def printable_json(text: str) -> str:
+    """Return a line of JSON that means the same, with such characters escaped."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
