@@ -68,7 +68,7 @@ async def test_the_log_names_who_opens_connection_upon_connection_in_one_line(
 
 
 async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = 0
 
@@ -92,6 +92,8 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
         assert FAULTS_MAX <= asked < MANY
         now = asyncio.get_running_loop().time()
         assert client._conduct.shunned_until(peer_id(server), now) is not None
+        assert server._credentials is not None
+        assert ["link.shunned"] == said(caplog, server._credentials)
 
 
 async def test_an_answer_of_whom_nobody_can_name_is_laid_to_nobody(

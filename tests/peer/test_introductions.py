@@ -91,3 +91,17 @@ async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
     said = [line.split()[:2] for line in caplog.messages if line.startswith("overlay.")]
     assert [["overlay.stranger", "from=10.9.8.7:9"], ["overlay.malformed", "from=10.9.8.6:9"]] == said
+
+
+async def test_the_log_names_who_is_shunned_for_its_datagrams(
+    make_peer: MakePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await make_peer("a", key=KEY)
+    protocol, fool = first.overlay._socket, Sealing(PeerKey.generate(), (KEY,), 0)
+    assert first.credentials is not None
+    assert fool.open(first.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
+    for _ in range(3 * int(FAULTS_MAX)):
+        protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
+    who = fool.peer_key.id.hex()[:8]
+    shunned = f"overlay.shunned from=10.9.8.6:9 why={who} has done wrong too often"
+    assert [shunned] == [line for line in caplog.messages if "shunned" in line]
