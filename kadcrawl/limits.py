@@ -23,6 +23,8 @@ class Limits:
     """A body above this is large: few are."""
     large_bodies_max: int = 16
     """Large bodies received and read at a time; the others wait, as `fetches_max` of `body_bytes_max` would be 2 GB."""
+    large_rate_min_bytes_s: int = 64 * 1024
+    """How fast a large body must come while all places are taken; a slower one is asked for again later."""
     large_contents_max: int = 4
     """Bodies that become large when they are decompressed, at a time, until they have been read; the others wait as
     they came. Such a one costs work and no waiting, so few are enough."""

@@ -87,7 +87,7 @@ class End:
             case Exchange():
                 return await self.exchanger.exchange(question)
             case Compare():
-                return self.exchanger.compare(question)
+                return await self.exchanger.compare(question)
             case Records():
                 self._records.merge(question.batch)
                 await self.store.durable()

@@ -241,6 +241,7 @@ class Fetcher:
                     await hold.take(self._large)
                     answer.is_large = True
                     patience.resume(loop.time())
+                    patience.has_place(loop.time(), self._large.locked)
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
                 # A body without a length ends where the connection does: a reset is no end.
                 raise Broken(Failure.TRUNCATED, "connection reset")

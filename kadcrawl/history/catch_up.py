@@ -7,23 +7,31 @@ to drop it. Merging is a join in a lattice, so this may be repeated or cut short
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from kadcrawl.history.copies import Copies, held_of
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.inquiry import Inquiry
 from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
+from kadcrawl.history.releases import Releases
 from kadcrawl.history.sources import Sources
 from kadcrawl.history.store import Store
 from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import CellAnswer, Contact
+from kadcrawl.link.messages import BATCH_MAX, CellAnswer, Contact
 from kadcrawl.overlay.addresses import ip_version
 
 RELEASE_POLL_S = 0.2
+SYNCS_MAX = 2 * BATCH_MAX
+"""Cells synced at the same time."""
+
+log = logging.getLogger(__name__)
 
 
 class Overlay(Protocol):
@@ -68,6 +76,11 @@ class CatchUp:
         self._want = want
         self._open = open_cell
         self._inquiry = Inquiry(overlay, client, spawn)
+        self.places = asyncio.Semaphore(SYNCS_MAX)
+        """Whoever calls `once` holds one."""
+        self._releases = Releases()
+        self._closed: set[Cell] = set()
+        """Those of the cells at hand that are closed, or were."""
         self.sources = Sources()
         self.absences = 0
         """How often this peer was away: what was asked before says nothing after."""
@@ -83,6 +96,21 @@ class CatchUp:
 
         Raises RemoteError when somebody who is needed fails in the middle.
         """
+        began = self._now()
+        if not self._holdings.is_open(cell):
+            self._closed.add(cell)
+        try:
+            return await self._once(cell, began)
+        finally:
+            if cell in self._closed:
+                self._closed.discard(cell)
+                self.waited(cell, self._now() - began)
+
+    def waited(self, cell: Cell, seconds: float) -> None:
+        """A cell was left closed for so long, until now."""
+        self._releases.waited(cell, seconds, self._now())
+
+    async def _once(self, cell: Cell, began: float) -> bool:
         absences, newcomers = self.absences, self.newcomers
         me = self._overlay.me
         keys = placement_keys(cell, self._bits)
@@ -94,9 +122,13 @@ class CatchUp:
         before = {contact.id: contact for contact in self._holdings.others(cell)}
         known = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]}
         # Where a peer is that we know others do not say.
-        asked = known | before | self.sources.of(cell) | before | known
+        asked = known | before
+        if is_patient := self._is_patient(cell, began):
+            asked |= self.sources.of(cell) | asked
+        else:
+            log.warning("sync.impatient cell=%d sources=%d", cell, len(self.sources.of(cell)))
         asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked, backups)
+        answers = await self._ask_all(cell, asked, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell)
@@ -119,7 +151,7 @@ class CatchUp:
         if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
             return False
         unheard = [contact for peer, contact in self.sources.of(cell).items() if peer not in asked]
-        if any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
+        if is_patient and any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
             return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
         for _, answer in answers:
             self._crawl.leave_in_hand(cell, answer.in_hand)
@@ -170,10 +202,11 @@ class CatchUp:
         owned = self._holdings.owned.get(cell)
         if owned is not None and owned.open:
             owned.open = False
+            self._closed.add(cell)
             self._crawl.close(cell)
 
     async def _ask_all(
-        self, cell: Cell, asked: dict[bytes, Contact], backups: Sequence[Contact]
+        self, cell: Cell, asked: dict[bytes, Contact], backups: Sequence[Contact], began: float
     ) -> list[tuple[Contact, CellAnswer]] | None:
         """Ask everybody what they have of a cell; None if it cannot be taken over now."""
         me = self._overlay.me
@@ -182,6 +215,7 @@ class CatchUp:
         while unasked := [contact for peer, contact in asked.items() if peer not in answers]:
             got = await asyncio.gather(*(self._inquiry.ask(contact, cell) for contact in unasked))
             silent = False
+            is_patient = self._is_patient(cell, began)
             releasing: list[tuple[Contact, CellAnswer]] = []
             for contact, answer in zip(unasked, got, strict=True):
                 if answer is None:
@@ -194,25 +228,43 @@ class CatchUp:
                 # Told only once: after its release it names us, and they must still be asked if this try fails.
                 others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
                 self.sources.add_named(cell, others)
-                if answer.releasing:
+                if answer.releasing and is_patient:
                     releasing.append((contact, answer))
                     self._close(cell)
                     continue
+                if answer.releasing:
+                    log.warning("sync.unreleased cell=%d by=%s", cell, contact)  # As if it could not tell its clocks.
+                    answer = replace(answer, releasing=False, untold=True)
                 answers[contact.id] = answer
                 if answer.rival is not None:
                     # Somebody nearer lives, they say: see for ourselves, and come back.
                     self._overlay.suspect(answer.rival)
                     return None
-                asked |= {one.id: one for one in others if one.id not in asked}
+                if is_patient:
+                    asked |= {one.id: one for one in others if one.id not in asked}
             if releasing and not saved and self._may_own(cell):
                 await self._save(cell, backups, releasing, answers)
                 saved = True
             if silent:
                 return None
             if releasing:
-                await asyncio.sleep(RELEASE_POLL_S)
+                await self.pause(RELEASE_POLL_S)
                 if [one.id for one in self._known_backups(cell)] != [one.id for one in backups]:
                     return None  # It is to be copied to others by now.
             if not self._may_own(cell):
                 return None
         return [(contact, answers[peer]) for peer, contact in asked.items()]
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, and leave the place to another cell meanwhile."""
+        self.places.release()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await self.places.acquire()
+
+    def _is_patient(self, cell: Cell, since: float) -> bool:
+        return self._releases.has_patience(cell, since, self._now())
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()

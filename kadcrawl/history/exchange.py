@@ -17,6 +17,7 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
     BATCH_MAX,
+    COMPARED_MAX,
     Batch,
     CellDigest,
     Compare,
@@ -31,8 +32,6 @@ from kadcrawl.link.messages import (
 )
 
 DEADLINE_S = 30.0
-COMPARED_MAX = 64
-"""Windows in one Compare: reading them takes either side some 30 ms."""
 WINDOWS_COMPARED_MIN = 3
 """A cell of fewer windows is exchanged without comparing them first."""
 
@@ -158,8 +157,8 @@ class Exchanger:
 
     # --- answering -----------------------------------------------------------------------------------------------
 
-    def compare(self, question: Compare) -> Compared:
-        """Say which windows are not the same here."""
+    async def compare(self, question: Compare) -> Compared:
+        """Say which windows are not the same here; others have their turn between two of them."""
         self._store.check(question.cell)
         cell, after = Cell(question.cell), question.after
         differing = []
@@ -171,6 +170,7 @@ class Exchanger:
             if (tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big")) != (window.keys, window.digest):
                 differing.append(index)
             after = window.last
+            await asyncio.sleep(0)
         return Compared(differing)
 
     async def exchange(self, question: Exchange) -> Exchanged:

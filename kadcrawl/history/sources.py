@@ -8,6 +8,8 @@ from kadcrawl.link.messages import Contact
 
 SOURCES_MAX = 8
 """Peers remembered for one cell on their own word."""
+NAMED_MAX = 64
+"""Peers remembered for one cell, with those named by others."""
 
 
 class Sources:
@@ -31,8 +33,10 @@ class Sources:
 
     def add_named(self, cell: Cell, sources: Iterable[Contact]) -> None:
         """A peer that was asked names others that have something of the cell."""
-        if named := {source.id: source for source in sources}:
-            self._of[cell] |= named
+        for source in sources:
+            known = self._of[cell]
+            if source.id in known or len(known) < NAMED_MAX:
+                known[source.id] = source
 
     def discard(self, cell: Cell, peer: bytes) -> None:
         """This peer, by ID, has nothing of the cell any more, or is gone."""

@@ -26,7 +26,6 @@ from kadcrawl.history.tell import Crawl, Telling
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (
-    BATCH_MAX,
     CLAIMED_MAX,
     Claim,
     Claimed,
@@ -36,8 +35,6 @@ from kadcrawl.link.messages import (
 )
 
 RETRY_S = 0.5
-SYNCS_MAX = 2 * BATCH_MAX
-"""Cells synced at the same time."""
 WHOLE_POLL_S = 0.1
 UNLIKE_S = 5.0
 """Where fingerprints are kept, least time between two syncs of a cell because a copy is unlike: clocks that differ, and
@@ -89,7 +86,6 @@ class CellSync:
         self._bits = cell_bits
         self._syncing: dict[Cell, bool] = {}
         """Cell being synced -> whether to sync it once more."""
-        self._places = asyncio.Semaphore(SYNCS_MAX)
         self._opened: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
         self._round = 0
         self._unlike_at: dict[Cell, float] = {}
@@ -246,7 +242,7 @@ class CellSync:
     async def _sync(self, cell: Cell) -> None:
         """Sync one cell, again as long as somebody asks for it meanwhile."""
         try:
-            async with self._places:
+            async with self._catch_up.places:
                 while self._may_own(cell):
                     self._syncing[cell] = False
                     try:
@@ -264,7 +260,9 @@ class CellSync:
                     if settled and not self._syncing[cell]:
                         break
                     if not settled:
-                        await asyncio.sleep(RETRY_S)
+                        await self._catch_up.pause(RETRY_S)
+                        if not self._holdings.is_open(cell):
+                            self._catch_up.waited(cell, RETRY_S)
         finally:
             del self._syncing[cell]
             if not self._holdings.is_open(cell):
@@ -325,7 +323,8 @@ class CellSync:
         for cell in at_newcomer:
             self.want(cell)
         for cell in of_newcomer:
-            self._telling.tell(cell)
+            if cell in self._store.cells:
+                self._telling.tell(cell)
         cells = [
             cell
             for cell in self._syncing

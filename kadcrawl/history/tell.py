@@ -223,7 +223,7 @@ class Telling:
         """Answer about one cell; `room` is how many clocks may still be told."""
         here = anchor(cell, self._bits)
         held = held_of(self._store, cell)
-        if (rival := self._rival(claimant, here)) is not None:
+        if (rival := self.rival(claimant, here)) is not None:
             return CellAnswer(held, rival, [], releasing=False, released=False, sites=[])
         self.on_claimed(cell, claimant)
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
@@ -283,7 +283,7 @@ class Telling:
                     self._see_place(cell, message.owner, message.role)
                 if ours != held:
                     unlike.append(ours)
-            elif self._holdings.is_open(cell) or self._rival(message.owner, target) is not None:
+            elif self._holdings.is_open(cell) or self.rival(message.owner, target) is not None:
                 unlike.append(ours)  # An old word, as it was taken back meanwhile; or who lives nearer is to say so.
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
@@ -295,7 +295,7 @@ class Telling:
                 unlike.append(ours)
         return Settled(unlike)
 
-    def _rival(self, owner: Contact, target: int) -> Contact | None:
+    def rival(self, owner: Contact, target: int) -> Contact | None:
         """Return who lives nearer to a place, as far as we know, than who speaks as the owner of its cell."""
         passed_over = {owner.id, self._overlay.me.id if self.leaving else b""}
         rival = next((one for one in self._overlay.nearest_known(target, 2) if one.id not in passed_over), None)

@@ -24,6 +24,8 @@ from kadcrawl.link.basics import (
 VALIDATOR_CHARS_MAX = 256
 """Of an entity tag or a date by which a server knows what it sent."""
 DIGEST_CHARS_MAX = 64
+COMPARED_MAX = 64
+"""Windows in one Compare: reading them takes either side some 30 ms."""
 SLICE_BYTES_MAX = 4 * 1024 * 1024
 """Of all slices in one message: a million URLs of one cell in one grain, as the next filter is larger. What is longer
 travels in parts as long as this."""
@@ -186,13 +188,13 @@ class Compare(Message, frozen=True):
 
     cell: CellNumber
     after: IdBytes | None
-    windows: Annotated[list[Window], Meta(max_length=BATCH_MAX)]
+    windows: Annotated[list[Window], Meta(max_length=COMPARED_MAX)]
 
 
 class Compared(Message, frozen=True):
     """The indices of the windows that differ."""
 
-    differing: Annotated[list[Annotated[int, Meta(ge=0, lt=BATCH_MAX)]], Meta(max_length=BATCH_MAX)]
+    differing: Annotated[list[Annotated[int, Meta(ge=0, lt=COMPARED_MAX)]], Meta(max_length=COMPARED_MAX)]
 
 
 class Later(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

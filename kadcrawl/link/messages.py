@@ -43,6 +43,7 @@ from kadcrawl.link.basics import (
     Url as Url,
 )
 from kadcrawl.link.cell_messages import (
+    COMPARED_MAX as COMPARED_MAX,
     DIGEST_CHARS_MAX as DIGEST_CHARS_MAX,
     SLICE_BYTES_MAX as SLICE_BYTES_MAX,
     SLICE_KEYS_MAX as SLICE_KEYS_MAX,

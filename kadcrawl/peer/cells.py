@@ -217,7 +217,7 @@ class Cells:
             self._store.check(one.cell)
         for one in message.cells:
             cell = Cell(one.cell)
-            if cell not in self.holdings.owned:
+            if cell not in self.holdings.owned and self._is_owner(message.owner, cell):
                 await self.records.merge_slices(cell, told_by(one.slices), adopt=True)
                 self.telling.backed([cell], message.owner)
         self._activity.move()
@@ -234,6 +234,8 @@ class Cells:
         seen = self._store.seen
         if seen is None or sent.cell in self.holdings.owned or not seen.may_live(sent.told.grain):
             return size
+        if not self._is_owner(message.owner, sent.cell):
+            return size  # Not kept: who owns the cell is to send it.
         if seen.labels(sent.cell).get(sent.told.grain) == sent.told.label:
             return size  # It came another way, or the answer was lost.
         upto = self._incoming.take(sent, message.at, message.bits, asyncio.get_running_loop().time())
@@ -244,6 +246,10 @@ class Cells:
         self._activity.move()
         self._parts.crawler.wake()
         return upto
+
+    def _is_owner(self, speaker: Contact, cell: Cell) -> bool:
+        """Return whether a peer may be the owner of a cell, as nobody nearer to it is known."""
+        return self.telling.rival(speaker, anchor(cell, self._parts.job.cell_bits)) is None
 
     def away_s(self, now: float) -> float:
         """Return for how many seconds, until this second of the loop, the peer has done nothing."""

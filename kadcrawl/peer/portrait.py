@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
 DISK_FULL = "paused: disk full"
+CATCHING_UP = "catching up"
+"""With cells that it owns and may not crawl yet: it is not known what is pending in them."""
 WAITING = {DISK: DISK_FULL, "files": "paused: too many open files", NO_PROXY: "waiting for proxies"}
 """By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
 
@@ -33,7 +35,10 @@ def state_of(peer: "Peer") -> str:
     for hold, state in WAITING.items():
         if hold in holds:
             return state
-    return "crawling" if peer.activity.busy.is_set() else "idle"
+    if not peer.activity.busy.is_set():
+        return "idle"
+    nothing = not peer.parts.frontier.pending and not peer.parts.crawler.in_flight
+    return CATCHING_UP if nothing and peer.cells.sync.busy else "crawling"
 
 
 def row_of(peer: "Peer") -> PeerRow:

@@ -203,7 +203,7 @@ class Service:
         return self._asked_by(sync.owner).cells.telling.answer(sync)
 
     async def compare(self, compare: Compare) -> Compared:
-        return self._ready().cells.exchanger.compare(compare)
+        return await self._ready().cells.exchanger.compare(compare)
 
     async def exchange(self, exchange: Exchange) -> Exchanged:
         return await self._ready().cells.exchanger.exchange(exchange)
@@ -219,7 +219,7 @@ class Service:
         return Recorded()
 
     async def keep_slice_part(self, message: KeepSlicePart) -> KeptSlicePart:
-        return KeptSlicePart(await self._ready().cells.keep_slice_part(message))
+        return KeptSlicePart(await self._asked_by(message.owner).cells.keep_slice_part(message))
 
     async def settle(self, settle: Settle) -> Settled:
         return self._asked_by(settle.owner).cells.telling.settle(settle)

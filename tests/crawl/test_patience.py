@@ -6,7 +6,9 @@ from kadcrawl.config import Limits
 from kadcrawl.crawl.fetched import Failure
 from kadcrawl.crawl.patience import Patience
 
-LIMITS = Limits(fetch_timeout_s=120, idle_timeout_s=20, rate_grace_s=15, rate_min_bytes_s=500)
+LIMITS = Limits(
+    fetch_timeout_s=120, idle_timeout_s=20, rate_grace_s=15, rate_min_bytes_s=500, large_rate_min_bytes_s=1_000
+)
 
 Event = tuple[float, int]
 """When so many bytes of the body came; -1 for the head of the answer."""
@@ -82,3 +84,24 @@ def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float
             look_at = timed.look_again_at(now)
         now = round(now + 0.1, 1)
     assert told_at == seen_at
+
+
+@pytest.mark.parametrize(
+    ("others_wait", "a_second", "expected"),
+    [(True, 1_000, None), (True, 999, 40), (False, 999, None)],
+    ids=["fast enough", "too slow", "too slow, but nobody waits"],
+)
+def test_a_large_body_keeps_its_place_as_long_as_it_comes_or_nobody_waits(
+    others_wait: bool, a_second: int, expected: int | None
+) -> None:
+    patience = Patience(LIMITS, 0)
+    patience.head_came(0)
+    patience.bytes_came(10_000_000, 20)
+    patience.has_place(20, lambda: others_wait)
+    given_up = None
+    for now in range(20, 100):
+        if now >= patience.look_again_at(now - 1) and patience.verdict(now) is Failure.TOO_SLOW:
+            given_up = now
+            break
+        patience.bytes_came(a_second if now >= 30 else 5_000, now)
+    assert expected == given_up

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.history import exchange as exchange_module
 from kadcrawl.history.copies import digest_of
-from kadcrawl.history.exchange import COMPARED_MAX, Exchanger
+from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.schema import is_pending
 from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.history.tally import EMPTY
@@ -22,6 +22,7 @@ from kadcrawl.keys import Cell, Key, cell_of, id_bytes, site_hash, url_key
 from kadcrawl.link.codec import pack, unpack
 from kadcrawl.link.messages import (
     BATCH_MAX,
+    COMPARED_MAX,
     Batch,
     CellDigest,
     Compare,
@@ -117,7 +118,7 @@ class Side:
         other.asked.append(question)
         match question:
             case Compare():
-                answer: Any = other.exchanger.compare(question)
+                answer: Any = await other.exchanger.compare(question)
             case Exchange():
                 answer = await other.exchanger.exchange(question)
             case Records():
@@ -374,20 +375,29 @@ def test_an_answer_that_makes_no_progress_ends_the_exchange(sides: Sides) -> Non
 @pytest.mark.parametrize(
     "lasts",
     [
-        pytest.param([None] * BATCH_MAX, id="every window the whole cell"),
-        pytest.param([b"\xff" * 20, b"\0" * 20] * (BATCH_MAX // 2), id="to and fro"),
+        pytest.param([None] * COMPARED_MAX, id="every window the whole cell"),
+        pytest.param([b"\xff" * 20, b"\0" * 20] * (COMPARED_MAX // 2), id="to and fro"),
     ],
 )
 def test_one_comparison_reads_no_more_than_its_windows_may_hold(sides: Sides, lasts: list[bytes | None]) -> None:
     """What a peer can make another read with one message is bounded: the loop stands still meanwhile."""
     theirs = sides.theirs
     theirs.fill(dict.fromkeys(range(1000), PENDING))
-    question = Compare(CELL, None, [Window(last, 1, bytes(16)) for last in lasts])
-    try:
-        theirs.exchanger.compare(question)
-    except KadcrawlError:
-        pass
-    assert theirs.exchanger.examined <= COMPARED_MAX * BATCH_MAX
+    question = Compare(CELL, None, [Window(last, 2**40, bytes(16)) for last in lasts])
+    most = 0
+
+    async def compare() -> None:
+        nonlocal most
+        comparing = asyncio.ensure_future(theirs.exchanger.compare(question))
+        while not comparing.done():
+            before = theirs.exchanger.examined
+            await asyncio.sleep(0)
+            most = max(most, theirs.exchanger.examined - before)
+        await comparing
+
+    sides.loop.run_until_complete(compare())
+    assert 0 < most <= BATCH_MAX + 1
+    assert theirs.exchanger.examined <= COMPARED_MAX * (BATCH_MAX + 1)
 
 
 def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides) -> None:
@@ -398,7 +408,7 @@ def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides)
 
     async def compare() -> None:
         windows = [ours.exchanger._window(CELL, *one) for one in await ours.exchanger._windows(CELL)]
-        theirs.exchanger.compare(Compare(CELL, None, windows))
+        await theirs.exchanger.compare(Compare(CELL, None, windows))
 
     loop.run_until_complete(compare())
     assert theirs.exchanger.examined <= 10 * 1_500
@@ -410,6 +420,6 @@ def test_a_cell_that_does_not_exist_is_the_askers_fault(sides: Sides, cell: int)
     theirs = sides.theirs
     window = Window(None, 0, bytes(16))
     with pytest.raises(KadcrawlError):
-        theirs.exchanger.compare(Compare(cell, None, [window]))
+        sides.loop.run_until_complete(theirs.exchanger.compare(Compare(cell, None, [window])))
     with pytest.raises(KadcrawlError):
         sides.loop.run_until_complete(theirs.exchanger.exchange(Exchange(cell, None, None, [], [])))

@@ -203,7 +203,7 @@ class FakePeer:
             case Sync():
                 return cells.telling.answer(message)
             case Compare():
-                return cells.exchanger.compare(message)
+                return await cells.exchanger.compare(message)
             case Exchange():
                 return await cells.exchanger.exchange(message)
             case Settle():

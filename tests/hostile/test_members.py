@@ -17,6 +17,7 @@ from kadcrawl.cli.table import print_rows
 from kadcrawl.crawl.budget import Budget, listed
 from kadcrawl.crawl.found import deeper
 from kadcrawl.errors import RemoteError
+from kadcrawl.history import catch_up as catch_up_module, releases as releases_module
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.schema import DONE, STATE_MAX
 from kadcrawl.history.slices import SliceExchange
@@ -58,6 +59,7 @@ from kadcrawl.link.messages import (
     Grant,
     Have,
     Hello,
+    KeepSlicePart,
     KeepSlices,
     Later,
     Lend,
@@ -272,6 +274,7 @@ async def test_a_peer_is_not_sent_where_no_peer_can_be(make_peer: MakePeer) -> N
                 Settle(nowhere, 0, []),
                 Records(nowhere, batch([])),
                 KeepSlices(nowhere, []),
+                KeepSlicePart(nowhere, 0, SliceLabel(0, 1, DIGEST), 1, 0, b"x"),
             ):
                 assert await say(client, peer, lie) == f"no peer is asked at {host}"
     assert not peer.client._connections
@@ -305,6 +308,46 @@ async def test_nobody_is_asked_in_the_name_of_another(make_peer: MakePeer) -> No
         await say(client, anne, Have(Contact(LIAR, "127.0.0.1", port), [CellDigest(cell, 1, 1, DIGEST)]))
         await until(lambda: anne.cells.sync.syncs > syncs)
         assert asked == [anne.contact], "in its own name it may say what it likes"
+    await server.close()
+
+
+@pytest.mark.parametrize(
+    ("keys", "releasing"), [(0, True), (1, True), (1, False)], ids=["crawls it for ever", "and tells nothing", "fails"]
+)
+async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_request_takes(
+    make_peer: MakePeer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    keys: int,
+    releasing: bool,
+) -> None:
+    monkeypatch.setattr(releases_module, "WAIT_S", 20.0)
+    monkeypatch.setattr(catch_up_module, "SYNCS_MAX", 1)
+    anne = await make_peer("one")
+    bert = await make_peer("two", join=anne)
+    await until(lambda: anne.overlay.contacts() == [bert.contact])
+    cells = [cell for cell in map(Cell, range(2**16)) if anne.overlay.owns(cell)][:3]
+    assert await anne.cells.sync.opened(cells[:1], 30.0) == set(cells[:1])
+    server = LinkServer(BYTES_MAX)
+    asked: list[int] = []
+
+    async def answer(sync: Sync) -> Synced:
+        asked.append(len(sync.cells))
+        held = [CellDigest(one, keys, keys, DIGEST) for one in sync.cells]
+        return Synced([CellAnswer(one, None, [], releasing=releasing, released=False, sites=[]) for one in held])
+
+    server.handle(Sync, answer)
+    liar_at = Contact(LIAR, "127.0.0.1", await server.listen("127.0.0.1", 0))
+    async with liar() as client:
+        for patience_s in (20.0, 0.0):
+            asked.clear()
+            await say(client, anne, Have(liar_at, [CellDigest(cell, 1, 1, DIGEST) for cell in cells[:2]]))
+            await until(lambda: asked)
+            began = anne.clock.now()
+            assert await anne.cells.sync.opened(cells[2:], 10.0) == set(cells[2:]), "others wait for none of this"
+            assert await anne.cells.sync.opened(cells, 60.0) == set(cells)
+            assert anne.clock.now() - began <= patience_s + 15
+    assert "sync.impatient" in caplog.text
     await server.close()
 
 

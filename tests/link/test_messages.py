@@ -11,6 +11,7 @@ from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.messages import (
     BATCH_MAX,
     CLAIMED_MAX,
+    COMPARED_MAX,
     CONTACTS_MAX,
     COUNT_MAX,
     DATAGRAM_BYTES_MAX,
@@ -129,7 +130,7 @@ LARGE = 2 * 1024 * 1024
         (Synced([CellAnswer(HELD, None, [CONTACT], True, False, [SITE])]), Reply),
         (Synced([CellAnswer(HELD, CONTACT, [], False, True, [])]), Reply),
         (Compare(7, None, [Window(ID, 3, bytes(16)), Window(None, 0, bytes(16))]), Request),
-        (Compared([0, BATCH_MAX - 1]), Reply),
+        (Compared([0, COMPARED_MAX - 1]), Reply),
         (Exchange(7, ID, None, [ID], []), Request),
         (Exchange(7, ID, None, [], [], [Later(ID, 3)]), Request),
         (Exchanged(BATCH, [ID], ID), Reply),
