@@ -2,10 +2,10 @@
 
 import pytest
 
-from kadcrawl.keys import Cell
-from kadcrawl.link.messages import Batch, Contact, PendingRecord, Recall
+from kadcrawl.keys import Cell, anchor, id_bytes
+from kadcrawl.link.messages import Batch, CellSlices, Contact, KeepSlices, PendingRecord, Recall
 from tests.hostile.test_members import LIAR, visit
-from tests.peer.conftest import MakePeer, make_peer as make_peer
+from tests.peer.conftest import MakePeer, make_peer as make_peer, until
 
 
 @pytest.mark.parametrize("kind", ["done", "pending", "visit"])
@@ -36,3 +36,24 @@ async def test_a_loan_is_taken_back_by_nobody_but_its_giver(make_peer: MakePeer)
     assert not loan.closing
     borrowing.recall(Recall(giver, [loan_id]))
     assert loan.closing
+
+
+async def test_fingerprints_are_taken_of_nobody_to_whom_another_is_nearer(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anne = await make_peer("one", history="bloom")
+    bert = await make_peer("two", join=anne)
+    await until(lambda: anne.overlay.contacts() == [bert.contact])
+    cell = next(Cell(number) for number in range(2**16) if not anne.overlay.owns(Cell(number)))
+    await until(lambda: cell not in anne.cells.holdings.owned)
+    taken: list[Cell] = []
+
+    async def merge(cell: Cell, told: object, *, adopt: bool) -> None:
+        taken.append(cell)
+
+    monkeypatch.setattr(anne.cells.records, "merge_slices", merge)
+    far = Contact(id_bytes(anchor(cell, 16) ^ 1 << 159), "127.0.0.1", 9)
+    for owner in (far, bert.contact):
+        assert [] == taken
+        await anne.cells.keep_slices(KeepSlices(owner, [CellSlices(cell, [])]))
+    assert [cell] == taken
