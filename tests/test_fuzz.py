@@ -1,7 +1,11 @@
 """What is kept of fuzzing: each input once more, in plain Python, and how such inputs are chosen."""
 
 import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -13,7 +17,7 @@ from fuzz.campaign import Result, hear
 from fuzz.corpus import KEPT_BYTES_MAX, keep, kept, lines_run
 from fuzz.target import SWOLLEN_BYTES_MAX, Bites, Target, plain
 from fuzz.targets import NAMES, target
-from fuzz.watch import Sight, Watch
+from fuzz.watch import CPU_MOST_S, Sight, Watch
 from kadcrawl.link.messages import Reply, Request
 from kadcrawl.urls import canonical
 
@@ -120,3 +124,59 @@ def test_without_atheris_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
         assert "make fuzz" in result.output
     assert CliRunner().invoke(main, ["--help"]).exit_code == 0
     assert CliRunner().invoke(main, ["nothing"]).exit_code == 2
+
+
+@pytest.mark.parametrize(("found", "died", "code"), [({}, [], 0), ({"raises": ""}, [], 1), ({}, ["Killed"], 1)])
+def test_a_run_that_finds_something_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, str], died: list[str], code: int
+) -> None:
+    file = tmp_path / "input"
+    file.write_bytes(b"x")
+    crashes = {str(file): what for what in found}
+
+    class Over:
+        """A campaign that has nothing more to do."""
+
+        running = False
+
+        def __init__(self, *arguments: object) -> None:
+            self.results = {"urls": Result("urls", crashes=crashes, over=True, output=died)}
+
+        def finish(self) -> None:
+            pass
+
+    monkeypatch.setattr("fuzz.__main__.Campaign", Over)
+    monkeypatch.setattr("fuzz.__main__.find_spec", lambda name: True)
+    assert code == CliRunner().invoke(main, ["urls", "--runs", "1"]).exit_code
+
+
+def test_an_input_that_takes_too_long_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of its own here: each input takes as many milliseconds as it has bytes."""
+    clock = 0.0
+    monkeypatch.setattr("fuzz.watch.time", SimpleNamespace(thread_time=lambda: clock, monotonic=time.monotonic))
+
+    def one(data: bytes) -> None:
+        nonlocal clock
+        clock += len(data) / 1000
+
+    watch = Watch(Target("x", one, list), tmp_path, tmp_path / "sight.json")
+    slow = bytes(int(1000 * CPU_MOST_S) + 1)
+    for data in (b"first", bytes(50), slow[2:], slow, b"last"):
+        watch(data)
+    assert [slow] == [Path(path).read_bytes() for path in watch.sight.slow]
+    assert 0.1 == CPU_MOST_S, "as the README says"
+
+
+def test_the_process_that_fuzzes_may_take_a_gigabyte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags: list[str] = []
+
+    def set_up(arguments: list[str], watch: Callable[[bytes], None]) -> None:
+        flags.extend(arguments)
+
+    atheris = SimpleNamespace(instrument_imports=lambda include: nullcontext(), Setup=set_up, Fuzz=lambda: None)
+    monkeypatch.setitem(sys.modules, "atheris", atheris)
+    from fuzz.child import main as child
+
+    child("urls", str(tmp_path), str(tmp_path), str(tmp_path / "sight.json"), "1", "1")
+    monkeypatch.delitem(sys.modules, "fuzz.child")
+    assert {"-rss_limit_mb=1024", "-timeout=60", f"-max_len={target('urls').bytes_max}"} <= {*flags}

@@ -209,3 +209,19 @@ def test_every_test_the_threat_model_names_is_there() -> None:
         if not re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / path).read_text(), re.MULTILINE)
     }
     assert not missing
+
+
+def test_a_threat_without_a_test_is_said_to_be_left() -> None:
+    rows = re.findall(r"^\| [STRIDE] \|.*\|$", (ROOT / "THREAT-MODEL.md").read_text(), re.MULTILINE)
+    assert len(rows) > 60
+    assert [] == [row for row in rows if "::test_" not in row and "| **left**" not in row]
+
+
+def test_it_is_said_how_to_report_and_what_is_promised() -> None:
+    said = re.findall(r"^## (.+)$", (ROOT / "SECURITY.md").read_text(), re.MULTILINE)
+    assert ["How to report", "What is promised", "Good practice"] == said
+
+
+@pytest.mark.parametrize("command", ["check", "test", "test-chaos", "demo", "sim", "sim-mutants", "fuzz", "test-newer"])
+def test_nothing_lands_without_it(command: str) -> None:
+    assert re.search(rf"^(\w+=\d )?make {command}\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)

@@ -6,6 +6,7 @@ unexpected answer all become RemoteError, so that a caller has one thing to hand
 """
 
 import asyncio
+import logging
 import ssl
 from functools import partial
 from typing import TypeVar
@@ -21,6 +22,8 @@ from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused
 from kadcrawl.link.server import PATH
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
+
+log = logging.getLogger(__name__)
 
 Expected = TypeVar("Expected", bound=Message)
 Address = tuple[str, int]
@@ -104,8 +107,9 @@ class LinkClient:
         try:
             reply = unpack(answer, expected | Refused, self.message_bytes_max)
         except MalformedError as error:
-            if proven is not None:
-                self._conduct.note(proven, Fault.MALFORMED, asyncio.get_running_loop().time())
+            now = asyncio.get_running_loop().time()
+            if proven is not None and self._conduct.note(proven, Fault.MALFORMED, now):
+                log.warning("link.shunned from=%s@%s why=it has answered wrong too often", proven.hex()[:8], host)
             raise RemoteError(shown, f"malformed answer to {name}: {error}") from None
         if isinstance(reply, Refused):
             raise RemoteError(shown, reply.why)
@@ -160,6 +164,7 @@ class LinkClient:
             server_hostname=name,
             timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
             autoclose=False,
+            autoping=False,
             compress=0,
             max_msg_size=self.message_bytes_max + NUMBER_BYTES + 1,  # aiohttp takes what is below it.
             decode_text=False,

@@ -32,6 +32,10 @@ class MalformedError(Exception):
     """Bytes that are no message of this wire. The text says what was wrong, for the log."""
 
 
+class VersionError(MalformedError):
+    """Bytes that begin as those of another version of the wire do."""
+
+
 def pack(message: Message) -> bytes:
     """Return the message as bytes of this wire."""
     return _ENCODER.encode(message)

@@ -1,16 +1,18 @@
 """What others have done wrong, and what follows: who is shunned for a while, and which refusals are worth a line.
 
-A fault is something that no peer of this release does: bytes that are no message, a contact nobody can be at, a promise
-not kept. One alone says little, as peers have bugs and networks break things; so faults are forgotten by half in a
-minute, and only many within that time make others shun their source, at first for a minute, each further time for
-twice as long. Sources are whatever tells them apart (an ID, an address); hostile ones may be as many as they like, so
-only the latest are remembered. Decides only; instants are seconds of any one clock.
+A fault is something that no peer of this release does: bytes that are no message, a contact nobody can be at. One alone
+says little, as peers have bugs and networks break things; so faults are forgotten by half in a minute, and only many
+within that time make others shun their source, at first for a minute, each further time for twice as long. Sources are
+whatever tells them apart (an ID, an address); hostile ones may be as many as they like, so only the latest are
+remembered. Decides only; instants are seconds of any one clock.
 """
 
 from collections import Counter, OrderedDict
 from enum import StrEnum
 from math import inf
 from typing import NamedTuple
+
+from kadcrawl.errors import KadcrawlError
 
 FAULTS_MAX = 60.0
 """Faults, less what is forgotten, at which a source is shunned; one in two seconds for ever is less."""
@@ -36,13 +38,23 @@ class Fault(StrEnum):
     MALFORMED = "malformed"
     """Bytes that are no message, or one beyond its limits."""
     VERSION = "version"
-    """Of the wire: another."""
+    """It speaks another version of the wire: it may be an honest peer of another release, so this weighs little."""
     CONTACT = "contact"
     """It named a peer where none can be."""
-    PROMISE = "promise"
-    """It did not do what it had said it would."""
     CLAIM = "claim"
-    """It spoke as somebody it cannot be, e.g. as the owner of a cell."""
+    """It spoke in the name of another."""
+
+
+WEIGHTS = {Fault.VERSION: 0.1}
+"""Of faults that weigh less than one: who is started again each second by another release is not shunned for that."""
+
+
+class FaultError(KadcrawlError):
+    """A question that is refused and no peer of this release asks."""
+
+    def __init__(self, fault: Fault, why: str) -> None:
+        super().__init__(why)
+        self.fault = fault
 
 
 class _Faults(NamedTuple):
@@ -74,7 +86,7 @@ class Conduct:
         if self.shunned_until(source, now) is not None:
             return True
         weight, at = self._faults.pop(source, _Faults(0.0, now))
-        weight = weight * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S) + 1.0
+        weight = weight * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S) + WEIGHTS.get(fault, 1.0)
         if weight >= FAULTS_MAX:
             self._shun(source, now)
             return True

@@ -151,6 +151,9 @@ class Connection:
         waiting, time = self._waiting, self._loop.time
         while True:
             frame = await socket.receive()
+            if frame.type in (WSMsgType.PING, WSMsgType.PONG):
+                socket._writer.transport.abort()
+                return "malformed answer: a ping"
             if frame.type is not WSMsgType.BINARY:
                 break
             data: bytes = frame.data

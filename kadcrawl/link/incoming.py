@@ -78,6 +78,9 @@ class Incoming:
             while True:
                 await places.acquire()
                 frame = await socket.receive()
+                if frame.type in (WSMsgType.PING, WSMsgType.PONG):
+                    self._transport.abort()
+                    raise MalformedError("a ping")
                 if frame.type is not WSMsgType.BINARY:
                     break
                 if len(frame.data) < NUMBER_BYTES:

@@ -17,7 +17,7 @@ from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.conduct import Conduct, Fault, Lines, more
+from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.gate import Gate
 from kadcrawl.link.incoming import Burden, Incoming
@@ -133,7 +133,7 @@ class LinkServer:
         # One byte more than any question, as aiohttp takes what is below it.
         bytes_max = self.message_bytes_max + NUMBER_BYTES + 1
         socket = web.WebSocketResponse[bool](
-            compress=False, autoclose=False, max_msg_size=bytes_max, decode_text=False, timeout=CLOSE_S
+            compress=False, autoclose=False, autoping=False, max_msg_size=bytes_max, decode_text=False, timeout=CLOSE_S
         )
         transport = request.transport
         if transport is None or not socket.can_prepare(request):
@@ -193,6 +193,9 @@ class LinkServer:
             # Its text has paths of this machine, which are nobody else's business.
             full = isinstance(error, DiskFullError)
             return pack(Refused("the disk of this peer is full" if full else "this peer cannot write to its disk"))
+        except FaultError as error:
+            self._note_malformed(error, asker, error.fault)
+            return pack(Refused(str(error)[:1000]))
         except KadcrawlError as error:
             return pack(Refused(str(error)[:1000]))
         except Exception as error:
@@ -201,17 +204,16 @@ class LinkServer:
 
     async def _answer(self, asker: Asker, message: Message) -> Message:
         if asker.peer is not None and (named := speaker(message)) is not None and named != asker.peer:
-            why = MalformedError(f"{type(message).__name__} in the name of {named.hex()}")
-            self._note_malformed(why, asker, Fault.CLAIM)
+            self._note_malformed(f"{type(message).__name__} in the name of {named.hex()}", asker, Fault.CLAIM)
             return Refused("this peer takes nothing in the name of another")
         handler = self._handlers.get(type(message))
         if handler is None:
             return Refused(f"this peer does not answer {type(message).__name__}")
         return await handler(message)
 
-    def _note_malformed(self, error: MalformedError, asker: Asker, fault: Fault = Fault.MALFORMED) -> None:
+    def _note_malformed(self, why: object, asker: Asker, fault: Fault = Fault.MALFORMED) -> None:
         self.malformed += 1
-        self._log("malformed", asker, str(error))
+        self._log("malformed", asker, str(why))
         # Only a proven ID is to blame: at one address there may be many.
         if asker.peer is not None and self._conduct.note(asker.peer, fault, asyncio.get_running_loop().time()):
             self._log("shunned", asker, "it has done wrong too often")

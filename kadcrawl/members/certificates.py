@@ -54,7 +54,7 @@ def peer_id_of(tls: ssl.SSLObject) -> bytes | None:
         return None
     try:
         public = x509.load_der_x509_certificate(certificate).public_key()
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         return None
     if not isinstance(public, Ed25519PublicKey):
         return None

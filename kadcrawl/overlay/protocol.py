@@ -24,7 +24,7 @@ from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.codec import MalformedError, pack, unpack
+from kadcrawl.link.codec import MalformedError, VersionError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, Lines, more
 from kadcrawl.link.messages import (
     DATAGRAM_BYTES_MAX,
@@ -191,7 +191,8 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         try:
             request_id, message = decode(data)
         except MalformedError as error:
-            self._note(Fault.MALFORMED, sender if proven else None, addr, str(error))
+            fault = Fault.VERSION if isinstance(error, VersionError) else Fault.MALFORMED
+            self._note(fault, sender if proven else None, addr, str(error))
             return
         if sender is not None and sender != message.sender:
             self._note(Fault.CLAIM, sender if proven else None, addr, "it says that it is another")
@@ -204,8 +205,8 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         """Count what is no message of a peer; `sender` is whom to blame, if that is certain."""
         self.counters.malformed += 1
         self._log("malformed", addr, why)
-        if sender is not None:
-            self._conduct.note(sender, fault, self._loop.time())
+        if sender is not None and self._conduct.note(sender, fault, self._loop.time()):
+            self._log("shunned", addr, f"{sender.hex()[:8]} has done wrong too often")
 
     def _log(self, what: str, addr: tuple[Any, ...], why: str) -> None:
         left_out = self._lines.count(what, self._loop.time())
@@ -430,7 +431,7 @@ def decode(data: bytes) -> tuple[int, Datagram]:
         raise MalformedError(f"{len(data)} bytes")
     version, kind, request_id = HEADER.unpack_from(data)
     if version != VERSION:
-        raise MalformedError(f"version {version}")
+        raise VersionError(f"version {version}")
     if kind >= len(KINDS):
         raise MalformedError(f"kind {kind}")
     message: Datagram = unpack(data[HEADER.size :], KINDS[kind], DATAGRAM_BYTES_MAX - HEADER.size)

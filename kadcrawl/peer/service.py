@@ -10,6 +10,7 @@ import msgpack
 
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.keys import anchor
+from kadcrawl.link.conduct import Fault, FaultError
 from kadcrawl.link.messages import (
     VERSION,
     Accepted,
@@ -88,14 +89,6 @@ if TYPE_CHECKING:
 
 class NotReadyError(KadcrawlError):
     """This peer cannot answer yet, or no longer."""
-
-
-class NotItsOwnError(KadcrawlError):
-    """What only a peer itself may ask it is asked by another."""
-
-
-class NowhereError(KadcrawlError):
-    """Somebody names an address that is no single host's (overlay/addresses.py)."""
 
 
 class Service:
@@ -180,11 +173,10 @@ class Service:
 
     # --- joining and moving --------------------------------------------------------------------------------------
 
-    async def hello(self, hello: Hello) -> Welcome | Refused:
+    async def hello(self, hello: Hello) -> Welcome:
         if hello.version != VERSION:
-            return Refused(
-                f"this swarm speaks version {VERSION} of the wire, not {hello.version}: use the same release"
-            )
+            why = f"this swarm speaks version {VERSION} of the wire, not {hello.version}: use the same release"
+            raise FaultError(Fault.VERSION, why)
         peer = self._ready()
         return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.concord.course.stamp)
 
@@ -238,7 +230,8 @@ class Service:
         return self._settled().balancing.told(question)
 
     async def lend(self, lend: Lend) -> Lent:
-        return Lent(self._settled().balancing.take(lend))
+        self._settled()
+        return Lent(self._asked_by(lend.giver).balancing.take(lend))
 
     async def report(self, report: Report) -> Reported:
         return await self._ready().balancing.loans.lending.reported(report)
@@ -305,7 +298,7 @@ class Service:
 
     async def rekey(self, message: Rekey) -> Ok:
         if message.peer != self._peer.contact.id:
-            raise NotItsOwnError("only whoever runs a peer changes its key: on its machine, by its directory")
+            raise FaultError(Fault.CLAIM, "only whoever runs a peer changes its key: on its machine, by its directory")
         self._peer.change_key(SwarmKey(message.key))
         return Ok()
 
@@ -315,9 +308,12 @@ class Service:
         return self._peer
 
     def _asked_by(self, contact: Contact) -> "Peer":
-        """Return this peer for one that says it is at `contact`, where it will be asked in turn."""
+        """Return this peer for one that says it is at `contact`, where it will be asked in turn.
+
+        Raises FaultError if no single host can be there (overlay/addresses.py).
+        """
         if ip_version(contact.host) is None:
-            raise NowhereError(f"no peer is asked at {contact.host}")
+            raise FaultError(Fault.CONTACT, f"no peer is asked at {contact.host}")
         return self._ready()
 
     def _settled(self) -> "Peer":

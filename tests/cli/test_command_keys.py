@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from kadcrawl.cli.app import main
 from kadcrawl.cli.keys import key_to_begin
+from kadcrawl.errors import ConfigError
 from kadcrawl.link.messages import Ok, Rekey
 from kadcrawl.link.server import LinkServer
 from kadcrawl.members.credentials import Credentials
@@ -244,3 +246,35 @@ async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) 
 async def test_a_directory_that_is_named_and_holds_no_peer_is_a_mistake(tmp_path: Path, command: str) -> None:
     run = await kadcrawl(command, "--data", str(tmp_path / "typo"), env={"KADCRAWL_KEY": SwarmKey.generate().text})
     assert (run.code, "is no directory of a peer that can be asked" in run.err) == (2, True), run
+
+
+def test_a_key_in_a_file_is_from_then_on_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "swarm.key"
+    path.touch(0o644)
+    with path.open("wb") as file:
+        subprocess.run([KADCRAWL, "keygen"], stdout=file, check=True)
+    assert 0o600 == stat.S_IMODE(path.stat().st_mode)
+    assert SwarmKey.from_text(path.read_text())
+
+
+def test_a_key_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every user of a machine sees those."""
+    monkeypatch.delenv("KADCRAWL_KEY", raising=False)
+    options = {option.name for command in main.commands.values() for option in command.params}
+    assert {"key_file"} == {name for name in options if name is not None and "key" in name}
+    with pytest.raises(ConfigError, match="No such file"):
+        key_to_begin(Path(SwarmKey.generate().text), False, tmp_path)
+
+
+@pytest.mark.parametrize("leaf", [[], ["--leaf"]], ids=["peer", "leaf"])
+async def test_joining_without_a_key_is_loud(tmp_path: Path, leaf: list[str]) -> None:
+    join = ["join", "--insecure", "--bootstrap", "127.0.0.1:9", "--data", str(tmp_path)]
+    run = await kadcrawl(*join, *(leaf or ["--listen", "127.0.0.1:0"]), env=NO_KEY)
+    assert (2, True) == (run.code, "--insecure: nothing is encrypted" in run.err), run
+
+
+async def test_crawling_without_a_key_is_loud(tmp_path: Path) -> None:
+    async with Web() as site:
+        site.fallback = tree(1, 1)(site)
+        run = await kadcrawl(*crawl(tmp_path, site.url("/0")), "--insecure", env=NO_KEY)
+    assert (0, True) == (run.code, "--insecure: nothing is encrypted" in run.err), run

@@ -2,6 +2,7 @@
 
 import gc
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,4 +94,15 @@ def test_a_search_goes_on_where_a_redirect_led_and_begins_anew_after_a_failure(s
     assert (anew.url, anew.hops, anew.not_before) == (f"{A}/robots.txt", 0, 6.0)
     assert cache.fail(A, "timeout", True, 6.0) == 0.0
     assert cache.look_up(A, 6.0) == "timeout"
+    store.close()
+
+
+def test_rules_and_searches_in_memory_are_bounded_in_number(store: Store) -> None:
+    cache = RobotsCache(store, replace(LIMITS, robots_cached_max=3, robots_cached_bytes_max=10**9))
+    for n in range(20):
+        cache.learn(f"http://{n}.example", Rules(), 0.0)
+    assert 3 == len(cache._rules)
+    for n in range(20):
+        cache.fail(f"http://dead{n}.example", "dns", False, 1e5 * n)
+    assert len(cache._searches) <= 4
     store.close()

@@ -187,3 +187,8 @@ async def test_an_allowed_site_leads_a_crawl_to_none_of_them(crawl: Crawl, liste
     assert ends == {url: line.failed for url, line in lines.items()}
     assert asked == {site.url(), site.url("/robots.txt"), *pages}
     assert 0 == listener.connections
+
+
+def test_the_forms_are_many() -> None:
+    """Else a table that shrinks would pass as well."""
+    assert len(FORMS) >= 60

@@ -186,6 +186,12 @@ def test_bombs_are_malformed_and_cost_little(name: str) -> None:
         assert peak(BOMBS[name], kind) <= TIMES * len(BOMBS[name]) + BESIDE
 
 
+@pytest.mark.parametrize("name", ["seeds of no letter", "rules", "seeds of two letters", "seeds, 2**32-1"])
+def test_lists_of_a_job_are_counted_before_they_are_built(name: str) -> None:
+    with pytest.raises(MalformedError, match="values in one list or map of a job"):
+        unpack(WITHIN[name], Reply, BYTES_MAX)
+
+
 SITES = [["a", 0, 0]]
 ROW = [CONTACT, "", 0, 0, 0, [], 0, 0]
 REASONS = {f"{number:02}": 0 for number in range(REASONS_MAX)}

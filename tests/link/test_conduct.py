@@ -15,6 +15,7 @@ from kadcrawl.link.conduct import (
     SHUN_MOST_S,
     SHUN_S,
     SOURCES_MAX,
+    WEIGHTS,
     Conduct,
     Fault,
     Lines,
@@ -54,9 +55,19 @@ def test_who_has_a_bug_in_one_kind_of_message_is_not_shunned() -> None:
 
 def test_kinds_add_up() -> None:
     conduct = Conduct()
-    shunned = [conduct.note("a", fault, 0.0) for _ in range(int(FAULTS_MAX) // len(Fault)) for fault in Fault]
+    heavy = [fault for fault in Fault if fault not in WEIGHTS]
+    shunned = [conduct.note("a", fault, 0.0) for _ in range(int(FAULTS_MAX) // len(heavy)) for fault in heavy]
     assert shunned.index(True) == FAULTS_MAX - 1
-    assert set(conduct.faults) == set(Fault)
+    assert set(conduct.faults) == set(heavy)
+
+
+def test_a_peer_of_another_release_that_comes_again_and_again_is_not_shunned_and_a_flood_of_them_is() -> None:
+    conduct = Conduct()
+    for second in range(100_000):
+        assert not conduct.note("a", Fault.VERSION, float(second))
+    assert conduct.faults[Fault.VERSION] == 100_000
+    flood = [conduct.note("b", Fault.VERSION, 0.0) for _ in range(int(FAULTS_MAX / WEIGHTS[Fault.VERSION]) + 1)]
+    assert FAULTS_MAX < flood.index(True) < len(flood)
 
 
 def test_faults_are_forgotten_by_half() -> None:

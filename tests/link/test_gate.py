@@ -180,6 +180,24 @@ async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch:
     assert refusals == 3
 
 
+async def test_without_a_file_left_it_tries_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it cannot accept stays to be accepted, so without a pause it would do nothing else."""
+    monkeypatch.setattr(module, "PAUSE_S", 3600.0)
+    tries, loop = 0, asyncio.get_running_loop()
+
+    async def sock_accept(listening: socket.socket) -> tuple[socket.socket, object]:
+        nonlocal tries
+        tries += 1
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(loop, "sock_accept", sock_accept)
+    async with served(tmp_path):
+        await until(lambda: tries)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert 1 == tries
+
+
 async def test_an_address_in_use_is_an_error_at_once(tmp_path: Path) -> None:
     async with served(tmp_path) as (_, _, address):
         server = LinkServer(1_000_000, credentials(tmp_path))

@@ -58,7 +58,8 @@ async def test_another_kind_of_server_is_a_remote_error(head: bytes, why: str) -
             "not msgpack|malformed",
         ),
         (server_frame((1).to_bytes(8, "big")), "calls this Hello malformed"),
-        (server_frame(b"ping", 9) + server_frame((1).to_bytes(8, "big")), "calls this Hello malformed"),
+        (server_frame(b"", 9) + server_frame((1).to_bytes(8, "big")), "malformed answer: a ping"),
+        (server_frame(b"", 10) + server_frame((1).to_bytes(8, "big")), "malformed answer: a ping"),
     ],
 )
 async def test_whatever_a_peer_answers_is_an_answer_or_a_remote_error(said: bytes, why: str) -> None:

@@ -1,6 +1,7 @@
 """Keys in text and files, the hour in which two are good, and the window of numbers."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kadcrawl.members.replay import WINDOW, ReplayWindow
 from kadcrawl.swarm_key import SwarmKey
 
 OLD, NEW = SwarmKey(b"o" * 32), SwarmKey(b"n" * 32)
+PURPOSES = (b"label", b"name", b"authority", b"check", b"introductions", b"pairs")
 
 
 def test_a_key_is_the_same_after_it_was_written() -> None:
@@ -117,3 +119,29 @@ def test_a_jump_by_more_than_the_window_forgets_what_was_before() -> None:
     assert not window.is_new(9)
     assert not window.is_new(2**64 - 1)
     assert window.is_new(2**64 - 2)
+
+
+def test_an_id_is_the_first_160_bits_of_the_hash_of_the_public_key() -> None:
+    """It stands in directories and tables of peers: another rule would make each another peer."""
+    key = PeerKey(bytes(range(32)))
+    assert "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8" == key.public.hex()
+    assert "56475aa75463474c0285df5dbf2bcab73da65135" == key.id.hex() == sha256(key.public).hexdigest()[:40]
+
+
+def test_what_is_derived_of_a_key_tells_nothing_of_it_nor_of_each_other() -> None:
+    secret = bytes(range(32))
+    key = SwarmKey(secret)
+    derived = [key.derive(purpose) for purpose in PURPOSES]
+    assert len(PURPOSES) == len(set(derived))
+    for one in (key.label, bytes.fromhex(key.name.removeprefix("k")), *derived):
+        assert not any(one[at : at + 4] in secret for at in range(len(one) - 3))
+
+
+def test_a_new_key_is_random_in_all_its_bytes() -> None:
+    keys = [bytes.fromhex(SwarmKey.generate().text) for _ in range(20)]
+    assert all(len({key[at] for key in keys}) > 5 for at in range(32))  # One in 10**20 runs is not so.
+
+
+def test_two_keys_are_good_for_an_hour_and_no_longer() -> None:
+    """As the README and SECURITY.md say; who is left out stays that long."""
+    assert 3600.0 == OVERLAP_S

@@ -46,6 +46,7 @@ MALFORMED = [
     b"\x00" * 2000,
     datagram(0, ["Ping", ID, 0], version=VERSION + 1),
     datagram(len(KINDS), ["Ping", ID, 0]),
+    datagram(len(KINDS), ["OwnRange", ID, ID]),  # as the last kind would say
     datagram(255, ["Ping", ID, 0]),
     datagram(2, ["Ping", ID, 0]),  # another kind than the header says
     datagram(0, ["Ping", ID]),
@@ -253,3 +254,11 @@ def test_a_lost_question_is_sent_once_more_under_the_same_id(loop: SimLoop) -> N
         await anne.close()
 
     loop.run_until_complete(story())
+
+
+def test_a_message_larger_than_a_datagram_may_be_is_malformed() -> None:
+    """UDP carries sixty times as much, of which each byte costs more than one."""
+    large = encode(1, Nodes(ID, [Contact(ID, "1" * 64, 1)] * 20))
+    assert len(large) > DATAGRAM_BYTES_MAX
+    with pytest.raises(MalformedError):
+        decode(large)

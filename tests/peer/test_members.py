@@ -15,7 +15,20 @@ from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import FAULTS_MAX
 from kadcrawl.link.connection import BrokenError
-from kadcrawl.link.messages import Claim, Claimed, Contact, GetStatus, Message, Ok, Ping, Pong, Rekey, Status
+from kadcrawl.link.messages import (
+    Add,
+    Claim,
+    Claimed,
+    Command,
+    Contact,
+    GetStatus,
+    Message,
+    Ok,
+    Ping,
+    Pong,
+    Rekey,
+    Status,
+)
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
@@ -388,3 +401,31 @@ async def test_the_journal_is_for_its_owner_alone(tmp_path: Path) -> None:
         await peer.begin()
         assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("peer.sqlite*")} == {0o600}
         assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("key", [None, OTHER_KEY], ids=["none", "another"])
+@pytest.mark.parametrize(
+    "order", [Add(["http://a.example/"]), *(Command(verb) for verb in ("pause", "stop", "leave"))], ids=str
+)
+async def test_whoever_has_not_the_key_gives_no_orders(
+    make_peer: MakePeer, tmp_path: Path, order: Message, key: SwarmKey | None
+) -> None:
+    peer = await make_peer("one", key=KEY)
+    before = (peer.concord.course, peer.job, peer.pending)
+    with pytest.raises(RemoteError):
+        await ask(peer.contact, order, Ok, tmp_path, key=key)
+    assert before == (peer.concord.course, peer.job, peer.pending)
+    assert (False, False, False) == (peer.paused, peer.ended, peer.cells.telling.leaving)
+    assert isinstance(await ask(peer.contact, GetStatus(), Status, tmp_path), Status)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each is looked at")
+async def test_what_begins_as_no_members_do_never_reaches_a_peer(make_peer: MakePeer) -> None:
+    peer = await make_peer("one", key=KEY)
+    received = peer.overlay.counters.received
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for _ in range(50):
+            stranger.sendto(b"stray" * 20, peer.contact.address)
+        stranger.sendto(KEY.label + bytes(100), peer.contact.address)
+    await until(lambda: peer.overlay.counters.received > received)
+    assert 1 == peer.overlay.counters.received - received, "the last of them"

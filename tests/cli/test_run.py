@@ -1,0 +1,26 @@
+"""What a process sets up before it runs a peer: seen in one of its own, as it is for good."""
+
+import subprocess
+import sys
+
+BEFORE = """
+import resource, sys
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+from kadcrawl.cli import run as module
+"""
+
+
+def holds(condition: str) -> bool:
+    """Whether it does while a peer runs in a process that began with 64 files."""
+    code = f"{BEFORE}\nasync def main(): return {condition}\nsys.exit(0 if module.run(main()) else 3)"
+    return subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_it_may_open_as_many_files_as_the_system_lets_it() -> None:
+    assert holds("resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)")
+
+
+def test_names_of_servers_that_are_not_ascii_fill_no_disk() -> None:
+    """Python would print a traceback for each, and any stranger can send them."""
+    assert holds("sys.unraisablehook is module._unraisable")

@@ -1,0 +1,149 @@
+"""Addresses no peer can be at: whoever names them, and by whatever message, nothing is sent there."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kadcrawl import Peer
+from kadcrawl.keys import Cell, anchor, id_bytes
+from kadcrawl.link.messages import (
+    CellAnswer,
+    CellDigest,
+    Contact,
+    FindNode,
+    Have,
+    Message,
+    Nodes,
+    Ping,
+    Pong,
+    Sync,
+    Synced,
+)
+from kadcrawl.link.server import LinkServer
+from kadcrawl.overlay.protocol import Protocol
+from kadcrawl.overlay.routing import Neighbor
+from sim.loop import SimLoop
+from tests.hostile.test_members import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
+from tests.overlay.situations import ip, our_peer, scripted_peer
+from tests.peer.conftest import MakePeer, make_peer as make_peer, until
+
+ANNE, BERT, CARL = 1 << 150, 2 << 150, 3 << 150
+CELL = Cell(7)
+
+
+class Watched:
+    """The wire of a peer, that remembers to which hosts anything was sent."""
+
+    def __init__(self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._wire: Any = protocol.transport
+        self.hosts: set[str] = set()
+        monkeypatch.setattr(protocol, "transport", self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wire, name)
+
+    def sendto(self, datagram: bytes, address: tuple[str, int]) -> None:
+        self.hosts.add(address[0])
+        if address[0] not in NOWHERE:
+            self._wire.sendto(datagram, address)
+
+
+def test_no_datagram_goes_to_an_address_that_an_answer_or_a_hint_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = SimLoop(1)
+    named = [Contact(id_bytes(CARL + number), host, 1) for number, host in enumerate(NOWHERE)]
+
+    def script(message: Message) -> Message | None:
+        match message:
+            case Ping():
+                return Pong(id_bytes(ANNE), 0)
+            case FindNode():
+                return Nodes(id_bytes(ANNE), named)
+        return None
+
+    async def story() -> None:
+        await scripted_peer(loop, 1, script)
+        bert = await our_peer(loop, 0, BERT, bootstrap=1)
+        host = loop.network.hosts[ip(0)]
+        with monkeypatch.context() as patch:
+            watched = Watched(bert._socket, patch)
+            await host.spawn(bert.lookup(CARL, 3))
+            cell = next(Cell(number) for number in range(2**16) if not bert.owns(Cell(number)))
+            for contact in named:
+
+                async def hint(contact: Contact = contact) -> None:
+                    nearest = id_bytes(anchor(cell, 16) ^ 1)
+                    bert.learned(cell, Contact(nearest, contact.host, 1))
+                    before = bert.counters.malformed
+                    bert._socket.welcome_if_new(Neighbor(contact))
+                    assert 1 == bert.counters.malformed - before
+                    await asyncio.sleep(2)
+
+                await host.spawn(hint())
+            await asyncio.sleep(5)
+        await bert.close()
+        assert {ip(1)} == watched.hosts
+
+    loop.run_until_complete(story())
+    loop.close()
+
+
+async def told(anne: Peer, answer: Callable[[Sync], Awaitable[Synced]], asked_enough: Callable[[], object]) -> None:
+    """Let a member say that it holds something of a cell of Anne's; she asks it, and it answers this."""
+    await until(lambda: anne.cells._group)
+    assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
+    server = LinkServer(BYTES_MAX)
+    server.handle(Sync, answer)
+    port = await server.listen("127.0.0.1", 0)
+    try:
+        async with liar() as client:
+            await say(client, anne, Have(Contact(LIAR, "127.0.0.1", port), [CellDigest(CELL, 1, 1, DIGEST)]))
+            await until(asked_enough)
+    finally:
+        await server.close()
+
+
+def nothing_of(cell: int, rival: Contact | None, others: list[Contact]) -> CellAnswer:
+    return CellAnswer(CellDigest(cell, 0, 0, DIGEST), rival, others, False, False, [])
+
+
+async def test_a_holder_somebody_names_by_a_name_is_not_dialled(make_peer: MakePeer) -> None:
+    anne = await make_peer("one")
+    dialled = asked = 0
+
+    async def trap(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal dialled
+        dialled += 1
+        writer.close()
+
+    async with await asyncio.start_server(trap, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        others = [Contact(bytes([number]) * 20, host, port) for number, host in enumerate(("localhost", "127.1"), 85)]
+
+        async def answer(sync: Sync) -> Synced:
+            nonlocal asked
+            asked += 1
+            return Synced([nothing_of(cell, None, others) for cell in sync.cells])
+
+        syncs = anne.cells.sync.syncs
+        await told(anne, answer, lambda: asked and anne.cells.sync.syncs > syncs)
+        assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
+    assert 0 == dialled
+
+
+async def test_a_rival_somebody_names_nowhere_is_sent_nothing(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    anne = await make_peer("one")
+    watched = Watched(anne.overlay._socket, monkeypatch)
+    asked = 0
+
+    async def answer(sync: Sync) -> Synced:
+        nonlocal asked
+        asked += 1
+        rival = Contact(id_bytes(asked), NOWHERE[asked % len(NOWHERE)], 9)
+        return Synced([nothing_of(cell, rival, []) for cell in sync.cells])
+
+    await told(anne, answer, lambda: asked >= 3)
+    assert not watched.hosts & {*NOWHERE}

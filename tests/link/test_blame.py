@@ -1,0 +1,115 @@
+"""What is said in the log of who is turned away, how often, and who is asked nothing more for what it answered."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.conduct import FAULTS_MAX
+from kadcrawl.link.connection import BrokenError, Connection
+from kadcrawl.link.messages import Contact, Hello, Ok
+from kadcrawl.link.server import OF_ONE_PEER_MAX, Asker, LinkServer
+from kadcrawl.members.credentials import Credentials
+from tests.link.test_gate import credentials, is_answered, served
+
+MANY = 3 * int(FAULTS_MAX)
+
+
+def peer_id(of: LinkServer | Credentials) -> bytes:
+    one = of._credentials if isinstance(of, LinkServer) else of
+    assert one is not None
+    return one.peer_key.id
+
+
+def said(caplog: pytest.LogCaptureFixture, who: Credentials) -> list[str]:
+    """Return what the log says of this member, without reasons."""
+    by = f" from={peer_id(who).hex()[:8]}@127.0.0.1 why="
+    return [line.partition(by)[0] for line in caplog.messages if by in line]
+
+
+async def talk_nonsense(connection: Connection) -> None:
+    for _ in range(MANY):
+        await connection.ask(b"nonsense")
+
+
+async def test_the_log_names_who_talks_nonsense_and_that_it_is_shunned_in_few_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path) as (server, _, address):
+        fool = credentials(tmp_path)
+        client = LinkClient(1_000_000, fool)
+        await client.open()
+        with pytest.raises(BrokenError):
+            await talk_nonsense(client._connection((*address, None)))
+        assert ["link.malformed", "link.shunned"] == said(caplog, fool)
+        for _ in range(5):
+            with pytest.raises(RemoteError):
+                await client.ask(address, Hello(1), Ok, 5)
+        await client.close()
+        assert FAULTS_MAX <= server.malformed < MANY
+        assert ["link.malformed", "link.shunned"] == said(caplog, fool)
+        assert await is_answered(address, tmp_path)
+
+
+async def test_the_log_names_who_opens_connection_upon_connection_in_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(tmp_path) as (_, _, address), contextlib.AsyncExitStack() as stack:
+        greedy = credentials(tmp_path)
+        for _ in range(OF_ONE_PEER_MAX + 5):
+            client = LinkClient(1_000_000, greedy)
+            await client.open()
+            stack.push_async_callback(client.close)
+            assert Ok() == await client.ask(address, Hello(1), Ok, 10)
+        assert ["link.crowded"] == said(caplog, greedy)
+
+
+async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = 0
+
+    async def nonsense(asker: Asker, question: bytes) -> bytes:
+        nonlocal asked
+        asked += 1
+        return b"nonsense"
+
+    async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
+        monkeypatch.setattr(server, "_reply", nonsense)
+        client = LinkClient(1_000_000, credentials(tmp_path))
+        await client.open()
+        stack.push_async_callback(client.close)
+        whys: list[str] = []
+        for _ in range(MANY):
+            with pytest.raises(RemoteError) as refusal:
+                await client.ask(Contact(peer_id(server), *address), Hello(1), Ok, 5)
+            whys.append(refusal.value.why.partition(":")[0])
+        assert "malformed answer to Hello" == whys[0]
+        assert "is shunned, as it has done wrong too often [Hello]" == whys[-1]
+        assert FAULTS_MAX <= asked < MANY
+        now = asyncio.get_running_loop().time()
+        assert client._conduct.shunned_until(peer_id(server), now) is not None
+        assert server._credentials is not None
+        assert ["link.shunned"] == said(caplog, server._credentials)
+
+
+async def test_an_answer_of_whom_nobody_can_name_is_laid_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At an address there may be anybody: only a proven ID is to blame."""
+
+    async def nonsense(asker: Asker, question: bytes) -> bytes:
+        return b"nonsense"
+
+    async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
+        monkeypatch.setattr(server, "_reply", nonsense)
+        client = LinkClient(1_000_000, credentials(tmp_path))
+        await client.open()
+        stack.push_async_callback(client.close)
+        for _ in range(MANY):
+            with pytest.raises(RemoteError, match="malformed answer"):
+                await client.ask(address, Hello(1), Ok, 5)
+        assert not client._conduct.faults

@@ -1,0 +1,103 @@
+"""Who is not let in whatever its certificate says, and who is not believed to be a member when dialled."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import aiohttp
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.codec import pack
+from kadcrawl.link.messages import Hello, Ok
+from kadcrawl.link.server import PATH
+from kadcrawl.members import certificates
+from kadcrawl.members.certificates import server_context
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.swarm_key import SwarmKey
+from tests.link.test_gate import KEYRING, credentials, is_answered, served
+
+TLS_1_2 = ssl.TLSVersion.TLSv1_2
+
+
+def of_another_kind(place: Path) -> ssl.SSLContext:
+    """Return what dials by a certificate of the swarm's authority for a key that is no peer's."""
+    authority = Ed25519PrivateKey.from_private_bytes(KEYRING.key.derive(b"authority"))
+    private = ec.generate_private_key(ec.SECP256R1())
+    certificate = certificates._certificate("x", private.public_key(), authority, serial=7, signs=False)  # type: ignore[arg-type]
+    chain = place / "chain"
+    secret = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    chain.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.load_cert_chain(chain)
+    return context
+
+
+async def shakes_hands(address: tuple[str, int], context: ssl.SSLContext, key: SwarmKey) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(*address, ssl=context, server_hostname=key.name)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_a_peer_lets_nobody_in_by_an_older_tls(tmp_path: Path) -> None:
+    async with served(tmp_path) as (_, _, address):
+        ((key, shown),) = credentials(tmp_path).to_dial
+        shown.minimum_version = shown.maximum_version = TLS_1_2
+        assert not await shakes_hands(address, shown, key)
+        assert await is_answered(address, tmp_path)
+
+
+async def test_a_peer_asks_nobody_by_an_older_tls(tmp_path: Path) -> None:
+    context = server_context(KEYRING.key, PeerKey.generate(), tmp_path)
+    context.minimum_version = context.maximum_version = TLS_1_2
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        ((key, shown),) = credentials(tmp_path).to_dial
+        assert not await shakes_hands(server.sockets[0].getsockname(), shown, key)
+
+
+async def test_nobody_is_asked_whose_certificate_is_not_of_the_swarm(tmp_path: Path) -> None:
+    """One that takes any name, at an address of which no ID is known: it hears not even what it would be asked."""
+    context = server_context(SwarmKey(b"x" * 32), PeerKey.generate(), tmp_path)
+    context.verify_mode = ssl.CERT_NONE
+    heard: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(100))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        client = LinkClient(1_000_000, credentials(tmp_path))
+        await client.open()
+        with pytest.raises(RemoteError):
+            await client.ask(server.sockets[0].getsockname(), Hello(1), Ok, 5)
+        await client.close()
+    assert not any(heard)
+
+
+async def test_a_certificate_for_a_key_no_peer_can_have_is_answered_nothing(tmp_path: Path) -> None:
+    """Whoever has the swarm's key can make one: it would be nobody, and so never to blame."""
+    said: list[aiohttp.WSMsgType] = []
+    async with served(tmp_path) as (server, _, (host, port)), aiohttp.ClientSession() as session:
+        try:
+            async with session.ws_connect(
+                f"https://{host}:{port}{PATH}", ssl=of_another_kind(tmp_path), server_hostname=KEYRING.key.name
+            ) as socket:
+                await socket.send_bytes(bytes(8) + pack(Hello(1)))
+                said.append((await socket.receive()).type)
+        except (aiohttp.ClientError, OSError):
+            pass
+        assert aiohttp.WSMsgType.BINARY not in said
+        assert not server._incoming
+        assert await is_answered((host, port), tmp_path)

@@ -1,0 +1,107 @@
+"""What any member can say in the name of another, by an introduction: it moves nothing but a ping."""
+
+import asyncio
+
+import pytest
+
+from kadcrawl import Peer
+from kadcrawl.link.conduct import FAULTS_MAX
+from kadcrawl.link.messages import Leave, Message, Ping
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.members.sealing import Sealing
+from kadcrawl.overlay.protocol import STRANGERS_A_LOOK, Protocol, encode
+from kadcrawl.swarm_key import SwarmKey
+from tests.peer.conftest import MakePeer, until
+
+KEY = SwarmKey(b"k" * 32)
+COURSE = 77
+
+
+async def met(make_peer: MakePeer) -> tuple[Protocol, Peer, Peer]:
+    """Return two peers that know each other, and before them the socket of the first."""
+    first = await make_peer("a", key=KEY)
+    second = await make_peer("b", key=KEY, join=first)
+    await until(lambda: first.overlay.contacts() == [second.contact])
+    return first.overlay._socket, first, second
+
+
+def key_of(peer: Peer) -> PeerKey:
+    assert peer.credentials is not None
+    return peer.credentials.peer_key
+
+
+def forger(absent: PeerKey) -> Sealing:
+    """Return a member that takes the name of another; whom it knows nothing of it can only introduce itself to."""
+    forger = Sealing(PeerKey.generate(), (KEY,), 2**63)
+    forger.peer_key.public, forger.peer_key.id = absent.public, absent.id
+    return forger
+
+
+def introduce(to: Peer, absent: Peer, message: Message, address: tuple[str, int] | None = None) -> None:
+    datagram = forger(key_of(absent)).seal(encode(1, message), to.contact.id)
+    assert datagram is not None
+    before = to.overlay.counters.strangers
+    to.overlay._socket.datagram_received(datagram, address or absent.contact.address)
+    assert before == to.overlay.counters.strangers, "it is read"
+
+
+async def test_no_introduction_says_goodbye_for_another(make_peer: MakePeer) -> None:
+    _, first, second = await met(make_peer)
+    introduce(first, second, Leave(second.contact.id))
+    assert [second.contact] == first.overlay.contacts()
+
+
+async def test_no_introduction_is_a_heartbeat_of_another(make_peer: MakePeer) -> None:
+    """Else who is gone could be kept in all tables."""
+    _, first, second = await met(make_peer)
+    pulse = first.overlay._membership.liveness._members[second.contact.id]
+    pulse.heard_at = -1e9
+    introduce(first, second, Ping(second.contact.id, 0))
+    assert -1e9 == pulse.heard_at
+
+
+async def test_no_introduction_tells_the_course_of_another(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    protocol, first, second = await met(make_peer)
+    told: list[int] = []
+    monkeypatch.setattr(protocol, "on_course", lambda contact, course: told.append(course))
+    introduce(first, second, Ping(second.contact.id, 0, COURSE))
+    assert COURSE not in told
+
+
+async def test_introductions_that_say_they_are_of_a_third_get_nobody_shunned(make_peer: MakePeer) -> None:
+    protocol, first, second = await met(make_peer)
+    liar, before = forger(key_of(second)), protocol.counters.malformed
+    for _ in range(3 * int(FAULTS_MAX)):
+        datagram = liar.seal(encode(1, Ping(bytes(20), 0)), first.contact.id)
+        protocol.datagram_received(datagram or b"", ("127.0.0.1", 9))
+    assert 3 * FAULTS_MAX == protocol.counters.malformed - before
+    assert first.conduct.shunned_until(second.contact.id, asyncio.get_running_loop().time()) is None
+
+
+async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
+    make_peer: MakePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await make_peer("a", key=KEY)
+    protocol, fool = first.overlay._socket, Sealing(PeerKey.generate(), (KEY,), 0)
+    for _ in range(3 * STRANGERS_A_LOOK):
+        protocol.datagram_received(KEY.label + bytes(100), ("10.9.8.7", 9))
+    for _ in range(30):
+        protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
+    said = [line.split()[:2] for line in caplog.messages if line.startswith("overlay.")]
+    assert [["overlay.stranger", "from=10.9.8.7:9"], ["overlay.malformed", "from=10.9.8.6:9"]] == said
+
+
+async def test_the_log_names_who_is_shunned_for_its_datagrams(
+    make_peer: MakePeer, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await make_peer("a", key=KEY)
+    protocol, fool = first.overlay._socket, Sealing(PeerKey.generate(), (KEY,), 0)
+    assert first.credentials is not None
+    assert fool.open(first.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
+    for _ in range(3 * int(FAULTS_MAX)):
+        protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
+    who = fool.peer_key.id.hex()[:8]
+    shunned = f"overlay.shunned from=10.9.8.6:9 why={who} has done wrong too often"
+    assert [shunned] == [line for line in caplog.messages if "shunned" in line]

@@ -1,0 +1,110 @@
+"""Questions in good form that no peer of this release asks: refused, counted, logged, and laid to who asks them."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kadcrawl import RemoteError
+from kadcrawl.link.conduct import FAULTS_MAX, Fault
+from kadcrawl.link.messages import (
+    VERSION,
+    CellDigest,
+    Claim,
+    Contact,
+    Have,
+    Hello,
+    Lend,
+    Message,
+    Ok,
+    PendingRecord,
+    Rekey,
+    Settle,
+    SiteRecord,
+)
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.members.sealing import Sealing
+from kadcrawl.swarm_key import SwarmKey
+from tests.peer.conftest import MakePeer
+from tests.peer.test_members import ask
+
+KEY = SwarmKey(b"k" * 32)
+LIAR = PeerKey(b"l" * 32)
+NOWHERE = Contact(LIAR.id, "224.0.0.1", 9)
+HERE = Contact(LIAR.id, "127.0.0.1", 9)
+URL = "http://a.example/"
+REPEATS = int(FAULTS_MAX) + 5
+
+
+def lend(giver: Contact) -> Lend:
+    return Lend(giver, bytes(8), SiteRecord("a.example", 0.0, 0.0), 1, [PendingRecord(URL, 0, 0, 0, 0.0)], [])
+
+
+WRONG: list[tuple[Message, Fault, str]] = [
+    (Have(NOWHERE, []), Fault.CONTACT, "no peer is asked at 224.0.0.1"),
+    (Claim(NOWHERE), Fault.CONTACT, "no peer is asked at 224.0.0.1"),
+    (lend(NOWHERE), Fault.CONTACT, "no peer is asked at 224.0.0.1"),
+    (Hello(VERSION + 1), Fault.VERSION, "use the same release"),
+    (Rekey(LIAR.id, bytes(32)), Fault.CLAIM, "only whoever runs a peer"),
+    (Claim(Contact(bytes(20), "127.0.0.1", 9)), Fault.CLAIM, "in the name of another"),
+]
+
+
+@pytest.mark.parametrize(("question", "fault", "why"), WRONG, ids=lambda one: str(one).split("(")[0])
+async def test_a_question_no_peer_of_this_release_asks_is_refused_counted_and_logged(
+    make_peer: MakePeer,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    question: Message,
+    fault: Fault,
+    why: str,
+) -> None:
+    peer = await make_peer("one", key=KEY)
+    with pytest.raises(RemoteError, match=why):
+        await ask(peer.contact, question, Ok, tmp_path, peer_key=LIAR)
+    assert (1, {fault: 1}) == (peer.server.malformed, dict(peer.conduct.faults))
+    assert [f"from={LIAR.id.hex()[:8]}@127.0.0.1"] == [
+        line.split()[1] for line in caplog.messages if line.startswith("link.malformed")
+    ]
+    assert peer.conduct.shunned_until(LIAR.id, asyncio.get_running_loop().time()) is None
+
+
+async def test_who_names_itself_nowhere_again_and_again_is_shunned(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer("one", key=KEY)
+    for _ in range(REPEATS):
+        with pytest.raises(RemoteError):
+            await ask(peer.contact, Have(NOWHERE, []), Ok, tmp_path, peer_key=LIAR)
+    assert FAULTS_MAX <= peer.conduct.faults[Fault.CONTACT] < REPEATS, "it is refused by the connection then"
+    assert peer.conduct.shunned_until(LIAR.id, asyncio.get_running_loop().time()) is not None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Settle(HERE, 0, [CellDigest(7, 0, 0, bytes(16))]),
+        lend(HERE),
+        Hello(VERSION + 1),
+    ],
+    ids=["not the owner of a cell", "not the owner of a site", "another release"],
+)
+async def test_what_an_honest_peer_may_be_refused_gets_nobody_shunned(
+    make_peer: MakePeer, tmp_path: Path, question: Message
+) -> None:
+    """Whose table is behind takes itself for an owner, and who is of another release asks to be told so."""
+    peer = await make_peer("one", key=KEY)
+    for _ in range(REPEATS):
+        with suppress(RemoteError):
+            await ask(peer.contact, question, Ok, tmp_path, peer_key=LIAR)
+    assert set(peer.conduct.faults) <= {Fault.VERSION}
+    assert peer.conduct.shunned_until(LIAR.id, asyncio.get_running_loop().time()) is None
+
+
+async def test_a_datagram_of_another_version_is_counted_as_that(make_peer: MakePeer) -> None:
+    peer = await make_peer("one", key=KEY)
+    assert peer.credentials is not None
+    other = Sealing(LIAR, (KEY,), 0)
+    assert other.open(peer.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
+    said = bytes([VERSION + 1]) + bytes(30)
+    peer.overlay._socket.datagram_received(other.seal(said, peer.contact.id) or b"", ("127.0.0.1", 9))
+    assert {Fault.VERSION: 1} == dict(peer.conduct.faults)
