@@ -18,7 +18,7 @@ LIMITS = {
     "large_contents_max": 4,
     "inflated_bytes_max": 64 * MEGA,
     "robots_cached_max": 10_000,
-    "robots_cached_bytes_max": 4 * MEGA,
+    "robots_cached_bytes_max": 32 * MEGA,
     "fetches_max": 64,
     "unfinished_max": 512,
     "unfinished_bytes_max": 64 * MEGA,
@@ -66,7 +66,8 @@ CONSTANTS = {
     # of peers and strangers
     "link.gate.HANDSHAKES_MAX": 100,
     "link.server.OF_ONE_PEER_MAX": 8,
-    "link.incoming.BURDEN_BYTES_MAX": 32 * MEGA,
+    "link.burden.BURDEN_BYTES_MAX": 32 * MEGA,
+    "link.burden.UNSENT_BYTES_MAX": 8 * MEGA,
     "link.incoming.SEND_S": 30.0,
     "link.connection.IN_FLIGHT_MAX": 64,
     "link.basics.DATAGRAM_BYTES_MAX": 1120,

@@ -1,8 +1,10 @@
 """The answering end of one WebSocket that another peer has dialled.
 
 Each question is handled in a task of its own, so that one that waits holds up no other; when `IN_FLIGHT_MAX` are being
-handled no more are read, and TCP makes the asker wait. So it does when those of one peer, by all its connections, are
-`BURDEN_BYTES_MAX`: what is being handled outlives its connection. What is no question ends the connection.
+handled no more are read, and TCP makes the asker wait. So it does when those of one peer are too many bytes together,
+and when each begins is decided for all its connections (link/burden.py): what is being handled outlives its
+connection. What is no question ends the connection, and a ping is none, as aiohttp answers all that it has read, some
+forty thousand, before it lets anybody else do anything.
 """
 
 import asyncio
@@ -10,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
+from kadcrawl.link.burden import Burden
 from kadcrawl.link.codec import MalformedError
 from kadcrawl.link.connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES
 
@@ -17,27 +20,6 @@ SEND_S = 30.0
 """How long an answer may take to be sent; no question is waited for any longer."""
 SILENCE_MAX_S = 5 * KEPT_IDLE_S
 """The dialler closes what it does not use; one that has said nothing for this long is not there any more."""
-BURDEN_BYTES_MAX = 32 * 1024 * 1024
-"""Of all questions of one peer that are being handled: some of the largest, and what honest peers ask is far below."""
-
-
-class Burden:
-    """How many bytes the questions of one peer have that are being handled."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-        self._lighter = asyncio.Event()
-
-    async def add(self, count: int) -> None:
-        """Wait until there is room for a question of so many bytes; there always is for one alone."""
-        while self._bytes and self._bytes + count > BURDEN_BYTES_MAX:
-            self._lighter.clear()
-            await self._lighter.wait()
-        self._bytes += count
-
-    def drop(self, count: int) -> None:
-        self._bytes -= count
-        self._lighter.set()
 
 
 class Incoming:
@@ -115,10 +97,16 @@ class Incoming:
         self._transport.abort()
 
     async def _answer(self, frame: bytes) -> None:
-        number, reply, count = frame[:NUMBER_BYTES], self._reply(frame[NUMBER_BYTES:]), len(frame)
-        del frame  # It may be large, and the answer take minutes.
+        count, held = len(frame), 0
         try:
+            await self._burden.turn()
+            if self._transport.is_closing():
+                return  # Nobody waits for it any more, and nothing has been done about it.
+            number, reply = frame[:NUMBER_BYTES], self._reply(frame[NUMBER_BYTES:])
+            del frame  # It may be large, and the answer take minutes.
             answer = number + await reply
+            held = len(answer)
+            self._burden.hold(held)
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
             async with asyncio.timeout(SEND_S), self._sending:
                 await self._socket.send_bytes(answer)
@@ -129,6 +117,7 @@ class Incoming:
         finally:
             self._places.release()
             self._burden.drop(count)
+            self._burden.release(held)
 
     def _look(self, heard: int) -> None:
         if self._heard == heard:

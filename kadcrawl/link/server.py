@@ -16,11 +16,12 @@ from weakref import WeakValueDictionary
 from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
+from kadcrawl.link.burden import Burden
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.gate import Gate
-from kadcrawl.link.incoming import Burden, Incoming
+from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
 from kadcrawl.link.speakers import speaker
 from kadcrawl.members.certificates import peer_id_of

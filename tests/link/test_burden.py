@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.link import incoming as module
+from kadcrawl.link import burden as module
+from kadcrawl.link.burden import Burden
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.incoming import Burden
 from kadcrawl.link.messages import Hello, Ok
 from tests.link.test_gate import credentials, served
 from tests.peer.conftest import until
@@ -68,3 +68,52 @@ async def test_no_member_has_more_handled_by_more_connections_or_by_closing_them
         assert results.count(Ok()) == 8, "those of the clients that are still there"
         for one in (other, *clients[1:]):
             await one.close()
+
+
+async def test_of_questions_that_come_together_one_begins_in_each_round_of_the_loop() -> None:
+    burden, rounds = Burden(), 0
+    begun: list[tuple[int, int]] = []
+
+    async def question(number: int) -> None:
+        await burden.turn()
+        begun.append((rounds, number))
+
+    asked = [asyncio.create_task(question(number)) for number in range(20)]
+    asked[5].cancel()
+    while not all(task.done() for task in asked):
+        rounds += 1
+        await asyncio.sleep(0)
+        if rounds == 5:
+            asked[10].cancel()
+    assert [number for number in range(20) if number not in (5, 10)] == [number for _, number in begun]
+    assert len({at for at, _ in begun}) == len(begun)
+
+
+async def test_who_is_cancelled_in_the_instant_of_its_turn_passes_it_on() -> None:
+    burden = Burden()
+    asked = [asyncio.create_task(burden.turn()) for _ in range(3)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+        if asked[0].done() and burden._one_begins and not asked[1].done():
+            asked[1].cancel()
+    await asyncio.wait_for(asked[2], 5)
+
+
+async def test_who_leaves_answers_unread_has_no_more_questions_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNSENT_BYTES_MAX", 10)
+    burden = Burden()
+    begun = 0
+
+    async def question() -> None:
+        nonlocal begun
+        await burden.turn()
+        begun += 1
+        burden.hold(6)
+
+    asked = [asyncio.create_task(question()) for _ in range(5)]
+    for expected in (2, 3, 4, 5):
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert expected == begun
+        burden.release(6)
+    await asyncio.gather(*asked)
