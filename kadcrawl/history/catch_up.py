@@ -28,6 +28,9 @@ from kadcrawl.link.messages import BATCH_MAX, CellAnswer, Contact
 from kadcrawl.overlay.addresses import ip_version
 
 RELEASE_POLL_S = 0.2
+RELEASE_POLL_MOST_S = 2.0
+RELEASE_POLL_SHARE = 0.1
+"""Of how long it has taken so far: who is slow to release many cells is asked for each of them again and again."""
 SYNCS_MAX = 2 * BATCH_MAX
 """Cells synced at the same time."""
 
@@ -248,7 +251,10 @@ class CatchUp:
             if silent:
                 return None
             if releasing:
-                await self.pause(RELEASE_POLL_S)
+                now = self._now()
+                share_s = min(RELEASE_POLL_SHARE * (now - began), RELEASE_POLL_MOST_S)
+                patience_s = self._releases.patience_s(cell, began, now)
+                await self.pause(max(RELEASE_POLL_S, min(share_s, patience_s)))
                 if [one.id for one in self._known_backups(cell)] != [one.id for one in backups]:
                     return None  # It is to be copied to others by now.
             if not self._may_own(cell):
