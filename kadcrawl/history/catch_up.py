@@ -99,7 +99,8 @@ class CatchUp:
 
         Raises RemoteError when somebody who is needed fails in the middle.
         """
-        began = self._now()
+        loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
+        began = loop.time()
         if not self._holdings.is_open(cell):
             self._closed.add(cell)
         try:
@@ -107,7 +108,7 @@ class CatchUp:
         finally:
             if cell in self._closed:
                 self._closed.discard(cell)
-                self.waited(cell, self._now() - began)
+                self._releases.waited(cell, loop.time() - began, loop.time())
 
     def waited(self, cell: Cell, seconds: float) -> None:
         """A cell was left closed for so long, until now."""

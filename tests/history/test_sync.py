@@ -1427,3 +1427,21 @@ def test_a_peer_is_told_once_a_second_at_most_which_cells_are_its_own(play: Play
         await swarm.settle(300.0)
 
     play(scenario)
+
+
+def test_a_sync_is_cut_off_without_a_word_when_its_world_ends(play: Play) -> None:
+    """There is no loop any more by then: a kill in the simulated world, or a program that ends in a hurry."""
+    begun: list[Coroutine[Any, Any, bool]] = []
+
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        cell = CELLS[3]
+        owner = swarm.holders(cell)[OWNER]
+        owner.cells.holdings.owned[cell].open = False
+        begun.append(owner.cells.sync._catch_up.once(cell))
+        begun[0].send(None)
+        await asyncio.sleep(1.0)
+        owner.cells.holdings.owned[cell].open = True
+
+    play(scenario)
+    begun[0].close()
