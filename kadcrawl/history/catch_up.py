@@ -28,6 +28,9 @@ from kadcrawl.link.messages import BATCH_MAX, CellAnswer, Contact
 from kadcrawl.overlay.addresses import ip_version
 
 RELEASE_POLL_S = 0.2
+RELEASE_POLL_MOST_S = 2.0
+RELEASE_POLL_SHARE = 0.1
+"""Of how long it has taken so far: who is slow to release many cells is asked for each of them again and again."""
 SYNCS_MAX = 2 * BATCH_MAX
 """Cells synced at the same time."""
 
@@ -96,14 +99,15 @@ class CatchUp:
 
         Raises RemoteError when somebody who is needed fails in the middle.
         """
-        began, settled = self._now(), False
+        loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
+        began, settled = loop.time(), False
         if not self._holdings.is_open(cell):
             self._closed.add(cell)
         try:
             settled = await self._once(cell, began)
         finally:
             if cell in self._closed or not settled:
-                self.waited(cell, self._now() - began)
+                self._releases.waited(cell, loop.time() - began, loop.time())
             self._closed.discard(cell)
         return settled
 
@@ -249,7 +253,10 @@ class CatchUp:
             if silent:
                 return None
             if releasing:
-                await self.pause(RELEASE_POLL_S)
+                now = self._now()
+                share_s = min(RELEASE_POLL_SHARE * (now - began), RELEASE_POLL_MOST_S)
+                patience_s = self._releases.patience_s(cell, began, now)
+                await self.pause(max(RELEASE_POLL_S, min(share_s, patience_s)))
                 if [one.id for one in self._known_backups(cell)] != [one.id for one in backups]:
                     return None  # It is to be copied to others by now.
             if not self._may_own(cell):

@@ -29,7 +29,11 @@ class Releases:
 
     def has_patience(self, cell: Cell, since: float, now: float) -> bool:
         """Return whether it may be waited for longer, if this cell was waited for since that second anyway."""
-        return self._left_s(cell, now) > now - since
+        return self.patience_s(cell, since, now) > 0
+
+    def patience_s(self, cell: Cell, since: float, now: float) -> float:
+        """Return for how many seconds it may be; less than 0 if it was for longer."""
+        return self._left_s(cell, now) - (now - since)
 
     def waited(self, cell: Cell, seconds: float, now: float) -> None:
         """Note that so many seconds, until now, were waited for it."""

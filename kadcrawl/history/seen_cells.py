@@ -10,7 +10,7 @@ slice's bits and deleted. Rows are written in the transaction of the change they
 """
 
 import logging
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -39,6 +39,9 @@ FOLDED_SHARE = 4
 and little is read one by one at the next start."""
 PLACES_MAX = 250_000
 """Whatever a label says."""
+BYTES_MAX = 512 * 1024 * 1024
+"""Of all slices in memory: of 180 million URLs, those of which copies are kept here with them. Those of cells asked for
+longest ago are then read from the journal again; so whoever sends slices of ever more cells takes no more than this."""
 
 
 log = logging.getLogger(__name__)
@@ -83,8 +86,11 @@ class SeenCells:
         self.now = now
         self._write = write
         self._read = read
-        self._cells: dict[Cell, Seen] = {}
-        """Of the cells that were asked for since the start."""
+        self._cells: OrderedDict[Cell, Seen] = OrderedDict()
+        """Of the cells that were asked for, the latest last."""
+        self._bytes: dict[Cell, int] = {}
+        """What their slices take, when they were last read, or written down as bits."""
+        self._bytes_all = 0
         self._labels: dict[Cell, dict[int, Label]] = {}
         """Of all cells that have any."""
         self._places: Counter[tuple[Cell, int]] = Counter()
@@ -221,9 +227,10 @@ class SeenCells:
                 self._write(f"DELETE FROM {table} WHERE cell=? AND grain=?", (cell, grain))
         if dead and not self._labels[cell]:
             del self._labels[cell]
-            self._cells.pop(cell, None)
+            self._let_go(cell)
         elif dead and cell in self._cells:
             self._cells[cell].live(self.now())
+            self._weigh(cell)
 
     def forget(self, cell: Cell) -> None:
         """Drop all slices of a cell, which others hold now."""
@@ -231,7 +238,7 @@ class SeenCells:
             self.keys -= label.keys
             self._places.pop((cell, grain), None)
             self._relabelled.discard((cell, grain))
-        self._cells.pop(cell, None)
+        self._let_go(cell)
         for table in TABLES:
             self._write(f"DELETE FROM {table} WHERE cell=?", (cell,))
 
@@ -254,12 +261,28 @@ class SeenCells:
     def _seen(self, cell: Cell) -> Seen:
         """Return the set of a cell, as journaled if it was not asked for yet."""
         seen = self._cells.get(cell)
-        if seen is None:
-            seen = self._cells[cell] = Seen(self.period)
-            if cell in self._labels:
-                for slice in self._journaled(cell):
-                    seen.put(slice)
+        if seen is not None:
+            self._cells.move_to_end(cell)
+            return seen
+        seen = self._cells[cell] = Seen(self.period)
+        if cell in self._labels:
+            for slice in self._journaled(cell):
+                seen.put(slice)
+            self._weigh(cell)
         return seen
+
+    def _weigh(self, cell: Cell) -> None:
+        """The slices of a cell are others now: let go what was asked for longest ago if all take too much."""
+        now = sum(one.size_bytes for one in self._cells[cell].slices)
+        self._bytes_all += now - self._bytes.get(cell, 0)
+        self._bytes[cell] = now
+        while self._bytes_all > BYTES_MAX and (longest_ago := next(iter(self._cells))) != cell:
+            self._let_go(longest_ago)
+
+    def _let_go(self, cell: Cell) -> None:
+        """Keep a cell's slices in memory no more."""
+        self._cells.pop(cell, None)
+        self._bytes_all -= self._bytes.pop(cell, 0)
 
     def _journaled(self, cell: Cell) -> Iterable[Slice]:
         slices: dict[int, Slice] = {}
@@ -307,6 +330,7 @@ class SeenCells:
             self._write("INSERT OR REPLACE INTO slice_bits VALUES (?, ?, ?)", (cell, grain, bits))
             self._write("DELETE FROM slice_place WHERE cell=? AND grain=?", (cell, grain))
             del self._places[cell, grain]
+            self._weigh(cell)
 
 
 def both_of(one: Label, other: Label) -> Label:

@@ -30,6 +30,8 @@ from kadcrawl.history.filters import CAPACITY_MAX, Filter, Shape, error_of, shap
 
 FEW_MAX = 256
 """Places kept one by one: 2 KB, when a filter for four times as many takes 3.4 with its objects."""
+OBJECTS_BYTES = 300
+"""Memory of a slice with nothing in it."""
 CAPACITY_LEAST = 4 * FEW_MAX
 GROWTH = 3
 """A further filter holds so many times what those before it hold: few to ask, at the price of room in the last."""
@@ -109,6 +111,12 @@ class Slice:
     def count(self) -> int:
         """How many keys, as far as one knows."""
         return len(self.few) if self.few is not None else sum(filter.count for _, filter in self.filters)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory, about."""
+        places = 8 * len(self.few) if self.few is not None else 0
+        return OBJECTS_BYTES + places + sum(filter.shape.size_bytes for _, filter in self.filters)
 
     @property
     def errs(self) -> float:

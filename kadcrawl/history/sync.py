@@ -13,7 +13,7 @@ from itertools import count
 from math import inf
 from typing import Any, Protocol
 
-from kadcrawl.errors import RemoteError, StorageError
+from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.history import catch_up
 from kadcrawl.history.arrival import Arrival, packed
 from kadcrawl.history.catch_up import CatchUp
@@ -35,6 +35,9 @@ from kadcrawl.link.messages import (
 )
 
 RETRY_S = 0.5
+CLAIMS_APART_S = 1.0
+"""Least time between two answers to one peer's Claim, each of which reads all cells held here. Whoever was away was so
+for longer."""
 WHOLE_POLL_S = 0.1
 UNLIKE_S = 5.0
 """Where fingerprints are kept, least time between two syncs of a cell because a copy is unlike: clocks that differ, and
@@ -52,6 +55,10 @@ RECHECK_ROUNDS = 6
 """Repairs after which the holders of a cell are worked out anew."""
 
 log = logging.getLogger(__name__)
+
+
+class TooSoonError(KadcrawlError):
+    """Somebody asks again what he has been told a moment ago."""
 
 
 class Overlay(catch_up.Overlay, Protocol):
@@ -89,6 +96,8 @@ class CellSync:
         self._opened: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
         self._round = 0
         self._unlike_at: dict[Cell, float] = {}
+        self._claimed_at: dict[bytes, float] = {}
+        """Peer -> when its Claim was answered, of the last second, in that order."""
         self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
         """Starts a task that ends with the peer."""
         self._arrival = Arrival(overlay, client, self.want, lambda work, name: self.spawn(work, name))
@@ -312,8 +321,9 @@ class CellSync:
         return Taken(taken)
 
     def claim(self, message: Claim) -> Claimed:
-        """A peer has come and asks which cells crawled here are its."""
+        """A peer has come and asks which cells crawled here are its. Raises TooSoonError."""
         newcomer = message.newcomer
+        self._note_claim(newcomer.id)
         if not self._overlay.is_live(newcomer.id):
             self._overlay.suspect(newcomer)
         me = self._overlay.me
@@ -331,6 +341,14 @@ class CellSync:
         ]
         cells += self._holdings.owned_nearer_to(newcomer.number)
         return Claimed(packed(cells[:CLAIMED_MAX]))
+
+    def _note_claim(self, peer: bytes) -> None:
+        now = self._now()
+        while self._claimed_at and self._claimed_at[first := next(iter(self._claimed_at))] + CLAIMS_APART_S <= now:
+            del self._claimed_at[first]
+        if peer in self._claimed_at:
+            raise TooSoonError("it was told a moment ago which cells are its own; try again in a second")
+        self._claimed_at[peer] = now
 
     # --- tools ---------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from kadcrawl.history.slice_parts import Incoming
 from kadcrawl.history.slices import SliceExchange, sent_by, told_by
 from kadcrawl.history.store import Store
 from kadcrawl.history.sync import CellSync
+from kadcrawl.history.tally import EMPTY
 from kadcrawl.history.tell import Telling
 from kadcrawl.keys import Cell, Key, anchor
 from kadcrawl.link.client import LinkClient
@@ -174,6 +175,12 @@ class Cells:
     def unsettled(self) -> int:
         """Cells that are between two owners, as far as is known here: nobody may crawl them just now."""
         return self.telling.untold + sum(not owned.open for owned in self.holdings.owned.values())
+
+    @property
+    def pending_closed(self) -> int:
+        """What is pending in cells owned here that may not be crawled just now, as far as is known here."""
+        closed = (cell for cell, owned in self.holdings.owned.items() if not owned.open)
+        return sum(self._store.cells.get(cell, EMPTY).pending for cell in closed)
 
     async def run(self) -> None:
         """Sync, tell, copy and watch for stalls; until cancelled."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 DISK_FULL = "paused: disk full"
 CATCHING_UP = "catching up"
-"""With cells that it owns and may not crawl yet: it is not known what is pending in them."""
+"""With cells that it owns and may not crawl yet, while it has nothing else to do."""
 WAITING = {DISK: DISK_FULL, "files": "paused: too many open files", NO_PROXY: "waiting for proxies"}
 """By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
 
@@ -47,7 +47,7 @@ def row_of(peer: "Peer") -> PeerRow:
     return PeerRow(
         contact=peer.contact,
         state=peer.state,
-        pending=peer.parts.frontier.pending,
+        pending=min(peer.parts.frontier.pending + peer.cells.pending_closed, COUNT_MAX),
         in_flight=peer.parts.crawler.in_flight,
         uptime_s=int(peer.clock.now() - peer.started_at),
         counters=peer.totals.counters(),

@@ -14,6 +14,7 @@ from kadcrawl.crawl.place import Placer
 from kadcrawl.crawl.recrawl import believed
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.schema import DONE, is_pending
+from kadcrawl.history.seen import Seen
 from kadcrawl.history.seen_cells import Told
 from kadcrawl.history.store import Store
 from kadcrawl.history.visit import Visit
@@ -150,8 +151,14 @@ class Records:
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
     async def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
-        """Take in slices of a cell, those of its owner if `adopt`; a cell may have a million URLs pending."""
-        news = self._store.join_slices(cell, slices, adopt=adopt)
+        """Take in slices of a cell, those of its owner if `adopt`; a cell may have a million URLs pending.
+
+        Slices may be hundreds, each of which takes a millisecond or more: others have their turn in between.
+        """
+        news: list[Seen] = []
+        for one in {one.grain: one for one in slices}.values():
+            news += self._store.join_slices(cell, [one], adopt=adopt)
+            await asyncio.sleep(0)
         first: bytes | None = b"" if news else None
         while first is not None:
             self.merging = True

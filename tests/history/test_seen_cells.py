@@ -9,10 +9,11 @@ from kadcrawl.history import seen_cells, seen_slice
 from kadcrawl.history.schema import DONE, PENDING
 from kadcrawl.history.seen import Period, Seen
 from kadcrawl.history.seen_cells import TABLES, Label, Told
+from kadcrawl.history.seen_slice import FEW_MAX
 from kadcrawl.history.seen_wire import from_bytes
 from kadcrawl.history.store import Store
 from kadcrawl.history.tally import EMPTY, contribution
-from kadcrawl.keys import Cell
+from kadcrawl.keys import Cell, Key
 from kadcrawl.link.messages import SLICE_KEYS_MAX
 from tests.history.test_store import accept, key, line
 
@@ -332,3 +333,46 @@ def test_one_slice_told_again_and_again_is_joined_once(
     monkeypatch.setattr(seen_cells, "from_bytes", noted)
     store.join_slices(CELL, [one._replace(label=Label(number, number)) for number in range(1, 50)], adopt=True)
     assert [one.bits] == read
+
+
+async def test_slices_of_ever_more_cells_do_not_fill_memory_and_none_is_forgotten(
+    make: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen_cells, "BYTES_MAX", 20_000)
+    store = make("one")
+    assert store.seen is not None
+    for number in range(40):
+        other = make("other")
+        for place in range(FEW_MAX + 10):
+            other.learn_done(in_cell(number, place))
+        assert other.seen is not None
+        (grain,) = other.seen.labels(Cell(number))
+        one = other.seen.told(Cell(number), grain)
+        assert one is not None
+        store.join_slices(Cell(number), [one], adopt=True)
+        assert held(store) <= 20_000
+    for number in (*range(40), *range(39, -1, -1)):
+        assert DONE == store.state(in_cell(number, 3))
+        store.learn_done(in_cell(number, FEW_MAX + 20))
+        assert held(store) <= 20_000
+    assert all(DONE == store.state(in_cell(number, FEW_MAX + 20)) for number in range(40))
+    for number in range(40):
+        store.forget_cell(Cell(number), 1_000)
+    assert (0, 0, {}) == (held(store), store.seen._bytes_all, store.seen._bytes)
+
+
+def test_one_cell_may_take_more_than_there_is_room_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_cells, "BYTES_MAX", 1_000)
+    finish(store, *range(700))
+    assert held(store) > 1_000
+    assert all(store.state(key(number)) == DONE for number in range(700))
+
+
+def in_cell(cell: int, number: int) -> Key:
+    return Key(cell.to_bytes(2, "big") + number.to_bytes(18, "big"))
+
+
+def held(store: Store) -> int:
+    """Return what all slices in memory take, of cells that have some."""
+    assert store.seen is not None
+    return sum(one.size_bytes for seen in store.seen._cells.values() for one in seen.slices)

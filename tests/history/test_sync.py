@@ -23,9 +23,11 @@ from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.history import sync as sync_module
+from kadcrawl.history.catch_up import RELEASE_POLL_MOST_S
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.history.store import DONE, PENDING, Store
+from kadcrawl.history.sync import CLAIMS_APART_S
 from kadcrawl.keys import Cell, Key, anchor, cell_of, id_bytes, site_hash, url_key
 from kadcrawl.link.codec import pack, unpack
 from kadcrawl.link.messages import (
@@ -1378,3 +1380,68 @@ def test_those_who_claim_to_hold_something_are_remembered_in_bounded_number(play
         await swarm.settle(300.0)
 
     play(scenario)
+
+
+def test_who_takes_long_to_release_a_cell_is_asked_ever_more_seldom(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3, urls=7)
+        cell = CELLS[3]
+        owner, backup, _ = swarm.holders(cell)
+        assert 0 == owner.cells.pending_closed
+        swarm.sent.clear()
+        backup.cells.crawl.is_busy = lambda one: one == cell  # type: ignore[assignment, method-assign]
+        owner.cells.sync.want(cell)
+        await asyncio.sleep(60.0)
+        asked = [
+            message
+            for _, address, message in swarm.sent
+            if isinstance(message, Sync) and address == backup.contact.address and cell in message.cells
+        ]
+        assert 30 <= len(asked) <= 60 / RELEASE_POLL_MOST_S + 50
+        assert not owner.cells.holdings.is_open(cell)
+        assert 7 == owner.cells.pending_closed
+        del backup.cells.crawl.is_busy
+        await asyncio.sleep(RELEASE_POLL_MOST_S + 0.1)
+        assert owner.cells.holdings.is_open(cell)
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_a_peer_is_told_once_a_second_at_most_which_cells_are_its_own(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        peer, *others = swarm.peers.values()
+        await asyncio.sleep(CLAIMS_APART_S)
+        for _ in range(3):
+            for other in others:
+                await peer.answer(Claim(other.contact))
+                for _ in range(5):
+                    with pytest.raises(KadcrawlError):
+                        await peer.answer(Claim(other.contact))
+            await asyncio.sleep(CLAIMS_APART_S)
+        for number in range(1000):
+            await peer.answer(Claim(Contact(id_bytes(number + 1), "10.9.9.9", 4160)))
+            await asyncio.sleep(0.1)
+        assert len(peer.cells.sync._claimed_at) <= CLAIMS_APART_S / 0.1 + 1
+        await swarm.settle(300.0)
+
+    play(scenario)
+
+
+def test_a_sync_is_cut_off_without_a_word_when_its_world_ends(play: Play) -> None:
+    """There is no loop any more by then: a kill in the simulated world, or a program that ends in a hurry."""
+    begun: list[Coroutine[Any, Any, bool]] = []
+
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 3)
+        cell = CELLS[3]
+        owner = swarm.holders(cell)[OWNER]
+        owner.cells.holdings.owned[cell].open = False
+        begun.append(owner.cells.sync._catch_up.once(cell))
+        begun[0].send(None)
+        await asyncio.sleep(1.0)
+        owner.cells.holdings.owned[cell].open = True
+
+    play(scenario)
+    begun[0].close()

@@ -1,0 +1,61 @@
+"""Fingerprints that a member sends of cells it may not own, or of more grains than anybody has."""
+
+import asyncio
+from collections.abc import Iterable
+
+from kadcrawl import Peer
+from kadcrawl.history.seen import Seen
+from kadcrawl.history.seen_slice import Slice
+from kadcrawl.history.seen_wire import to_bytes
+from kadcrawl.keys import Cell, anchor
+from kadcrawl.link.messages import CellSlices, Contact, KeepSlicePart, KeepSlices, SliceLabel, SliceRecord
+from tests.hostile.test_members import LIAR, liar, say
+from tests.peer.conftest import MakePeer, make_peer as make_peer
+
+LIAR_AT = Contact(LIAR, "127.0.0.1", 9)
+
+
+def slices(peer: Peer, ahead: Iterable[int] = (0,)) -> list[SliceRecord]:
+    """Return a slice with one key of each of these grains, counted from now."""
+    seen = peer.store.seen
+    assert seen is not None
+    found = []
+    for grain in (seen.period.grain(seen.now()) + one for one in ahead):
+        slice = Slice(grain, seen.period.make, seen.period.slice_error)
+        slice.add(grain)
+        one = Seen(seen.period)
+        one.put(slice)
+        bits = to_bytes(one, grain * seen.period.grain_s)
+        found.append(SliceRecord(SliceLabel(grain, 1, grain.to_bytes(16, "big")), bits))
+    return found
+
+
+async def test_fingerprints_are_taken_only_of_whom_nobody_nearer_to_the_cell_is_known(make_peer: MakePeer) -> None:
+    peer = await make_peer("one", history="bloom")
+    mine: dict[bool, list[Cell]] = {True: [], False: []}
+    for cell in map(Cell, range(2**16)):
+        place = anchor(cell, 16)
+        mine[peer.contact.number ^ place < LIAR_AT.number ^ place].append(cell)
+    (one,) = slices(peer)
+    async with liar() as client:
+        for cells in (mine[True][:4], mine[False][:4]):
+            await say(client, peer, KeepSlices(LIAR_AT, [CellSlices(cell, [one]) for cell in cells[:2]]))
+            for cell in cells[2:]:
+                await say(client, peer, KeepSlicePart(LIAR_AT, cell, one.label, len(one.bits), 0, one.bits))
+    assert sorted(mine[False][:4]) == sorted(peer.store.cells)
+
+
+async def test_slices_of_many_grains_are_taken_in_one_by_one(make_peer: MakePeer) -> None:
+    peer = await make_peer("one", history="bloom", recrawl_after_s=400.0 * 86_400, grain_s=86_400)
+    told = slices(peer, range(-399, 401))
+    seen, cell = peer.store.seen, Cell(0)
+    assert seen is not None
+    near = Contact(anchor(cell, 16).to_bytes(20, "big"), "127.0.0.1", 9)
+    most = 0
+    taking = asyncio.ensure_future(peer.cells.keep_slices(KeepSlices(near, [CellSlices(cell, told)])))
+    while not taking.done():
+        before = len(seen.labels(cell))
+        await asyncio.sleep(0)
+        most = max(most, len(seen.labels(cell)) - before)
+    await taking
+    assert (800, 1) == (len(seen.labels(cell)), most)
