@@ -1,7 +1,7 @@
 """What one member has a peer do at a time, by all its connections, living and dead: bytes, and the loop's time.
 
-Of its questions one begins in each round of the loop, so that however many it asks at once others have their turn
-between two of them; and none while it leaves more than so much of what it was answered unread.
+Of its questions a few begin in each round of the loop, so that however many it asks at once others have their turn
+soon; and none while it leaves more than so much of what it was answered unread.
 """
 
 import asyncio
@@ -9,6 +9,8 @@ from collections import deque
 
 BURDEN_BYTES_MAX = 32 * 1024 * 1024
 """Of all questions of one peer that are being handled: some of the largest, and what honest peers ask is far below."""
+AT_ONCE_MAX = 4
+"""Questions that begin in one round of the loop: the dearest take ten milliseconds each."""
 UNSENT_BYTES_MAX = 8 * 1024 * 1024
 """Of answers to one peer that wait to be sent, before another of its questions begins; one more answer comes on top."""
 
@@ -24,7 +26,9 @@ class Burden:
         """Bytes of answers."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         """Questions that have not begun, in their order."""
-        self._one_begins = False
+        self._begins = 0
+        """Questions that begin in this round of the loop."""
+        self._looks_soon = False
         self._loop = asyncio.get_running_loop()
 
     async def add(self, count: int) -> None:
@@ -40,17 +44,13 @@ class Burden:
 
     async def turn(self) -> None:
         """Wait until a question may begin, which it does at once then; most need not wait."""
-        if self._one_begins or self._waiting or self._unsent > UNSENT_BYTES_MAX:
+        if self._begins >= AT_ONCE_MAX or self._waiting or self._unsent > UNSENT_BYTES_MAX:
             one = self._loop.create_future()
             self._waiting.append(one)
-            try:
-                await one
-            except asyncio.CancelledError:
-                if not one.cancelled():
-                    self._next()  # It was its turn.
-                raise
-        self._one_begins = True
-        self._loop.call_soon(self._next)
+            await one
+        else:
+            self._begins += 1
+            self._look_soon()
 
     def hold(self, count: int) -> None:
         """An answer of so many bytes is to be sent."""
@@ -59,14 +59,22 @@ class Burden:
     def release(self, count: int) -> None:
         """It was sent, or never will be."""
         self._unsent -= count
-        if not self._one_begins:
-            self._next()
+        self._wake()
 
-    def _next(self) -> None:
-        self._one_begins = False
-        while self._waiting and self._unsent <= UNSENT_BYTES_MAX:
+    def _wake(self) -> None:
+        while self._waiting and self._begins < AT_ONCE_MAX and self._unsent <= UNSENT_BYTES_MAX:
             one = self._waiting.popleft()
             if not one.done():
-                self._one_begins = True
+                self._begins += 1
                 one.set_result(None)
-                return
+                self._look_soon()
+
+    def _look_soon(self) -> None:
+        if not self._looks_soon:
+            self._looks_soon = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        self._looks_soon = False
+        self._begins = 0
+        self._wake()

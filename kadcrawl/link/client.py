@@ -146,10 +146,13 @@ class LinkClient:
                     raise
                 refused = error
                 continue
-            tls = socket.get_extra_info("ssl_object")
-            if place[2] is not None and (tls is None or peer_id_of(tls) != place[2]):
+            try:
+                tls = socket.get_extra_info("ssl_object")
+                if place[2] is not None and (tls is None or peer_id_of(tls) != place[2]):
+                    raise BrokenError("is another peer than the one that was to be asked")
+            except BaseException:
                 await socket.close()
-                raise BrokenError("is another peer than the one that was to be asked")
+                raise
             return socket
         raise BrokenError("does not let us in: it goes by another swarm's key, or by none") from refused
 
