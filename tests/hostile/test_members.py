@@ -321,7 +321,7 @@ async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_
     keys: int,
     releasing: bool,
 ) -> None:
-    monkeypatch.setattr(releases_module, "WAIT_S", 20.0)
+    monkeypatch.setattr(releases_module, "WAIT_S", 8.0)
     monkeypatch.setattr(catch_up_module, "SYNCS_MAX", 1)
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
@@ -344,9 +344,9 @@ async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_
             await say(client, anne, claims)
             await until(lambda: asked)
             began = anne.clock.now()
-            assert await anne.cells.sync.opened(cells[2:], 10.0) == set(cells[2:]), "others wait for none of this"
+            assert await anne.cells.sync.opened(cells[2:], 6.0) == set(cells[2:]), "others wait for none of this"
             assert await anne.cells.sync.opened(cells, 60.0) == set(cells)
-            assert anne.clock.now() - began <= 20 + 15
+            assert anne.clock.now() - began <= 8 + 15
             await say(client, anne, claims)
             syncs = anne.cells.sync.syncs
             await until(lambda: anne.cells.sync.syncs >= syncs + 2)

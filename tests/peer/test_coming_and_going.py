@@ -13,6 +13,7 @@ from aiohttp import web
 
 from kadcrawl import Config, Peer, RemoteError
 from kadcrawl.crawl.fetched import Fetched
+from kadcrawl.crawl.hold import Hold
 from kadcrawl.history.store import DONE
 from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
@@ -302,7 +303,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
     def watch(peer: Peer) -> None:
         fetch, frontier = peer.parts.fetcher.fetch, peer.parts.frontier
 
-        async def watched(url: str, headers: Any = (), *, may_send: Callable[[], bool]) -> Fetched:
+        async def watched(url: str, headers: Any = (), *, may_send: Callable[[], bool], hold: Hold) -> Fetched:
             def asked() -> bool:
                 may = may_send()
                 if may:
@@ -311,7 +312,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
                     sent.append((peer, opening))
                 return may
 
-            return await fetch(url, headers, asked)
+            return await fetch(url, headers, asked, hold=hold)
 
         monkeypatch.setattr(peer.parts.fetcher, "fetch", watched)
 
