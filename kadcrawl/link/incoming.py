@@ -109,7 +109,8 @@ class Incoming:
             self._burden.hold(held)
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
             async with asyncio.timeout(SEND_S), self._sending:
-                await self._socket.send_bytes(answer)
+                if not self._transport.is_closing():  # Each answer to nobody would be a line of the log.
+                    await self._socket.send_bytes(answer)
         except TimeoutError:
             self._transport.abort()  # It asks and does not listen.
         except ConnectionError:

@@ -21,6 +21,7 @@ from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.gate import Gate
+from kadcrawl.link.http_log import limited
 from kadcrawl.link.incoming import Incoming
 from kadcrawl.link.messages import Message, Refused, Request
 from kadcrawl.link.speakers import speaker
@@ -84,7 +85,8 @@ class LinkServer:
     async def listen(self, host: str, port: int) -> int:
         """Begin to answer; return the port, which the system chose if `port` is 0. Raises OSError."""
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
-        server = web.Server(self._respond, access_log=None)
+        note = partial(self._log, "http", "a member")
+        server = web.Server(self._respond, access_log=None, logger=limited(log, note))
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
         try:
@@ -131,6 +133,8 @@ class LinkServer:
             return web.Response(status=404)
         if "Origin" in request.headers:
             return web.Response(status=403)  # A page in somebody's browser, which has no business here.
+        if "Sec-WebSocket-Protocol" in request.headers:
+            return web.Response(status=400)  # There is none but ours, and aiohttp would log whatever it says.
         # One byte more than any question, as aiohttp takes what is below it.
         bytes_max = self.message_bytes_max + NUMBER_BYTES + 1
         socket = web.WebSocketResponse[bool](
