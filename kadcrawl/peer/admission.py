@@ -18,6 +18,9 @@ from kadcrawl.swarm_key import SwarmKey
 RUNS_MAX = 2**32 - 1
 """Below it the number of a run, which is a second since 1970 or a little more, leaves room for numbers in 64 bits."""
 
+ANSWER_S = 1.0
+"""For the answer to who changed the key, whose own connection ends with those of the former one."""
+
 log = logging.getLogger(__name__)
 
 
@@ -73,6 +76,12 @@ class Admission:
             for listener in self.on_changed:
                 listener()
             self._changed.set()
+            if keyring.former is not None:  # It is good no more, and what was made by it is to end as well.
+                asyncio.get_running_loop().call_later(ANSWER_S, self._end_former)
+
+    def _end_former(self) -> None:
+        for listener in self.on_former_ended:
+            listener()
 
     async def run(self) -> None:
         """Turn from the former key to the new one when it is time."""
@@ -90,8 +99,9 @@ class Admission:
                     self._safe.keep(keyring)
                 except StartError as error:  # A full disk, say. What is there names the time that is over by now.
                     log.warning("swarm.former_key_kept why=%s", error)
-                for listener in [*self.on_changed, *self.on_former_ended]:
+                for listener in self.on_changed:
                     listener()
+                self._end_former()
                 continue
             try:
                 async with asyncio.timeout(min(left) if left else None):

@@ -37,6 +37,7 @@ from kadcrawl.overlay import flood as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer import safe as safe_module
+from kadcrawl.peer.admission import ANSWER_S
 from kadcrawl.peer.safe import Safe
 from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
@@ -231,6 +232,22 @@ async def test_without_a_key_it_listens_on_loopback_only(tmp_path: Path) -> None
                 pass
     with pytest.raises(ConfigError, match="must be an IP address"):
         Config(data=tmp_path, host="localhost")
+
+
+async def test_a_second_change_ends_what_was_made_by_the_first_key(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer("one", key=KEY)
+    client = LinkClient(10_000_000, Credentials(Keyring(KEY), PeerKey.generate(), tmp_path, lambda: 0.0, 0))
+    await client.open()
+    try:
+        for key in (OTHER_KEY, SwarmKey(b"t" * 32)):
+            await client.ask(peer.contact, GetStatus(), Status, 10)
+            assert peer.admission is not None
+            peer.admission.change(key)
+        await asyncio.sleep(ANSWER_S + 0.5)  # Less than a connection is kept for that nobody uses.
+        with pytest.raises(RemoteError, match="does not let us in"):
+            await client.ask(peer.contact, GetStatus(), Status, 10)
+    finally:
+        await client.close()
 
 
 async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path: Path) -> None:
