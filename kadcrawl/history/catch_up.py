@@ -24,6 +24,7 @@ from kadcrawl.history.store import Store
 from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.conduct import Lines, more
 from kadcrawl.link.messages import BATCH_MAX, CellAnswer, Contact
 from kadcrawl.overlay.addresses import ip_version
 
@@ -82,6 +83,7 @@ class CatchUp:
         self.places = asyncio.Semaphore(SYNCS_MAX)
         """Whoever calls `once` holds one."""
         self._releases = Releases()
+        self._lines = Lines()
         self._closed: set[Cell] = set()
         """Those of the cells at hand that are closed, or were."""
         self.sources = Sources()
@@ -131,7 +133,7 @@ class CatchUp:
         if is_patient := self._is_patient(cell, began):
             asked |= self.sources.of(cell) | asked
         else:
-            log.warning("sync.impatient cell=%d sources=%d", cell, len(self.sources.of(cell)))
+            self._say("impatient", f"cell={cell} sources={len(self.sources.of(cell))}")
         asked.pop(me.id, None)
         answers = await self._ask_all(cell, asked, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
@@ -238,7 +240,7 @@ class CatchUp:
                     self._close(cell)
                     continue
                 if answer.releasing:
-                    log.warning("sync.unreleased cell=%d by=%s", cell, contact)  # As if it could not tell its clocks.
+                    self._say("unreleased", f"cell={cell} by={contact}")  # As if it could not tell its clocks.
                     answer = replace(answer, releasing=False, untold=True)
                 answers[contact.id] = answer
                 if answer.rival is not None:
@@ -270,6 +272,12 @@ class CatchUp:
             await asyncio.sleep(seconds)
         finally:
             await self.places.acquire()
+
+    def _say(self, what: str, of: str) -> None:
+        """Log it, but not of each of the thousands of cells that somebody may keep closed."""
+        left_out = self._lines.count(what, self._now())
+        if left_out is not None:
+            log.warning("sync.%s %s%s", what, of, more(left_out))
 
     def _is_patient(self, cell: Cell, since: float) -> bool:
         return self._releases.has_patience(cell, since, self._now())
