@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from kadcrawl.history.belief import Belief
 from kadcrawl.history.copies import Copies, held_of
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
@@ -25,7 +26,7 @@ from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import Lines, more
-from kadcrawl.link.messages import BATCH_MAX, CellAnswer, Contact
+from kadcrawl.link.messages import BATCH_MAX, CellAnswer, CellDigest, Contact
 from kadcrawl.overlay.addresses import ip_version
 
 RELEASE_POLL_S = 0.2
@@ -62,6 +63,7 @@ class CatchUp:
         exchanger: Exchanger,
         crawl: Crawl,
         cell_bits: int,
+        belief: Belief,
         *,
         may_own: Callable[[Cell], bool],
         want: Callable[[Cell], None],
@@ -76,6 +78,7 @@ class CatchUp:
         self._exchanger = exchanger
         self._crawl = crawl
         self._bits = cell_bits
+        self._belief = belief
         self._may_own = may_own
         self._want = want
         self._open = open_cell
@@ -138,7 +141,7 @@ class CatchUp:
         answers = await self._ask_all(cell, asked, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
-        owned = self._holdings.own(cell)
+        owned = self._holdings.own(cell, self._now())
         released = any(answer.released for _, answer in answers) and not any(answer.untold for _, answer in answers)
         for _, answer in answers:
             self._crawl.learn_clocks(cell, answer.sites)
@@ -149,7 +152,7 @@ class CatchUp:
         answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
         for contact, answer in answers:
             if answer.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, answer.held, push=False)
+                await self._take_from(contact, answer.held, is_placed=contact.id in known)
         for contact, answer in answers:
             if contact.id in at_backups and answer.held != held_of(self._store, cell):
                 await self._exchanger.reconcile(contact, answer.held, push=True)
@@ -194,15 +197,23 @@ class CatchUp:
         Their last requests may take minutes, and perhaps nobody else has it: who began the swarm had no backups, and
         who is releasing a cell finds none in place of one that dies.
         """
-        self._holdings.own(cell)
+        self._holdings.own(cell, self._now())
         self._holdings.back_up_at(cell, backups)
         for contact, answer in releasing:
             if answer.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, answer.held, push=False)
+                await self._take_from(contact, answer.held, is_placed=contact in backups)
         for contact in backups:
             at_backup = answers.get(contact.id)
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
                 await self._exchanger.reconcile(contact, at_backup.held, push=True)
+
+    async def _take_from(self, contact: Contact, held: CellDigest, *, is_placed: bool) -> None:
+        """Take what a peer has of a cell and we lack, as far as it is believed; `is_placed`: it is to hold the cell."""
+        cell = Cell(held.cell)
+        believed = is_placed or self._belief.counts(contact, cell, self._now())
+        if not believed:
+            self._say("unbelieved", f"cell={cell} from={contact} keys={held.keys} pending={held.pending}")
+        await self._exchanger.reconcile(contact, held, push=False, believed=believed)
 
     def _close(self, cell: Cell) -> None:
         """Somebody is still crawling it."""

@@ -45,11 +45,12 @@ class Exchanger:
         client: LinkClient,
         store: Store,
         make_batch: Callable[[Sequence[Key]], Batch],
-        merge: Callable[[Batch, Cell], object],
+        merge: Callable[[Batch, Cell, bool], object],
         slices: SliceExchange | None = None,
         refused: Callable[[Batch, Cell], list[Key]] = lambda batch, cell: [],
     ) -> None:
-        """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's.
+        """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's, and
+        whether it is believed what is done there.
 
         Where fingerprints are kept: `slices` is how they travel; `refused` returns what of a batch is pending and was
         not merged, as it is done here by its fingerprint.
@@ -68,8 +69,11 @@ class Exchanger:
 
     # --- asking --------------------------------------------------------------------------------------------------
 
-    async def reconcile(self, other: Contact, held: CellDigest, *, push: bool) -> None:
-        """Fetch what `other` has of a cell and we lack; with `push` send it what it lacks. Raises RemoteError."""
+    async def reconcile(self, other: Contact, held: CellDigest, *, push: bool, believed: bool = True) -> None:
+        """Fetch what `other` has of a cell and we lack; with `push` send it what it lacks. Raises RemoteError.
+
+        If it is not `believed`, only what it has pending is taken.
+        """
         cell = Cell(held.cell)
         if held.keys == 0:
             if push:
@@ -78,13 +82,13 @@ class Exchanger:
                 await self._push_all(other, cell)
             return
         # First what is done: of what is pending there it may be.
-        if self._slices is not None:
+        if self._slices is not None and believed:
             await self._slices.reconcile(other, cell, push=push)
         windows = await self._windows(cell)
         if len(windows) >= WINDOWS_COMPARED_MIN and held.keys > BATCH_MAX:
             windows = await self._differing(other, cell, windows)
         for after, last in windows:
-            await self._exchange(other, cell, after, last, push)
+            await self._exchange(other, cell, after, last, push, believed)
 
     async def _windows(self, cell: Cell) -> list[tuple[Key | None, Key | None]]:
         """Return the bounds of windows of up to BATCH_MAX of our keys: beyond the first key, up to the second."""
@@ -113,7 +117,9 @@ class Exchanger:
         self.examined += tally.keys
         return Window(last, tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big"))
 
-    async def _exchange(self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool) -> None:
+    async def _exchange(
+        self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, believed: bool
+    ) -> None:
         while True:
             rows = self._store.records(cell, _beyond(after), BATCH_MAX)
             rows = [row for row in rows if last is None or row[0] <= last]
@@ -128,7 +134,7 @@ class Exchanger:
             )
             batch = exchanged.batch
             self.moved += len(batch.done) + len(batch.pending) + len(batch.visits)
-            self._merge(exchanged.batch, cell)
+            self._merge(exchanged.batch, cell, believed)
             if push:
                 ours = {key for key, _ in rows}
                 wanted = [Key(key) for key in exchanged.wanted if key in ours]

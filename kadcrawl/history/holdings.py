@@ -19,6 +19,8 @@ from kadcrawl.link.messages import Contact
 class Owned:
     """A cell this peer owns."""
 
+    since: float = 0.0
+    """Second of the loop at which it came to own it."""
     open: bool = False
     """Caught up with all who held it: it may be crawled, and links into it are taken."""
     closing: bool = False
@@ -59,11 +61,11 @@ class Holdings:
         owned = self.owned.get(cell)
         return owned is not None and owned.open
 
-    def own(self, cell: Cell) -> Owned:
-        """Return the cell as owned here, closed until it has caught up if it was not owned before."""
+    def own(self, cell: Cell, now: float = 0.0) -> Owned:
+        """Return the cell as owned here, from `now` on and closed until it has caught up if it was not owned before."""
         if cell not in self.owned:
             self.let_go(cell)
-            self.owned[cell] = Owned()
+            self.owned[cell] = Owned(now)
             self.map.put(cell, OWNER, placement_keys(cell, self._cell_bits)[OWNER])
         return self.owned[cell]
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.history import catch_up
 from kadcrawl.history.arrival import Arrival, packed
+from kadcrawl.history.belief import Belief
 from kadcrawl.history.catch_up import CatchUp
 from kadcrawl.history.copies import Copies, no_spawn
 from kadcrawl.history.exchange import Exchanger
@@ -83,6 +84,7 @@ class CellSync:
         telling: Telling,
         crawl: Crawl,
         cell_bits: int,
+        belief: Belief,
     ) -> None:
         self._overlay = overlay
         self._store = store
@@ -110,6 +112,7 @@ class CellSync:
             exchanger,
             crawl,
             cell_bits,
+            belief,
             may_own=self._may_own,
             want=self.want,
             open_cell=self._open,
@@ -232,7 +235,7 @@ class CellSync:
 
     def _open_alone(self, cell: Cell) -> None:
         """There is nobody else: what we have is all there is."""
-        owned = self._holdings.own(cell)
+        owned = self._holdings.own(cell, self._now())
         self._holdings.back_up_at(cell, ())
         owned.whole = True
         self._open(cell, cell in self._store.cells or self._catch_up.bereaved)

@@ -15,6 +15,7 @@ from typing import Any
 from kadcrawl.clock import Clock
 from kadcrawl.crawl.place import Place
 from kadcrawl.errors import KadcrawlError
+from kadcrawl.history.belief import Belief
 from kadcrawl.history.copies import Copies
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
@@ -140,6 +141,8 @@ class Cells:
         self.holdings = Holdings(overlay.me.number, bits)
         self.records.owns = lambda cell: cell in self.holdings.owned
         self.records.owned_by = lambda contact, cell: overlay.nearest_known(anchor(cell, bits), 1)[0] == contact
+        belief = Belief(overlay, self.holdings, bits)
+        self.records.believes = lambda contact, cell: belief.counts(contact, cell, asyncio.get_running_loop().time())
         self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
         merge_slices = partial(self.records.merge_slices, adopt=False)
         self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)
@@ -155,7 +158,7 @@ class Cells:
         )
         self.telling = Telling(overlay, client, store, self.holdings, crawl, bits)
         self.sync = CellSync(
-            overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits
+            overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits, belief
         )
         self.telling.on_forgotten = parts.crawler.wake
         parts.crawler.is_unheard = self.copies.is_unheard

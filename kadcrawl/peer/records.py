@@ -72,6 +72,8 @@ class Records:
         """Whether a cell is this peer's own: then nobody else knows better what is done in it."""
         self.owned_by: Callable[[Contact, Cell], bool] = lambda contact, cell: False
         """Whether nobody lives nearer to a cell than a peer, as far as is known."""
+        self.believes: Callable[[Contact, Cell], bool] = lambda contact, cell: False
+        """Whether a peer is believed what is done in a cell."""
         self.merging = False
         """What changes in the store just now has come from another peer."""
 
@@ -95,12 +97,24 @@ class Records:
         origins = dict.fromkeys(origin_of(entry.url) for entry in entries)
         return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
 
-    def merge(self, batch: Batch, only: Cell | None = None, sender: Contact | None = None) -> set[Cell]:
+    def merge(
+        self, batch: Batch, only: Cell | None = None, believed: bool = True, *, sender: Contact | None = None
+    ) -> set[Cell]:
         """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of.
 
         With `only` it is from somebody this peer asked as the owner of that cell, else from `sender`. How a site is to
         be treated only its owner says, or who was asked: by a false clock or robots.txt it is hurried or left alone.
+        What is done is taken only of whom it is believed: with `only` as `believed` says, else as `believes` does.
+        Others' pages are pending, if they are new here.
         """
+        trusted: dict[Cell, bool] = {}
+
+        def is_believed(cell: Cell) -> bool:
+            if only is not None or sender is None:
+                return believed
+            if cell not in trusted:
+                trusted[cell] = self.believes(sender, cell)
+            return trusted[cell]
 
         def may_tell(cell: Cell) -> bool:
             return cell == only if only is not None else sender is not None and self.owned_by(sender, cell)
@@ -114,7 +128,7 @@ class Records:
                     self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
-                if only is None or cell == only:
+                if (only is None or cell == only) and is_believed(cell):
                     self._intake.merge_done(key, now)
                     cells.add(cell)
             for one in batch.pending:
@@ -123,16 +137,18 @@ class Records:
                 place = self._placer.place(one.url)
                 if only is not None and place.cell != only:
                     continue
-                due = now + one.wait_s if one.wait_s else 0.0
                 link = Link(one.url, one.depth, one.hops)
-                self._intake.merge_pending(
-                    link, place, now, one.tries, due, even_seen=only is None and not self.owns(place.cell)
-                )
+                if is_believed(place.cell):
+                    due = now + one.wait_s if one.wait_s else 0.0
+                    even_seen = only is None and not self.owns(place.cell)
+                    self._intake.merge_pending(link, place, now, one.tries, due, even_seen=even_seen)
+                else:
+                    self._intake.merge_pending(link, place, now, 0, 0.0)
                 cells.add(place.cell)
                 if may_tell(place.cell):
                     origins.add(origin_of(one.url))
             for visit in batch.visits:
-                if (visited := self._merge_visit(visit, only, now)) is not None:
+                if (visited := self._merge_visit(visit, only, now, is_believed)) is not None:
                     cells.add(visited)
                     if may_tell(visited):
                         origins.add(origin_of(visit.url))
@@ -168,13 +184,18 @@ class Records:
                 self.merging = False
             await asyncio.sleep(0)
 
-    def _merge_visit(self, record: VisitRecord, only: Cell | None, now: float) -> Cell | None:
+    def _merge_visit(
+        self, record: VisitRecord, only: Cell | None, now: float, is_believed: Callable[[Cell], bool]
+    ) -> Cell | None:
         """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
         if not is_canonical(record.url) or self._store.seen is not None:
             return None
         place = self._placer.place(record.url)
         if only is not None and place.cell != only:
             return None
+        if not is_believed(place.cell):
+            self._intake.merge_pending(Link(record.url, record.depth, 0), place, now, 0, 0.0)
+            return place.cell
         due = None if record.due_s is None else now + record.due_s
         visit = Visit(
             place.key,

@@ -98,7 +98,7 @@ class Side:
                 pending.append(PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, 0.0))
         return Batch(done, pending, [], [], visits)
 
-    def merge(self, batch: Batch, only: Cell) -> None:
+    def merge(self, batch: Batch, only: Cell, believed: bool = True) -> None:
         for done in map(Key, batch.done):
             if self.store.cell_of(done) == only:
                 self.store.learn_done(done)

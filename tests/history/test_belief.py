@@ -1,0 +1,153 @@
+"""Who says that a page is done, and is believed: not whoever has no business with its cell."""
+
+import asyncio
+
+import pytest
+
+from kadcrawl.history.belief import SETTLING_S, Belief
+from kadcrawl.history.holdings import Holdings
+from kadcrawl.history.placement import HOLDERS, OWNER, placement_keys
+from kadcrawl.history.store import DONE, PENDING
+from kadcrawl.keys import Cell, id_bytes
+from kadcrawl.link.messages import Batch, Contact, PendingRecord, Records, VisitRecord
+from tests.history.test_sync import (
+    BITS,
+    CELLS,
+    SILENT_S,
+    FakeOverlay,
+    FakePeer,
+    Play,
+    Swarm,
+    key,
+    play as play,
+    swarm_of,
+    url,
+)
+
+PEERS = 24
+CELL = CELLS[3]
+
+
+def far_from(swarm: Swarm, cell: Cell, *, most: int = HOLDERS + 1) -> FakePeer:
+    """Return a peer that is not among the `most` nearest to any place of a cell."""
+    contacts = [peer.contact for peer in swarm.peers.values()]
+    near = {
+        contact.id
+        for place in placement_keys(cell, BITS)
+        for contact in sorted(contacts, key=lambda one: one.number ^ place)[:most]
+    }
+    return next(peer for peer in swarm.peers.values() if peer.contact.id not in near)
+
+
+def test_it_is_believed_whose_place_it_is_and_at_first_everybody() -> None:
+    contacts = [Contact(id_bytes((number << 155) + 1), "10.0.0.1", 4160) for number in range(32)]
+    overlay = FakeOverlay(contacts[0])
+    for contact in contacts[1:]:
+        overlay.hear(contact)
+    holdings = Holdings(contacts[0].number, BITS)
+    belief = Belief(overlay, holdings, BITS)
+    near = {
+        contact
+        for place in placement_keys(CELL, BITS)
+        for contact in sorted(contacts, key=lambda one: one.number ^ place)[: HOLDERS + 1]
+    }
+    assert HOLDERS < len(near) <= 3 * (HOLDERS + 1) < len(contacts)
+    assert near == {one for one in contacts if belief.counts(one, CELL, 0.0)}
+    holdings.own(CELL, 1000.0)
+    assert {*contacts} == {one for one in contacts if belief.counts(one, CELL, 1000.0 + SETTLING_S - 0.1)}
+    holdings.own(CELL, 2000.0)  # It is its owner already.
+    assert near == {one for one in contacts if belief.counts(one, CELL, 1000.0 + SETTLING_S)}
+    holdings.let_go(CELL)
+    holdings.own(CELL, 2000.0)
+    assert {*contacts} == {one for one in contacts if belief.counts(one, CELL, 2000.0)}
+
+
+def states(peer: FakePeer, numbers: range) -> list[int | None]:
+    return [peer.store.state(key(CELL, number)) for number in numbers]
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at first", "later"])
+def test_an_owner_does_not_believe_a_copy_from_far_once_it_has_settled(play: Play, is_late: bool) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, PEERS)
+        far = far_from(swarm, CELL)
+        if is_late:
+            await asyncio.sleep(SETTLING_S)
+        for number in range(6):  # Three of them nobody has found yet.
+            if (entry := far.store.entry(key(CELL, number))) is None:
+                far.take(CELL, number)
+                entry = far.store.entry(key(CELL, number))
+            assert entry is not None
+            if number != 5:
+                far.store.learn_done(entry.key)
+        far.cells.telling.tell(CELL)
+        async with asyncio.timeout(30):
+            while far.store.cells.get(CELL) is not None:
+                await asyncio.sleep(0.1)
+        for peer in swarm.holders(CELL):
+            expected = [PENDING] * 3 + [None] * 2 if is_late else [DONE] * 5
+            assert [*expected, PENDING] == states(peer, range(6))
+        await swarm.settle()
+
+    play(scenario)
+
+
+def lies() -> list[Batch]:
+    """Pages that are done, put off, and done for ever: some that are pending, and one that nobody has found yet."""
+    put_off = [PendingRecord(url(CELL, number), 1, 0, 200, 86_400.0) for number in (0, 4)]
+    odd = "x"
+    for_ever = [VisitRecord(url(CELL, number), 1, 4, 200, 0.0, None, 1e6, odd, odd, odd, odd, 0) for number in (1, 5)]
+    return [
+        Batch([key(CELL, number) for number in (2, 3)], [], [], []),
+        Batch([], put_off, [], []),
+        Batch([], [], [], [], for_ever),
+    ]
+
+
+def test_nobody_believes_records_from_far(play: Play) -> None:
+    """Nor whoever is believed by the owner, and would pass them on."""
+
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, PEERS)
+        await asyncio.sleep(SETTLING_S)
+        holders = swarm.holders(CELL)
+        place = placement_keys(CELL, BITS)[OWNER]
+        by_distance = sorted(swarm.peers.values(), key=lambda one: one.contact.number ^ place)
+        next_one = next(peer for peer in by_distance if peer not in holders)
+        far = far_from(swarm, CELL)
+        other = next(peer for peer in reversed(by_distance) if peer not in (*holders, far))
+        for told in (other, next_one, *reversed(holders)):
+            for lie in lies():
+                await told.answer(Records(far.contact, lie))
+            await asyncio.sleep(SILENT_S)
+        for holder in holders:
+            assert [PENDING] * 3 == states(holder, range(3))
+            assert {None, PENDING} >= {*states(holder, range(3, 6))}
+            for number in range(2):
+                entry = holder.store.entry(key(CELL, number))
+                assert entry is not None
+                assert (0, 0.0) == (entry.tries, entry.due)
+        await swarm.settle()
+
+    play(scenario)
+
+
+def test_who_did_all_alone_is_believed_by_however_many_come_at_once(play: Play) -> None:
+    async def scenario(swarm: Swarm) -> None:
+        await swarm_of(swarm, 1)
+        first = next(iter(swarm.peers.values()))
+        for cell in CELLS:
+            for _ in range(2):
+                await swarm.crawl_one(cell)
+        await asyncio.sleep(SETTLING_S)
+        for _ in range(PEERS):
+            await swarm.join()
+        await swarm.settle()
+        done = [one for one, state in swarm.acknowledged.items() if state == DONE]
+        assert 2 * len(CELLS) == len(done)
+        for cell in CELLS:
+            owner = swarm.holders(cell)[OWNER]
+            held = [owner.store.state(key(cell, number)) for number in range(3)]
+            assert [PENDING, DONE, DONE] == sorted(held, key=lambda state: state or 0), (owner, first)
+
+    play(scenario)
