@@ -57,6 +57,8 @@ NODES_BYTES = HEADER.size + 34
 """A datagram of Nodes without contacts: header, array, tag, sender, array."""
 CONTACT_BYTES = 28
 """One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
+UNPROVEN_BYTES_MAX = 346
+"""Of an answer to who may be somewhere else: with its seal three times what a FindNode takes (as RFC 9000, 8.1)."""
 STRANGERS_A_LOOK = 1000
 """Of so many datagrams of strangers one may be worth a line."""
 LATE_S = 0.1
@@ -259,9 +261,9 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             self._say_goodbye(sender, message.sender)
             return None
         self._welcome(sender, message.sender)
-        target = int.from_bytes(message.target, "big")
-        contacts = self._membership.nearest(target, self._settings.k, exclude=message.sender)
-        return Nodes(self.source_node.id, fitting(contacts))
+        contacts = self._membership.nearest(int.from_bytes(message.target), self._settings.k, exclude=message.sender)
+        bytes_max = DATAGRAM_BYTES_MAX if sender.proven else UNPROVEN_BYTES_MAX
+        return Nodes(self.source_node.id, fitting(contacts, bytes_max))
 
     def rpc_get_range(self, sender: Sender, message: GetRange) -> Message | None:
         if self.silent:
@@ -438,9 +440,9 @@ def decode(data: bytes) -> tuple[int, Datagram]:
     return request_id, message
 
 
-def fitting(contacts: list[Contact]) -> list[Contact]:
+def fitting(contacts: list[Contact], bytes_max: int = DATAGRAM_BYTES_MAX) -> list[Contact]:
     """Return as many of `contacts` as one datagram takes, in their order: all k of IPv4, of IPv6 perhaps fewer."""
-    room = DATAGRAM_BYTES_MAX - NODES_BYTES
+    room = bytes_max - NODES_BYTES
     for count, contact in enumerate(contacts):
         room -= CONTACT_BYTES + len(contact.host)
         if room < 0:

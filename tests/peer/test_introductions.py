@@ -6,7 +6,7 @@ import pytest
 
 from kadcrawl import Peer
 from kadcrawl.link.conduct import FAULTS_MAX
-from kadcrawl.link.messages import Leave, Message, Ping
+from kadcrawl.link.messages import Contact, FindNode, GetRange, Leave, Message, Ping
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.protocol import STRANGERS_A_LOOK, Protocol, encode
@@ -105,3 +105,34 @@ async def test_the_log_names_who_is_shunned_for_its_datagrams(
     who = fool.peer_key.id.hex()[:8]
     shunned = f"overlay.shunned from=10.9.8.6:9 why={who} has done wrong too often"
     assert [shunned] == [line for line in caplog.messages if "shunned" in line]
+
+
+@pytest.mark.parametrize("asked", [Ping, FindNode, GetRange])
+async def test_an_introduction_brings_whoever_it_names_a_few_times_its_bytes(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, asked: type[Message]
+) -> None:
+    """It may come from anywhere, whatever address it bears."""
+    protocol, first, _ = await met(make_peer)
+    contacts = [Contact(bytes((number,)) * 20, f"192.168.100.{number}", 65_000) for number in range(100, 120)]
+    monkeypatch.setattr(first.overlay._membership, "nearest", lambda target, count, exclude=None: contacts)
+    victim, sent = ("127.0.0.9", 9), 0
+    transport = protocol.transport
+    assert transport is not None
+
+    class Transport:
+        def sendto(self, datagram: bytes, address: tuple[str, int]) -> None:
+            nonlocal sent
+            sent += len(datagram) if address == victim else 0
+
+        def is_closing(self) -> bool:
+            return False
+
+    monkeypatch.setattr(protocol, "transport", Transport())
+    liar = PeerKey.generate()
+    message = {Ping: Ping(liar.id, 0), FindNode: FindNode(liar.id, bytes(20)), GetRange: GetRange(liar.id)}[asked]
+    datagram = Sealing(liar, (KEY,), 2**63).seal(encode(1, message), first.contact.id)
+    assert datagram is not None
+    protocol.datagram_received(datagram, victim)
+    await asyncio.sleep(protocol._settings.timeout_s + 0.2)
+    assert 2 * len(datagram) < sent <= 5 * len(datagram), "an answer, and two pings"
+    monkeypatch.setattr(protocol, "transport", transport)
