@@ -903,6 +903,22 @@ def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make: Make, st
         frontier.release(entry, START, START, answered=True)
 
 
+def test_sites_that_answer_use_all_requests_there_may_be(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept for first connections is theirs, once they are as many as that."""
+    monkeypatch.undo()
+    frontier = make(delay_s=0.0, fetches_max=64, site_connections_max=8)
+    feed = Feed(store, frontier)
+    for site in range(10):
+        for _ in range(40):
+            feed(f"s{site}")
+    for _ in range(2):
+        for entry in begun(frontier):
+            frontier.release(entry, START, START, answered=True)
+    assert len(begun(frontier)) >= 64, "of which a crawler makes as many as it may"
+
+
 def test_what_had_to_wait_for_doubtful_requests_comes_in_its_turn(make: Make, store: Store) -> None:
     frontier = make(fetches_max=16, site_connections_max=1)
     feed = Feed(store, frontier)
