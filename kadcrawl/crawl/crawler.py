@@ -40,7 +40,6 @@ from kadcrawl.errors import StorageError
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
-from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.page_rules import PageRules
 from kadcrawl.urls import origin_of
@@ -52,8 +51,6 @@ ALONE_WAIT_S, SCOPE_WAIT_S = 0.25, 5.0
 whether its proxies were verified; and whether its URLs are in scope by now."""
 NO_PROXY = "proxies"
 """The reason among a crawler's holds that no proxy is alive; it goes when one is (proxy_checks.py)."""
-LINKS_AT_ONCE = 1_000
-"""Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
 log = logging.getLogger(__name__)
 
 
@@ -289,7 +286,8 @@ class Crawler:
         self._frontier.set_delay(entry.site, self._search.delay_s(rules), self._clock.now())
         if not rules.allowed(entry.url):
             self._leave_slot(entry)
-            await self._send(self._answers.of_forbidden(entry, rules), entry)
+            links = self._answers.of_forbidden(entry, rules)
+            await self._forwarder.forward_all(links, self._store.cell_of(entry.key))
             self._finish_unfetched(entry, "robots")
             return
         # The delay may be news, e.g. if the rules came from another peer: then the site waits from its last request on.
@@ -391,27 +389,12 @@ class Crawler:
         self._frontier.hold(entry.site, now + wait_s, now)
         self._give_back(entry)
 
-    async def _send(self, links: list[Link], entry: Entry) -> None:
-        """Send the links found at an entry on their way, and return when they have arrived.
-
-        A sitemap has so many that others get their turn in between; the first of them go at once.
-        """
-        receipts = []
-        for start in range(0, len(links), LINKS_AT_ONCE):
-            if start:
-                await asyncio.sleep(0)
-            receipts.append(
-                self._forwarder.forward(links[start : start + LINKS_AT_ONCE], self._store.cell_of(entry.key))
-            )
-        for receipt in receipts:
-            await receipt.acknowledged
-
     async def _complete(self, entry: Entry, answered: Answered) -> None:
         """Finish an entry when its links have arrived, its records are there and its page is with the reader."""
         self._unfinished_bytes += answered.held_bytes
         self._wake.set()
         try:
-            await self._send(answered.onward, entry)
+            await self._forwarder.forward_all(answered.onward, self._store.cell_of(entry.key))
             line, records = await self._answers.lines(entry, answered)
             if self.on_page is not None and answered.page is not None:
                 await self.on_page(answered.page)

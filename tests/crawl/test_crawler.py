@@ -19,7 +19,7 @@ from kadcrawl.crawl.crawler import ALONE_WAIT_S, Crawler
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, always
 from kadcrawl.crawl.fetched import Failure, Fetched
-from kadcrawl.crawl.forward import Forwarder, Receipt
+from kadcrawl.crawl.forward import Forwarder
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.intake import Intake
@@ -29,7 +29,6 @@ from kadcrawl.crawl.robots import parse
 from kadcrawl.crawl.robots_cache import RobotsCache
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
-from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
@@ -338,29 +337,3 @@ async def test_a_delay_known_only_by_rules_that_came_with_the_cell_is_waited_for
         await world.until(lambda: world.frontier.wait_s("a.test", world.clock.now()) > 20)
         await world.still()
         assert ([], 0) == (world.requests, world.frontier.in_flight(cell))
-
-
-async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kadcrawl.crawl.crawler.LINKS_AT_ONCE", 2)
-    sent: list[tuple[int, Receipt]] = []
-
-    def forward(links: Sequence[Link], cell: Any) -> Receipt:
-        receipt = Receipt()
-        receipt.expect()
-        sent.append((len(links), receipt))
-        return receipt
-
-    async with crawling(tmp_path) as world:
-        monkeypatch.setattr(world.crawler._forwarder, "forward", forward)
-        links = [Link(f"{PAGE}{number}", 1, 0) for number in range(5)]
-        entry = Entry(1, 1, world.place(PAGE).key, "a.test", PAGE, 0, 0, 0.0)
-        sending = asyncio.create_task(world.crawler._send(links, entry))
-        await world.until(lambda: len(sent) == 3)
-        assert [2, 2, 1] == [count for count, _ in sent]
-        for _, receipt in sent:
-            await world.still()
-            assert not sending.done()
-            receipt.settle()
-        await sending
