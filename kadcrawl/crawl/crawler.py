@@ -4,8 +4,8 @@ Takes what the frontier says may be fetched, asks robots.txt first where it is n
 writes the outputs, sends the links found on their way, and finishes the page when they are acknowledged. Starts nothing
 while anything holds it, out of budget, or while too many requests, unfinished pages or bytes of them are under way; no
 request of a cell that was closed meanwhile goes out. Every URL ends in exactly one page line: what the job excludes by
-now as well, and what a fault of ours makes impossible to finish. What this machine lacks, such as files to open, is no
-fault of any URL: it waits until there are some.
+now as well, what a fault of ours makes impossible to finish, and what this peer has died of (deadly.py). What this
+machine lacks, such as files to open, is no fault of any URL: it waits until there are some.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
 from kadcrawl.crawl.answers import Answered, Answers
 from kadcrawl.crawl.budget import Budget
+from kadcrawl.crawl.deadly import KILLED_PEER, Deadly
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.fetch import Fetching
@@ -92,12 +93,14 @@ class Crawler:
         rules: PageRules | None = None,
         extraction: Extraction | None = None,
         twins: Twins | None = None,
+        deadly: Deadly | None = None,
     ) -> None:
         """`may_start` is asked right before each request; who lets it change to True calls `wake`.
 
         `rounds` if pages are to be fetched again; `extraction` takes the records out of pages, if `rules` has any;
-        `twins` if the links of near-identical pages are not followed.
+        `twins` if the links of near-identical pages are not followed. `deadly` knows what is not to be read.
         """
+        self._deadly = deadly or Deadly(None)
         self._rounds = rounds
         self._by_depth = by_depth
         self._may_start = may_start
@@ -124,11 +127,12 @@ class Crawler:
             robots=robots,
             outputs=outputs,
             activity=activity,
+            deadly=self._deadly,
         )
         page_rules = rules or PageRules()
         news = forwarder.news if rounds is not None else None
         finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins, news)
-        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction, limits)
+        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction, limits, self._deadly)
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()
         """A request or an entry is over."""
@@ -271,6 +275,8 @@ class Crawler:
         if known == "scope" and not self._scope.is_whole():  # Who handed it over may know more seeds.
             self._put_off(entry, SCOPE_WAIT_S)
             return
+        if known is None and self._deadly.has_killed(entry.url):
+            known = KILLED_PEER
         if known is None:
             known = self._robots.look_up(origin_of(entry.url), self._clock.now())
         if known is None:

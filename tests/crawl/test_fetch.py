@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import cast
 
 import aiohttp
@@ -18,11 +19,13 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.fetch import Fetcher, system_resolver, user_agent
 from kadcrawl.crawl.fetched import PASSING, Failure, Fetched
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.patience import Patience
+from tests.crawl.test_deadly import dies_reading
 
 LIMITS = Limits(
     connect_timeout_s=0.2,
@@ -127,9 +130,13 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
 
 @asynccontextmanager
 async def fetching(
-    guard: Guard = LOOPBACK, limits: Limits = LIMITS, resolver: Callable[[], AbstractResolver] = system_resolver
+    guard: Guard = LOOPBACK,
+    limits: Limits = LIMITS,
+    resolver: Callable[[], AbstractResolver] = system_resolver,
+    deadly: Deadly | None = None,
 ) -> AsyncIterator[Fetcher]:
-    fetcher = Fetcher(limits, guard, user_agent("0.1", "https://example.com/bot"), time.time, resolver)
+    agent = user_agent("0.1", "https://example.com/bot")
+    fetcher = Fetcher(limits, guard, agent, time.time, resolver, deadly=deadly)
     await fetcher.start()
     try:
         yield fetcher
@@ -208,6 +215,27 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
         for hold in holds[2:]:
             hold.give_back()
         assert 2 == fetcher._large_contents._value
+
+
+async def test_pages_a_peer_may_have_died_of_wait_for_no_place_while_others_wait_for_them(
+    site: Site, tmp_path: Path
+) -> None:
+    """Each has the place the other needs, or waits until the other has been read."""
+    site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
+    await dies_reading(tmp_path, site.url("/one"), site.url("/two"))
+    deadly = Deadly(tmp_path)
+    async with fetching(limits=replace(LIMITS, large_body_bytes=1_000, large_contents_max=1), deadly=deadly) as fetcher:
+
+        async def page(path: str) -> None:
+            hold = Hold()
+            assert b"x" * 1_001 == (await fetcher.fetch(site.url(path), hold=hold)).content
+            await asyncio.sleep(0)
+            async with deadly.reading(site.url(path)):
+                await asyncio.sleep(0)
+            hold.give_back()
+
+        await asyncio.wait_for(asyncio.gather(page("/one"), page("/two")), 5)
+    deadly.close()
 
 
 SMALL, LARGE = (gzip.compress(b"x" * count, mtime=0) for count in (1_000, 1_001))
