@@ -309,11 +309,14 @@ class Fetcher:
     async def _content(self, url: str, body: bytes, coding: str, hold: Hold) -> bytes:
         """Return the content of a body; one that turns out to be large is begun anew once it has a place."""
         limits = self._limits
-        try:
-            return await self._decoded(url, body, coding, min(limits.large_body_bytes, limits.inflated_bytes_max))
-        except TooLargeError:
-            await hold.take(self._large_contents)
-            return await self._decoded(url, body, coding, limits.inflated_bytes_max)
+        small = min(limits.large_body_bytes, limits.inflated_bytes_max)
+        if len(body) <= small:  # What is large as it came is so afterwards, and long work would be done twice.
+            try:
+                return await self._decoded(url, body, coding, small)
+            except TooLargeError:
+                pass
+        await hold.take(self._large_contents)
+        return await self._decoded(url, body, coding, limits.inflated_bytes_max)
 
     async def _decoded(self, url: str, body: bytes, coding: str, bytes_max: int) -> bytes:
         async with self._deadly.reading(url):

@@ -41,7 +41,7 @@ class Failure(StrEnum):
     BAD_ENCODING = "bad_encoding"
     """A Content-Encoding we did not offer, or bytes that are not in the one they claim."""
     INFLATED_TOO_LARGE = "inflated_too_large"
-    """More than ``inflated_bytes_max`` after decompression."""
+    """More than ``inflated_bytes_max`` after decompression, or more brotli than is decompressed."""
     NO_SOCKET = "no_socket"
     """This machine is out of file descriptors, socket buffers or memory. Never in ``urls_failed``."""
     NOT_SENT = "not_sent"

@@ -12,19 +12,23 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from random import Random
+from typing import Any, cast
 
 import aiohttp
+import brotlicffi
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.body import decoding
 from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.fetch import Fetcher, system_resolver, user_agent
 from kadcrawl.crawl.fetched import PASSING, Failure, Fetched
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.patience import Patience
+from kadcrawl.turns import Turns
 from tests.crawl.test_deadly import dies_reading
 
 LIMITS = Limits(
@@ -339,6 +343,37 @@ async def test_a_compressed_page_is_kept_as_received_and_inflated(site: Site, fe
 async def test_a_compressed_body_cut_off_has_no_content(site: Site, fetcher: Fetcher) -> None:
     fetched = await answered(site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
     assert (fetched.failure, len(fetched.body), fetched.content) == (Failure.BODY_TOO_LARGE, 10_000, b"")
+
+
+async def test_more_brotli_than_is_decoded_is_too_large(
+    site: Site, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = brotlicffi.compress(BODY)
+    coded = OK + b"Content-Encoding: br\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    monkeypatch.setattr("kadcrawl.crawl.body.BROTLI_BYTES_MAX", len(body))
+    assert BODY == (await answered(site, fetcher, coded)).content
+    monkeypatch.setattr("kadcrawl.crawl.body.BROTLI_BYTES_MAX", len(body) - 1)
+    fetched = await answered(site, fetcher, coded)
+    assert (Failure.INFLATED_TOO_LARGE, body, b"") == (fetched.failure, fetched.body, fetched.content)
+
+
+@pytest.mark.parametrize(("over", "times"), [(0, 2), (1, 1)])
+async def test_a_body_that_is_large_as_it_came_is_decoded_once(
+    site: Site, over: int, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Random(1).randbytes(1_000).hex().encode()
+    body = gzip.compress(content, mtime=0)
+    begun = []
+
+    def counted(*arguments: Any) -> Turns[bytes]:
+        begun.append(arguments)
+        return decoding(*arguments)
+
+    monkeypatch.setattr("kadcrawl.crawl.fetch.decoding", counted)
+    async with fetching(limits=replace(LIMITS, large_body_bytes=len(body) - over)) as fetcher:
+        site.answers["/"] = [GZIPPED + body]
+        assert content == (await fetcher.fetch(site.url("/"))).content
+    assert times == len(begun)
 
 
 async def test_the_head_is_kept_as_received(site: Site, fetcher: Fetcher) -> None:
