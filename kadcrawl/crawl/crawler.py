@@ -50,6 +50,9 @@ FILES_WAIT_S = 5.0
 ALONE_WAIT_S, SCOPE_WAIT_S = 0.25, 5.0
 """How long a site is left alone before it is asked again whether anybody else would know what was fetched of it, or
 whether its proxies were verified; and whether its URLs are in scope by now."""
+KEPT_WAITING_TRIES = 3
+"""More than others has a URL whose server gave up as its body waited here: five minutes by default. Without an end a
+few sites could keep each other waiting, and the crawl from its end."""
 NO_PROXY = "proxies"
 """The reason among a crawler's holds that no proxy is alive; it goes when one is (proxy_checks.py)."""
 log = logging.getLogger(__name__)
@@ -311,7 +314,8 @@ class Crawler:
                 final = False
                 self._give_back(entry)
                 return
-            final = not fetched.passing or entry.tries >= self._retries
+            more = KEPT_WAITING_TRIES if fetched.failure is Failure.KEPT_WAITING else 0
+            final = not fetched.passing or entry.tries >= self._retries + more
             if final:
                 if self._by_depth:
                     entry = self._store.latest(entry)

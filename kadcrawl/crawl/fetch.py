@@ -205,6 +205,8 @@ class Fetcher:
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
+                if failure is Failure.TRUNCATED and patience.broke_by_pause(loop.time()):
+                    failure = Failure.KEPT_WAITING
             else:
                 failure = Failure.PROTOCOL if answer.malformed else watch.verdict
         finally:

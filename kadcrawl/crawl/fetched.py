@@ -36,6 +36,8 @@ class Failure(StrEnum):
     """Below ``rate_min_bytes_s`` on average after ``rate_grace_s``."""
     TRUNCATED = "truncated"
     """Closed or reset in the middle of the body, or a compressed stream without its end."""
+    KEPT_WAITING = "kept_waiting"
+    """The same, while the body waited here for a place, or soon after: its server may have given us up."""
     BODY_TOO_LARGE = "body_too_large"
     """Cut off by us at ``body_bytes_max``."""
     BAD_ENCODING = "bad_encoding"
@@ -66,6 +68,7 @@ PASSING = frozenset(
         Failure.IDLE,
         Failure.TOO_SLOW,
         Failure.TRUNCATED,
+        Failure.KEPT_WAITING,
     }
 )
 """Failures that may be gone at the next try."""

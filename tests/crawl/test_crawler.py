@@ -15,7 +15,7 @@ import pytest
 from kadcrawl.clock import Clock
 from kadcrawl.config import Job, Limits
 from kadcrawl.crawl.budget import Budget
-from kadcrawl.crawl.crawler import ALONE_WAIT_S, Crawler
+from kadcrawl.crawl.crawler import ALONE_WAIT_S, KEPT_WAITING_TRIES, Crawler
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, always
 from kadcrawl.crawl.fetched import Failure, Fetched
@@ -311,6 +311,19 @@ async def test_no_file_to_open_is_no_fault_of_the_site(
         assert (0, 0.0) == (entry.tries, entry.due)
         await world.until(lambda: world.state(PAGE) == DONE)
         assert ({}, set(), 1) == (world.totals.failed, world.crawler.holds, world.budget.begun)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_what_a_server_did_not_wait_for_here_has_some_more_tries(more: int, tmp_path: Path) -> None:
+    tries = 1 + 1 + KEPT_WAITING_TRIES
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+        world.failures = [Failure.KEPT_WAITING] * (tries - 1 + more)
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert tries == len(world.requests)
+        assert ({"kept_waiting": 1} if more else {}) == world.totals.failed
 
 
 async def test_the_peer_is_idle_only_when_the_copies_it_keeps_for_others_are_done_as_well(tmp_path: Path) -> None:

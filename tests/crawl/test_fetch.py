@@ -187,6 +187,19 @@ async def test_few_large_bodies_are_read_at_a_time_and_waiting_for_that_is_no_fa
         assert not fetcher._large.locked()
 
 
+@pytest.mark.parametrize("end", [b"", RESET], ids=["closed", "reset"])
+async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(site: Site, end: Step) -> None:
+    limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1)
+    gives_up = [length(1_000), b"y" * 200, end] if end else [length(1_000), b"y" * 200]
+    site.answers = {"/slow": [length(1_000), b"x" * 200, DRIP], "/large": gives_up}
+    async with fetching(limits=limits) as fetcher:
+        slow = asyncio.create_task(fetcher.fetch(site.url("/slow")))
+        await site.seen.wait()
+        assert Failure.KEPT_WAITING is (await fetcher.fetch(site.url("/large"))).failure
+        assert (await slow).failure is Failure.TOO_SLOW
+        assert Failure.TRUNCATED is (await fetcher.fetch(site.url("/large"))).failure
+
+
 async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: Site) -> None:
     limits = replace(LIMITS, large_body_bytes=1_000, large_contents_max=2)
     packed = gzip.compress(b"y", mtime=0)
