@@ -25,6 +25,7 @@ from aiohttp.http_websocket import WebSocketWriter
 
 from kadcrawl import Leaf, Peer
 from kadcrawl.config import PORT_DEFAULT, Config, Job, Limits
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer.world import World
@@ -355,6 +356,7 @@ class Machines:
             sync=machine.disk.sync,
             resolver=lambda: WebResolver(self._web),
             free_bytes=lambda _: 1 << 40,
+            deadly=lambda _: Deadly(None),  # No page kills here.
         )
 
     # --- what went wrong

@@ -55,6 +55,9 @@ CONSTANTS = {
     "crawl.sitemap.TOKEN_BYTES_MAX": MEGA,
     "crawl.sitemap.NAMES_CHARS_MAX": 64 * 1024,
     "crawl.body.CODINGS_MAX": 2,
+    "crawl.body.BROTLI_BYTES_MAX": 8 * MEGA,
+    "crawl.deadly.READING_MAX": 256,
+    "crawl.deadly.SUSPECTS_MAX": 256,
     "crawl.fetch.HEADERS_MAX": 256,
     "crawl.page_stream.BUFFERED_BYTES_MAX": 16 * MEGA,
     # of all sites

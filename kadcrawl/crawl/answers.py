@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.extraction import Extracted, Extraction
 from kadcrawl.crawl.fetched import HTML, Fetched
 from kadcrawl.crawl.found import Finder, Found
@@ -60,8 +61,13 @@ class Answers:
         page_rules: PageRules,
         extraction: Extraction | None,
         limits: Limits,
+        deadly: Deadly,
     ) -> None:
-        """`rounds` if pages are fetched again; `extraction` takes out the records, if `page_rules` has any."""
+        """`rounds` if pages are fetched again; `extraction` takes out the records, if `page_rules` has any.
+
+        `deadly` is told what is being read.
+        """
+        self._deadly = deadly
         self._finder = finder
         self._outputs = outputs
         self._totals = totals
@@ -81,12 +87,14 @@ class Answers:
         `page_wanted` if somebody reads pages.
         """
         original = self._rounds.original(last, fetched) if self._rounds else None
-        text_hash = self._simhash(fetched, is_unchanged=original is not None)
-        if original is not None:
-            found = Found((), [], None)  # Links of a page that is as it was have arrived long ago.
-        else:
-            listed = await in_turns(self._finder.read_sitemap(entry, fetched, rules), self._alone)
-            found = await in_turns(self._finder.found(entry, fetched, rules, listed, text_hash), self._alone)
+        async with self._deadly.reading(entry.url):
+            text_hash = self._simhash(fetched, is_unchanged=original is not None)
+            if original is not None:
+                found = Found((), [], None)  # Links of a page that is as it was have arrived long ago.
+            else:
+                listed = await in_turns(self._finder.read_sitemap(entry, fetched, rules), self._alone)
+                found = await in_turns(self._finder.found(entry, fetched, rules, listed, text_hash), self._alone)
+        self._deadly.was_read(entry.url)
         place = self._outputs.keep(fetched, original)
         visit = self._rounds.fetched(entry, last, fetched, place) if self._rounds else None
         how = None if original is None else "not_modified" if fetched.status == 304 else "same_digest"

@@ -4,8 +4,8 @@ Takes what the frontier says may be fetched, asks robots.txt first where it is n
 writes the outputs, sends the links found on their way, and finishes the page when they are acknowledged. Starts nothing
 while anything holds it, out of budget, or while too many requests, unfinished pages or bytes of them are under way; no
 request of a cell that was closed meanwhile goes out. Every URL ends in exactly one page line: what the job excludes by
-now as well, and what a fault of ours makes impossible to finish. What this machine lacks, such as files to open, is no
-fault of any URL: it waits until there are some.
+now as well, what a fault of ours makes impossible to finish, and what this peer has died of (deadly.py). What this
+machine lacks, such as files to open, is no fault of any URL: it waits until there are some.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
 from kadcrawl.crawl.answers import Answered, Answers
 from kadcrawl.crawl.budget import Budget
+from kadcrawl.crawl.deadly import KILLED_PEER, Deadly
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.fetch import Fetching
@@ -40,7 +41,6 @@ from kadcrawl.errors import StorageError
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
-from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.page_rules import PageRules
 from kadcrawl.urls import origin_of
@@ -50,10 +50,11 @@ FILES_WAIT_S = 5.0
 ALONE_WAIT_S, SCOPE_WAIT_S = 0.25, 5.0
 """How long a site is left alone before it is asked again whether anybody else would know what was fetched of it, or
 whether its proxies were verified; and whether its URLs are in scope by now."""
+KEPT_WAITING_TRIES = 3
+"""More than others has a URL whose server gave up as its body waited here: five minutes by default. Without an end a
+few sites could keep each other waiting, and the crawl from its end."""
 NO_PROXY = "proxies"
 """The reason among a crawler's holds that no proxy is alive; it goes when one is (proxy_checks.py)."""
-LINKS_AT_ONCE = 1_000
-"""Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
 log = logging.getLogger(__name__)
 
 
@@ -95,12 +96,14 @@ class Crawler:
         rules: PageRules | None = None,
         extraction: Extraction | None = None,
         twins: Twins | None = None,
+        deadly: Deadly | None = None,
     ) -> None:
         """`may_start` is asked right before each request; who lets it change to True calls `wake`.
 
         `rounds` if pages are to be fetched again; `extraction` takes the records out of pages, if `rules` has any;
-        `twins` if the links of near-identical pages are not followed.
+        `twins` if the links of near-identical pages are not followed. `deadly` knows what is not to be read.
         """
+        self._deadly = deadly or Deadly(None)
         self._rounds = rounds
         self._by_depth = by_depth
         self._may_start = may_start
@@ -127,11 +130,12 @@ class Crawler:
             robots=robots,
             outputs=outputs,
             activity=activity,
+            deadly=self._deadly,
         )
         page_rules = rules or PageRules()
         news = forwarder.news if rounds is not None else None
         finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins, news)
-        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction, limits)
+        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction, limits, self._deadly)
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()
         """A request or an entry is over."""
@@ -274,6 +278,8 @@ class Crawler:
         if known == "scope" and not self._scope.is_whole():  # Who handed it over may know more seeds.
             self._put_off(entry, SCOPE_WAIT_S)
             return
+        if known is None and self._deadly.has_killed(entry.url):
+            known = KILLED_PEER
         if known is None:
             known = self._robots.look_up(origin_of(entry.url), self._clock.now())
         if known is None:
@@ -289,7 +295,8 @@ class Crawler:
         self._frontier.set_delay(entry.site, self._search.delay_s(rules), self._clock.now())
         if not rules.allowed(entry.url):
             self._leave_slot(entry)
-            await self._send(self._answers.of_forbidden(entry, rules), entry)
+            links = self._answers.of_forbidden(entry, rules)
+            await self._forwarder.forward_all(links, self._store.cell_of(entry.key))
             self._finish_unfetched(entry, "robots")
             return
         # The delay may be news, e.g. if the rules came from another peer: then the site waits from its last request on.
@@ -307,7 +314,8 @@ class Crawler:
                 final = False
                 self._give_back(entry)
                 return
-            final = not fetched.passing or entry.tries >= self._retries
+            more = KEPT_WAITING_TRIES if fetched.failure is Failure.KEPT_WAITING else 0
+            final = not fetched.passing or entry.tries >= self._retries + more
             if final:
                 if self._by_depth:
                     entry = self._store.latest(entry)
@@ -391,27 +399,12 @@ class Crawler:
         self._frontier.hold(entry.site, now + wait_s, now)
         self._give_back(entry)
 
-    async def _send(self, links: list[Link], entry: Entry) -> None:
-        """Send the links found at an entry on their way, and return when they have arrived.
-
-        A sitemap has so many that others get their turn in between; the first of them go at once.
-        """
-        receipts = []
-        for start in range(0, len(links), LINKS_AT_ONCE):
-            if start:
-                await asyncio.sleep(0)
-            receipts.append(
-                self._forwarder.forward(links[start : start + LINKS_AT_ONCE], self._store.cell_of(entry.key))
-            )
-        for receipt in receipts:
-            await receipt.acknowledged
-
     async def _complete(self, entry: Entry, answered: Answered) -> None:
         """Finish an entry when its links have arrived, its records are there and its page is with the reader."""
         self._unfinished_bytes += answered.held_bytes
         self._wake.set()
         try:
-            await self._send(answered.onward, entry)
+            await self._forwarder.forward_all(answered.onward, self._store.cell_of(entry.key))
             line, records = await self._answers.lines(entry, answered)
             if self.on_page is not None and answered.page is not None:
                 await self.on_page(answered.page)

@@ -34,6 +34,7 @@ from kadcrawl.crawl.body import (
     TooLargeError,
     decoding,
 )
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.fault import Broken, classified
 from kadcrawl.crawl.fetched import Failure, Fetched, retry_after_s
 from kadcrawl.crawl.guard import Guard, PermittedOnly
@@ -102,11 +103,13 @@ class Fetcher:
         now: Callable[[], float],
         resolver: Callable[[], AbstractResolver] = system_resolver,
         by_proxies: bool = False,
+        deadly: Deadly | None = None,
     ) -> None:
         """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names.
 
-        Only if `by_proxies` a fetch may name a proxy.
+        Only if `by_proxies` a fetch may name a proxy. `deadly` is told of which URLs bodies are being decoded.
         """
+        self._deadly = deadly or Deadly(None)
         self._by_proxies = by_proxies
         self._make_resolver = resolver
         self._now = now
@@ -202,6 +205,8 @@ class Fetcher:
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
+                if failure is Failure.TRUNCATED and patience.broke_by_pause(loop.time()):
+                    failure = Failure.KEPT_WAITING
             else:
                 failure = Failure.PROTOCOL if answer.malformed else watch.verdict
         finally:
@@ -272,7 +277,7 @@ class Fetcher:
         answer.chunks.clear()
         if failure is None and answer.content_encoding:
             try:
-                content = await self._content(body, answer.content_encoding, hold)
+                content = await self._content(url, body, answer.content_encoding, hold)
             except BadEncodingError as error:
                 failure, detail = Failure.BAD_ENCODING, str(error)
             except IncompleteError as error:
@@ -303,15 +308,21 @@ class Fetcher:
             first_byte_at=ended if answer.head_at is None else answer.head_at,
         )
 
-    async def _content(self, body: bytes, coding: str, hold: Hold) -> bytes:
+    async def _content(self, url: str, body: bytes, coding: str, hold: Hold) -> bytes:
         """Return the content of a body; one that turns out to be large is begun anew once it has a place."""
         limits = self._limits
-        try:
-            small = min(limits.large_body_bytes, limits.inflated_bytes_max)
-            return await in_turns(decoding(body, coding, small), self._decoding)
-        except TooLargeError:
-            await hold.take(self._large_contents)
-            return await in_turns(decoding(body, coding, limits.inflated_bytes_max), self._decoding)
+        small = min(limits.large_body_bytes, limits.inflated_bytes_max)
+        if len(body) <= small:  # What is large as it came is so afterwards, and long work would be done twice.
+            try:
+                return await self._decoded(url, body, coding, small)
+            except TooLargeError:
+                pass
+        await hold.take(self._large_contents)
+        return await self._decoded(url, body, coding, limits.inflated_bytes_max)
+
+    async def _decoded(self, url: str, body: bytes, coding: str, bytes_max: int) -> bytes:
+        async with self._deadly.reading(url):
+            return await in_turns(decoding(body, coding, bytes_max), self._decoding)
 
 
 class _Watch:

@@ -36,12 +36,14 @@ class Failure(StrEnum):
     """Below ``rate_min_bytes_s`` on average after ``rate_grace_s``."""
     TRUNCATED = "truncated"
     """Closed or reset in the middle of the body, or a compressed stream without its end."""
+    KEPT_WAITING = "kept_waiting"
+    """The same, while the body waited here for a place, or soon after: its server may have given us up."""
     BODY_TOO_LARGE = "body_too_large"
     """Cut off by us at ``body_bytes_max``."""
     BAD_ENCODING = "bad_encoding"
     """A Content-Encoding we did not offer, or bytes that are not in the one they claim."""
     INFLATED_TOO_LARGE = "inflated_too_large"
-    """More than ``inflated_bytes_max`` after decompression."""
+    """More than ``inflated_bytes_max`` after decompression, or more brotli than is decompressed."""
     NO_SOCKET = "no_socket"
     """This machine is out of file descriptors, socket buffers or memory. Never in ``urls_failed``."""
     NOT_SENT = "not_sent"
@@ -66,6 +68,7 @@ PASSING = frozenset(
         Failure.IDLE,
         Failure.TOO_SLOW,
         Failure.TRUNCATED,
+        Failure.KEPT_WAITING,
     }
 )
 """Failures that may be gone at the next try."""

@@ -11,7 +11,7 @@ bounded by the crawler, which starts nothing while too many pages are unfinished
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,8 @@ from kadcrawl.spacing import Spacing
 OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
+AT_ONCE_MAX = 1_000
+"""Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
 
 AcceptHere = Callable[[list[tuple[Link, Place]]], Awaitable[list[int]]]
 """Takes links this peer owns and returns when they are safe: the indices of those that must be tried again."""
@@ -166,6 +168,19 @@ class Forwarder:
                 self._send(link, place)
         receipt.close()
         return receipt
+
+    async def forward_all(self, links: Sequence[Link], cell: Cell) -> None:
+        """Send the links of a page in `cell` on their way, and return when they have arrived.
+
+        A sitemap has so many that others get their turn in between; the first of them go at once.
+        """
+        receipts = []
+        for start in range(0, len(links), AT_ONCE_MAX):
+            if start:
+                await asyncio.sleep(0)
+            receipts.append(self.forward(links[start : start + AT_ONCE_MAX], cell))
+        for receipt in receipts:
+            await receipt.acknowledged
 
     async def run(self) -> None:
         """Deliver what is queued, until cancelled."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.body import GZIP_MAGIC, inner_bytes_max
 from kadcrawl.crawl.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.extract import Extracted, LinkExtractor
 from kadcrawl.crawl.fetched import HTML, Failure, Fetched
@@ -123,12 +124,16 @@ class Finder:
             return None
         if fetched.why_failed is not None and not is_cut_off:
             return None
+        expected = named_like_one(entry.url) or entry.url in rules.sitemaps
+        is_packed = expected and fetched.content.startswith(GZIP_MAGIC)
+        if is_packed and len(fetched.content) > inner_bytes_max(len(fetched.body)):
+            return Sitemap(faulty=True)  # Made to take long: 64 kB can be 64 MB of blocks that hold nothing.
         return (
             yield from read(
                 fetched.content,
                 fetched.mime,
                 entry.url,
-                expected=named_like_one(entry.url) or entry.url in rules.sitemaps,
+                expected=expected,
                 now=fetched.started_at.timestamp(),
                 urls_max=self._limits.sitemap_urls_max,
                 bytes_max=self._limits.inflated_bytes_max,

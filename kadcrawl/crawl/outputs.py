@@ -55,7 +55,7 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     simhash: str | None = None
     """Of its text, if the job asks for it: 16 hex digits; twins differ in few bits (crawl/simhash.py)."""
     failed: str | None = None
-    """Why it counts as failed: a Failure, http_404 and the like, robots, robots_unreachable, redirect_limit, ..."""
+    """Why it counts as failed: a Failure, http_404 and the like, robots, robots_unreachable, killed_peer, ..."""
     detail: str | None = None
     canonical: str | None = None
     """The URL it names as canonical, if the job honors that: its other links were left to the page there."""

@@ -25,6 +25,8 @@ class Patience:
         self._end_at = now + limits.fetch_timeout_s
         self._head_at: float | None = None
         self._paused_at: float | None = None
+        self._resumed_at = now
+        self._paused_s = 0.0
         self._last_at = now
         self.body_bytes = 0
         self._others_wait: Callable[[], bool] | None = None
@@ -46,9 +48,17 @@ class Patience:
         if self._paused_at is not None and self._head_at is not None:
             paused_s = now - self._paused_at
             self._paused_at = None
+            self._resumed_at, self._paused_s = now, paused_s
             self._end_at += paused_s
             self._head_at += paused_s
             self._last_at += paused_s
+
+    def broke_by_pause(self, now: float) -> bool:
+        """Say whether an answer that breaks off now does so as we paused: it was read for no longer since then.
+
+        A server gives up a client that reads nothing, and that shows only after the pause.
+        """
+        return now - self._resumed_at < self._paused_s
 
     def has_place(self, now: float, others_wait: Callable[[], bool]) -> None:
         """The body is large and has a place, for which others may wait."""

@@ -73,7 +73,7 @@ def outcome(fetched: Fetched, proxy: Proxy) -> Outcome:
     relays = proxy.relays(fetched.url)
     if fetched.failure is Failure.PROXY or (fetched.failure is Failure.CONNECT and relays):
         return Outcome.PROXY
-    if fetched.failure in UNASKED:
+    if fetched.failure in UNASKED or fetched.failure is Failure.KEPT_WAITING:
         return Outcome.NOTHING
     if fetched.failure is None:
         # A 503 that says when to come back is a site's.

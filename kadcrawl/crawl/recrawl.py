@@ -91,7 +91,8 @@ class Recrawl:
     def unasked(self, entry: Entry, last: Visit | None, why: str, now: float) -> Visit | None:
         """Return what is to be kept of a page that was not asked for; None for nothing.
 
-        robots.txt may change, and faults of ours be mended; what the job leaves out it leaves out for good.
+        robots.txt may change, and faults of ours be mended; what the job leaves out, or a peer has died of, is left
+        out for good.
         """
         passes = why.startswith("robots") or why == "internal_error"
         if last is None and not passes:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from kadcrawl.clock import Clock
 from kadcrawl.config import Limits
+from kadcrawl.crawl.deadly import KILLED_PEER, Deadly
 from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.hold import Hold
@@ -48,11 +49,13 @@ class RobotsSearch:
         robots: RobotsCache,
         outputs: Outputs,
         activity: Activity,
+        deadly: Deadly,
     ) -> None:
         """`request` makes one request in an entry's slot; None if this machine could not make it.
 
-        What it takes of memory is in the hold until that gives it back.
+        What it takes of memory is in the hold until that gives it back. `deadly` knows what is not to be read.
         """
+        self._deadly = deadly
         self._request = request
         self._limits = limits
         self._delay_s = delay_s
@@ -86,6 +89,10 @@ class RobotsSearch:
             return
         elif (unread := self._unread(origin, search, now)) is not None:
             await self._read_again(entry, search, *unread)
+        elif self._deadly.has_killed(search.url):
+            # Whoever cannot read a robots.txt does not know what it forbids.
+            self._robots.fail(origin, "robots_unreachable", passing=False, now=now)
+            log.info("robots.unreachable origin=%s why=%s", origin, KILLED_PEER)
         elif self._turn_has_come(entry, search, now):
             await self._ask(entry, origin, search)
 
@@ -161,7 +168,10 @@ class RobotsSearch:
                 fetched = await self._request(entry, search.url, hold)
                 if fetched is None:
                     return
-                rules = await in_turns(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+                async with self._deadly.reading(fetched.url):
+                    rules = await in_turns(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+                if rules is not None and fetched.location is None:  # Else it is asked for again soon.
+                    self._deadly.was_read(fetched.url)
             self._answered(entry, origin, search, fetched, rules)
         finally:
             hold.give_back()

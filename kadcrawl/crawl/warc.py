@@ -47,6 +47,7 @@ _WARC_TRUNCATED = {
     Failure.IDLE: "time",
     Failure.TOO_SLOW: "time",
     Failure.TRUNCATED: "disconnect",
+    Failure.KEPT_WAITING: "disconnect",
     Failure.PROTOCOL: "unspecified",
 }
 

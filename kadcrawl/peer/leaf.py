@@ -178,6 +178,7 @@ class Leaf(Member):
             clock=self.clock,
             random=self.random,
             extraction=self._extraction,
+            deadly=self.deadly,
             home=lambda: self._drawing.hung_on,
         )
         self._drawing = Drawing(

@@ -16,6 +16,7 @@ from kadcrawl.clock import Clock
 from kadcrawl.config import Config, Job
 from kadcrawl.crawl.borrowed import BorrowedStore
 from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.place import Place
@@ -59,6 +60,7 @@ class LeafWork:
         clock: Clock,
         random: Random,
         extraction: Extraction | None,
+        deadly: Deadly,
         home: Callable[[], Contact],
     ) -> None:
         """`home` gives the full peer that last answered. Raises StartError if the directory does not do."""
@@ -83,6 +85,7 @@ class LeafWork:
                 may_start=lambda: False,
                 accept_here=_accept_nothing,
                 extraction=extraction,
+                deadly=deadly,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {config.data}: {error}") from None

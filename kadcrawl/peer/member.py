@@ -57,6 +57,8 @@ class Member:
             now = asyncio.get_running_loop().time
             self.deliveries = Deliveries(self.config.data, self.config.sinks, Daemons(), now)
             stack.callback(Directory(self.config.data).close)
+            self.deadly = self.world.deadly(self.config.data)
+            stack.callback(self.deadly.close)
             self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
             stack.callback(self.store.close)
             self._jobs = JobRecord(self.store)

@@ -12,6 +12,7 @@ from kadcrawl.clock import Clock
 from kadcrawl.config import GRAINS_DEFAULT, Config, Job, Limits
 from kadcrawl.crawl.budget import Budget
 from kadcrawl.crawl.crawler import Crawler, CrawlStore
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.extraction import Extraction
 from kadcrawl.crawl.fetch import Fetcher, Fetching, user_agent
@@ -96,6 +97,7 @@ def build(
     may_start: Callable[[], bool],
     accept_here: AcceptHere,
     extraction: Extraction | None,
+    deadly: Deadly,
 ) -> Parts:
     """Put the crawl rooms together. Raises OSError if the outputs cannot be opened.
 
@@ -127,7 +129,7 @@ def build(
     guard = Guard(config.allow_networks)
 
     def fetcher_with(limits: Limits) -> Fetcher:
-        return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies)
+        return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies, deadly)
 
     fetcher = fetcher_with(limits)
     fetching: Fetching = fetcher
@@ -185,6 +187,7 @@ def build(
             rules=rules,
             extraction=extraction,
             twins=twins,  # Of what this peer fetches, for whomever.
+            deadly=deadly,
         )
 
     crawler = crawler_over(store, frontier, activity, may_start, limits)

@@ -362,6 +362,7 @@ class Peer(Member):
                 may_start=lambda: not self.cells.is_stalled(),
                 accept_here=self._accept_here,
                 extraction=self._extraction,
+                deadly=self.deadly,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None

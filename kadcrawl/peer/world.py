@@ -8,6 +8,7 @@ from random import Random
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.extraction import Extraction, WorkerExtraction
 from kadcrawl.crawl.fetch import system_resolver
 from kadcrawl.history.journal import sync_files
@@ -36,3 +37,5 @@ class World:
     """Makes what finds the addresses of the sites' names."""
     extraction: Callable[[tuple[RecordRule, ...], Limits], Extraction] = WorkerExtraction
     """Makes what takes records out of pages; asked only if the job has any. By default a process."""
+    deadly: Callable[[Path], Deadly] = Deadly
+    """Makes what notes, in a peer's directory, which page it may be dying of."""

@@ -173,6 +173,19 @@ def test_blocks_that_hold_nothing_are_read_in_turns() -> None:
     assert decoded(body, "deflate", MANY) == b""
 
 
+@pytest.mark.parametrize(
+    ("coding", "body"), [("br", BROTLI), ("br, gzip", gzipped(BROTLI)), ("gzip, br", brotlicffi.compress(GZIP))]
+)
+def test_more_brotli_than_is_decoded_is_not_begun(coding: str, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    brotli = body if coding.endswith("br") else BROTLI
+    monkeypatch.setattr(module, "BROTLI_BYTES_MAX", len(brotli))
+    assert PAGE == decoded(body, coding, MANY)
+    monkeypatch.setattr(module, "BROTLI_BYTES_MAX", len(brotli) - 1)
+    monkeypatch.setitem(module._DECODERS, "br", lambda *_: pytest.fail("begun"))
+    with pytest.raises(TooLargeError):
+        decoded(body, coding, MANY)
+
+
 def test_an_outer_coding_hides_no_masses_of_inner_code() -> None:
     inner = EMPTY_BLOCK * 200_000 + b"\3\0"
     for outer, code in (("gzip", gzipped), ("br", brotlicffi.compress)):

@@ -15,11 +15,11 @@ import pytest
 from kadcrawl.clock import Clock
 from kadcrawl.config import Job, Limits
 from kadcrawl.crawl.budget import Budget
-from kadcrawl.crawl.crawler import ALONE_WAIT_S, Crawler
+from kadcrawl.crawl.crawler import ALONE_WAIT_S, KEPT_WAITING_TRIES, Crawler
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetch import Fetcher, always
 from kadcrawl.crawl.fetched import Failure, Fetched
-from kadcrawl.crawl.forward import Forwarder, Receipt
+from kadcrawl.crawl.forward import Forwarder
 from kadcrawl.crawl.frontier import Frontier
 from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.intake import Intake
@@ -29,7 +29,6 @@ from kadcrawl.crawl.robots import parse
 from kadcrawl.crawl.robots_cache import RobotsCache
 from kadcrawl.crawl.scope import Scope
 from kadcrawl.crawl.totals import Totals
-from kadcrawl.history.entry import Entry
 from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.link.messages import Link
 from kadcrawl.overlay.termination import Activity
@@ -314,6 +313,19 @@ async def test_no_file_to_open_is_no_fault_of_the_site(
         assert ({}, set(), 1) == (world.totals.failed, world.crawler.holds, world.budget.begun)
 
 
+@pytest.mark.parametrize("more", [0, 1])
+async def test_what_a_server_did_not_wait_for_here_has_some_more_tries(more: int, tmp_path: Path) -> None:
+    tries = 1 + 1 + KEPT_WAITING_TRIES
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+        world.failures = [Failure.KEPT_WAITING] * (tries - 1 + more)
+        world.open(PAGE)
+        world.take(PAGE)
+        await world.until(lambda: world.state(PAGE) == DONE)
+        assert tries == len(world.requests)
+        assert ({"kept_waiting": 1} if more else {}) == world.totals.failed
+
+
 async def test_the_peer_is_idle_only_when_the_copies_it_keeps_for_others_are_done_as_well(tmp_path: Path) -> None:
     async with crawling(tmp_path) as world:
         world.know_robots(PAGE)
@@ -338,29 +350,3 @@ async def test_a_delay_known_only_by_rules_that_came_with_the_cell_is_waited_for
         await world.until(lambda: world.frontier.wait_s("a.test", world.clock.now()) > 20)
         await world.still()
         assert ([], 0) == (world.requests, world.frontier.in_flight(cell))
-
-
-async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kadcrawl.crawl.crawler.LINKS_AT_ONCE", 2)
-    sent: list[tuple[int, Receipt]] = []
-
-    def forward(links: Sequence[Link], cell: Any) -> Receipt:
-        receipt = Receipt()
-        receipt.expect()
-        sent.append((len(links), receipt))
-        return receipt
-
-    async with crawling(tmp_path) as world:
-        monkeypatch.setattr(world.crawler._forwarder, "forward", forward)
-        links = [Link(f"{PAGE}{number}", 1, 0) for number in range(5)]
-        entry = Entry(1, 1, world.place(PAGE).key, "a.test", PAGE, 0, 0, 0.0)
-        sending = asyncio.create_task(world.crawler._send(links, entry))
-        await world.until(lambda: len(sent) == 3)
-        assert [2, 2, 1] == [count for count, _ in sent]
-        for _, receipt in sent:
-            await world.still()
-            assert not sending.done()
-            receipt.settle()
-        await sending

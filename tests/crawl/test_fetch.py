@@ -11,18 +11,25 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import cast
+from pathlib import Path
+from random import Random
+from typing import Any, cast
 
 import aiohttp
+import brotlicffi
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl.config import Limits
+from kadcrawl.crawl.body import decoding
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.fetch import Fetcher, system_resolver, user_agent
 from kadcrawl.crawl.fetched import PASSING, Failure, Fetched
 from kadcrawl.crawl.guard import Guard
 from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.patience import Patience
+from kadcrawl.turns import Turns
+from tests.crawl.test_deadly import dies_reading
 
 LIMITS = Limits(
     connect_timeout_s=0.2,
@@ -127,9 +134,13 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
 
 @asynccontextmanager
 async def fetching(
-    guard: Guard = LOOPBACK, limits: Limits = LIMITS, resolver: Callable[[], AbstractResolver] = system_resolver
+    guard: Guard = LOOPBACK,
+    limits: Limits = LIMITS,
+    resolver: Callable[[], AbstractResolver] = system_resolver,
+    deadly: Deadly | None = None,
 ) -> AsyncIterator[Fetcher]:
-    fetcher = Fetcher(limits, guard, user_agent("0.1", "https://example.com/bot"), time.time, resolver)
+    agent = user_agent("0.1", "https://example.com/bot")
+    fetcher = Fetcher(limits, guard, agent, time.time, resolver, deadly=deadly)
     await fetcher.start()
     try:
         yield fetcher
@@ -176,6 +187,19 @@ async def test_few_large_bodies_are_read_at_a_time_and_waiting_for_that_is_no_fa
         assert not fetcher._large.locked()
 
 
+@pytest.mark.parametrize("end", [b"", RESET], ids=["closed", "reset"])
+async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(site: Site, end: Step) -> None:
+    limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1)
+    gives_up = [length(1_000), b"y" * 200, end] if end else [length(1_000), b"y" * 200]
+    site.answers = {"/slow": [length(1_000), b"x" * 200, DRIP], "/large": gives_up}
+    async with fetching(limits=limits) as fetcher:
+        slow = asyncio.create_task(fetcher.fetch(site.url("/slow")))
+        await site.seen.wait()
+        assert Failure.KEPT_WAITING is (await fetcher.fetch(site.url("/large"))).failure
+        assert (await slow).failure is Failure.TOO_SLOW
+        assert Failure.TRUNCATED is (await fetcher.fetch(site.url("/large"))).failure
+
+
 async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: Site) -> None:
     limits = replace(LIMITS, large_body_bytes=1_000, large_contents_max=2)
     packed = gzip.compress(b"y", mtime=0)
@@ -208,6 +232,27 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
         for hold in holds[2:]:
             hold.give_back()
         assert 2 == fetcher._large_contents._value
+
+
+async def test_pages_a_peer_may_have_died_of_wait_for_no_place_while_others_wait_for_them(
+    site: Site, tmp_path: Path
+) -> None:
+    """Each has the place the other needs, or waits until the other has been read."""
+    site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
+    await dies_reading(tmp_path, site.url("/one"), site.url("/two"))
+    deadly = Deadly(tmp_path)
+    async with fetching(limits=replace(LIMITS, large_body_bytes=1_000, large_contents_max=1), deadly=deadly) as fetcher:
+
+        async def page(path: str) -> None:
+            hold = Hold()
+            assert b"x" * 1_001 == (await fetcher.fetch(site.url(path), hold=hold)).content
+            await asyncio.sleep(0)
+            async with deadly.reading(site.url(path)):
+                await asyncio.sleep(0)
+            hold.give_back()
+
+        await asyncio.wait_for(asyncio.gather(page("/one"), page("/two")), 5)
+    deadly.close()
 
 
 SMALL, LARGE = (gzip.compress(b"x" * count, mtime=0) for count in (1_000, 1_001))
@@ -311,6 +356,37 @@ async def test_a_compressed_page_is_kept_as_received_and_inflated(site: Site, fe
 async def test_a_compressed_body_cut_off_has_no_content(site: Site, fetcher: Fetcher) -> None:
     fetched = await answered(site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
     assert (fetched.failure, len(fetched.body), fetched.content) == (Failure.BODY_TOO_LARGE, 10_000, b"")
+
+
+async def test_more_brotli_than_is_decoded_is_too_large(
+    site: Site, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = brotlicffi.compress(BODY)
+    coded = OK + b"Content-Encoding: br\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    monkeypatch.setattr("kadcrawl.crawl.body.BROTLI_BYTES_MAX", len(body))
+    assert BODY == (await answered(site, fetcher, coded)).content
+    monkeypatch.setattr("kadcrawl.crawl.body.BROTLI_BYTES_MAX", len(body) - 1)
+    fetched = await answered(site, fetcher, coded)
+    assert (Failure.INFLATED_TOO_LARGE, body, b"") == (fetched.failure, fetched.body, fetched.content)
+
+
+@pytest.mark.parametrize(("over", "times"), [(0, 2), (1, 1)])
+async def test_a_body_that_is_large_as_it_came_is_decoded_once(
+    site: Site, over: int, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = Random(1).randbytes(1_000).hex().encode()
+    body = gzip.compress(content, mtime=0)
+    begun = []
+
+    def counted(*arguments: Any) -> Turns[bytes]:
+        begun.append(arguments)
+        return decoding(*arguments)
+
+    monkeypatch.setattr("kadcrawl.crawl.fetch.decoding", counted)
+    async with fetching(limits=replace(LIMITS, large_body_bytes=len(body) - over)) as fetcher:
+        site.answers["/"] = [GZIPPED + body]
+        assert content == (await fetcher.fetch(site.url("/"))).content
+    assert times == len(begun)
 
 
 async def test_the_head_is_kept_as_received(site: Site, fetcher: Fetcher) -> None:

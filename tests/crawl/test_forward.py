@@ -1,7 +1,7 @@
 """Links travel to their owners, are sent once, and a page is finished only when all of its links have arrived."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.config import Limits
-from kadcrawl.crawl.forward import Forwarder
+from kadcrawl.crawl.forward import Forwarder, Receipt
 from kadcrawl.crawl.place import Place, Placer
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
@@ -360,3 +360,31 @@ async def test_memory_of_dates_is_bounded(world: World) -> None:
         forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
         assert 3 == len(forward._dates)
         assert ["http://mine/0"] == forward.news({f"http://mine/{number}": 5.0 for number in (0, 7, 8, 9)})
+
+
+async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.forward.AT_ONCE_MAX", 2)
+    sent: list[tuple[int, Receipt]] = []
+
+    def one_portion(links: Sequence[Link], cell: Cell) -> Receipt:
+        receipt = Receipt()
+        receipt.expect()
+        sent.append((len(links), receipt))
+        return receipt
+
+    async def still() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async with forwarder(world) as forward:
+        monkeypatch.setattr(forward, "forward", one_portion)
+        sending = asyncio.create_task(forward.forward_all(links("mine", 1, 2, 3, 4, 5), cell("mine")))
+        await still()
+        assert [2, 2, 1] == [count for count, _ in sent]
+        for _, receipt in sent:
+            await still()
+            assert not sending.done()
+            receipt.settle()
+        await sending

@@ -1,12 +1,16 @@
 """Where an answer leads: session IDs are gone from links, and what limits leave out is counted."""
 
+import gzip
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
+from math import ceil
 from typing import Any
 
 import pytest
 
 from kadcrawl.config import Job, Limits
+from kadcrawl.crawl.body import INNER_TIMES_MAX
 from kadcrawl.crawl.extract import LinkExtractor
 from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.found import Finder, Found
@@ -31,7 +35,8 @@ def found(
     status: int = 200,
     headers: Mapping[bytes, bytes] | None = None,
     rules: str = "",
-    content: str = "",
+    content: str | bytes = "",
+    body: bytes | None = None,
     mime: str = "text/html",
     hops: int = 0,
     failure: Failure | None = None,
@@ -41,7 +46,10 @@ def found(
     told: Mapping[str, float] | None = None,
     known: tuple[str, ...] = (),
 ) -> Found:
-    """Return what a page with these links leads to; `told` are the dates owners know, `known` the URLs."""
+    """Return what a page with these links leads to; `told` are the dates owners know, `known` the URLs.
+
+    `body` is how it came, if not as it is.
+    """
     limits = Limits(links_per_page_max=5, sitemap_urls_max=7)
 
     def news(modified: Mapping[str, float]) -> list[str]:
@@ -57,8 +65,8 @@ def found(
         twins,
         None if told is None else news,
     )
-    body = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
-    body += content.encode()
+    text = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
+    text += content.encode() if isinstance(content, str) else content
     fetched = Fetched(
         url=SITE + path,
         status=status,
@@ -68,8 +76,8 @@ def found(
         http_version="1.1",
         reason="",
         headers=tuple((headers or {}).items()),
-        body=body,
-        content=body,
+        body=text if body is None else body,
+        content=text,
         content_type=mime,
         mime=mime,
         retry_after_s=None,
@@ -159,6 +167,17 @@ def test_a_sitemap_that_cannot_be_read_to_its_end_counts_as_failed_and_leads_whe
     page = found(MAPPED, "/sitemap.xml", content=LISTED[:-9], failure=Failure.BODY_TOO_LARGE)
     assert (["/x", "/sitemap.xml"], "body_too_large") == (onward(page), page.failed)
     assert ["/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", content=LISTED, status=404))
+
+
+def test_a_packed_sitemap_is_not_unpacked_that_was_much_shorter_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.body.INNER_BYTES", 0)
+    packed = gzip.compress(LISTED.encode(), mtime=0)
+    least = bytes(ceil(len(packed) / INNER_TIMES_MAX))
+    found_in = partial(found, MAPPED, "/sitemap.xml", content=packed)
+    assert (["/x", "/sitemap.xml"], None) == (onward(page := found_in(body=least)), page.failed)
+    assert (["/sitemap.xml"], "bad_sitemap") == (onward(page := found_in(body=least[1:])), page.failed)
+    is_none = found(MAPPED, "/2", content=packed, body=least[1:])
+    assert (["/sitemap.xml"], None) == (onward(is_none), is_none.failed), "nobody would unpack it"
 
 
 def test_a_sitemap_has_a_share_of_its_own() -> None:

@@ -87,6 +87,28 @@ def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float
 
 
 @pytest.mark.parametrize(
+    ("breaks_at", "expected"),
+    [(40, True), (49.9, True), (50, False), (90, False)],
+    ids=["at once", "soon", "late", "much later"],
+)
+def test_what_breaks_off_soon_after_a_pause_did_so_by_it(breaks_at: float, expected: bool) -> None:
+    patience = Patience(LIMITS, 0)
+    patience.head_came(0)
+    assert not patience.broke_by_pause(0)
+    patience.pause(30)
+    patience.resume(40)
+    assert expected == patience.broke_by_pause(breaks_at)
+
+
+def test_a_place_that_was_free_is_no_pause() -> None:
+    patience = Patience(LIMITS, 0)
+    patience.head_came(0)
+    patience.pause(30)
+    patience.resume(30)
+    assert not patience.broke_by_pause(30)
+
+
+@pytest.mark.parametrize(
     ("others_wait", "a_second", "expected"),
     [(True, 1_000, None), (True, 999, 40), (False, 999, None)],
     ids=["fast enough", "too slow", "too slow, but nobody waits"],

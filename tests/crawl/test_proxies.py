@@ -224,6 +224,7 @@ def test_whom_the_source_no_longer_names_is_gone_and_the_others_stay_as_they_are
         ("https://a.test/", None, Failure.PROXY, Outcome.PROXY),
         ("http://a.test/", None, Failure.DISCONNECTED, Outcome.DOUBT),
         ("http://a.test/", 200, Failure.TRUNCATED, Outcome.DOUBT),
+        ("http://a.test/", 200, Failure.KEPT_WAITING, Outcome.NOTHING),
         ("http://a.test/", 200, Failure.BODY_TOO_LARGE, Outcome.CAME),
         ("http://a.test/", None, Failure.ADDRESS_REFUSED, Outcome.NOTHING),
         ("http://a.test/", None, Failure.NO_SOCKET, Outcome.NOTHING),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kadcrawl.config import RECRAWL_MOST_S, Job
+from kadcrawl.crawl.deadly import KILLED_PEER
 from kadcrawl.crawl.due import DueCells
 from kadcrawl.crawl.fetched import Failure, Fetched
 from kadcrawl.crawl.recrawl import Recrawl, believed
@@ -172,10 +173,11 @@ def test_what_robots_txt_forbids_may_be_allowed_later_and_what_the_job_leaves_ou
     forbidden = ONCE.unasked(ENTRY, None, "robots", NOW)
     assert forbidden is not None
     assert NOW + DAY_S == forbidden.due
-    assert ONCE.unasked(ENTRY, None, "excluded", NOW) is None
-    left_out = ONCE.unasked(ENTRY, first(), "excluded", NOW)
-    assert left_out is not None
-    assert left_out.due is None
+    for why in ("excluded", KILLED_PEER):
+        assert ONCE.unasked(ENTRY, None, why, NOW) is None
+        left_out = ONCE.unasked(ENTRY, first(), why, NOW)
+        assert left_out is not None
+        assert left_out.due is None
 
 
 def test_open_cells_are_given_by_their_next_visit() -> None:

@@ -2,15 +2,20 @@
 
 from collections import Counter, defaultdict
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from kadcrawl.config import Limits
+from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.crawl.hold import Hold
 from kadcrawl.crawl.robots import Rules
 from kadcrawl.crawl.robots_cache import REREAD_BYTES_S, RobotsCache
 from kadcrawl.crawl.robots_search import TURNS_MAX, RobotsSearch
 from kadcrawl.history.entry import Entry
+from tests.crawl.test_deadly import dies_reading
 
 STEP_S = 0.25
 """In which a second can be written exactly."""
@@ -48,7 +53,7 @@ class Clocks:
         self.hold(name, now + delay_s, now)
 
 
-def make_search(clocks: Clocks, cache: RobotsCache, request: Any) -> RobotsSearch:
+def make_search(clocks: Clocks, cache: RobotsCache, request: Any, deadly: Deadly | None = None) -> RobotsSearch:
     return RobotsSearch(
         request=request,
         limits=Limits(),
@@ -58,6 +63,7 @@ def make_search(clocks: Clocks, cache: RobotsCache, request: Any) -> RobotsSearc
         robots=cache,
         outputs=cast(Any, SimpleNamespace(keep=lambda fetched: None)),
         activity=cast(Any, SimpleNamespace(move=lambda: None)),
+        deadly=deadly or Deadly(None),
     )
 
 
@@ -121,3 +127,30 @@ async def test_large_rules_no_longer_in_memory_are_read_again_at_a_bounded_rate_
     assert len(reads) * len(text) <= 10 * REREAD_BYTES_S + len(text)
     assert len(asked) == count
     assert not clocks.blocked
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "clears"),
+    [(200, None, True), (404, None, True), (503, None, False), (302, "http://led-to.test/rules", False)],
+)
+async def test_only_rules_that_are_not_asked_for_again_soon_clear_a_robots_txt_of_a_death(
+    status: int, location: str | None, clears: bool, tmp_path: Path
+) -> None:
+    """Else one could kill, fail, and kill again for ever."""
+    store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
+    entry = cast(Entry, SimpleNamespace(url="http://a.test/", site="a.test"))
+    asked = []
+
+    async def request(entry: Entry, url: str, _: Hold) -> Any:
+        asked.append(url)
+        return SimpleNamespace(
+            failure=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False
+        )
+
+    for _ in range(2):
+        await dies_reading(tmp_path, "http://a.test/robots.txt")
+        deadly, cache = Deadly(tmp_path), RobotsCache(cast(Any, store), Limits())
+        await make_search(Clocks(), cache, request, deadly).advance(entry)
+        deadly.close()
+    assert (2 if clears else 1) == len(asked)
+    assert clears or "robots_unreachable" == cache.look_up("http://a.test", 0.0)

@@ -9,7 +9,7 @@ from kadcrawl.link.basics import REASONS_MAX, Counters
 
 WORDS = (
     *(str(failure) for failure in Failure),
-    *("robots", "robots_unreachable", "bad_redirect", "redirect_limit", "internal_error"),
+    *("robots", "robots_unreachable", "bad_redirect", "redirect_limit", "internal_error", "killed_peer"),
     *("length", "depth", "scope", "exclude", "include", "path_segments", "path_repeats", "query_parameters"),
 )
 

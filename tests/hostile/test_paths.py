@@ -90,7 +90,8 @@ DISPOSITIONS = [
     "attachment; filename*=UTF-8''%2e%2e%2fescaped", "inline; filename=.bashrc",
 ]  # fmt: skip
 OURS = re.compile(
-    r"peer/(pages\.jsonl|lock|address|peer\.sqlite(-wal|-shm)?|warc/kadcrawl-[A-Za-z0-9_.-]+-[0-9a-f]{8}-\d{5}\.warc\.gz)"
+    r"peer/(pages\.jsonl|lock|reading|address|peer\.sqlite(-wal|-shm)?)"
+    r"|peer/warc/kadcrawl-[A-Za-z0-9_.-]+-[0-9a-f]{8}-\d{5}\.warc\.gz"
     r"|archive/kadcrawl-[A-Za-z0-9_.-]+-[0-9a-f]{8}-\d{5}\.warc\.gz|out/pages/[0-9a-f]{16}-\d{15}-\d{15}\.jsonl"
 )
 

@@ -1,0 +1,91 @@
+"""An answer that kills its reader costs a peer two lives, and its URL is done: the crawl comes to its end."""
+
+import asyncio
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kadcrawl.history.store import DONE
+from scripts.kadcrawl_run import PageLine, page_lines
+from tests.crawl.test_deadly import dies_reading
+from tests.peer.conftest import MakePeer, finish, until
+from tests.peer.crash import crash
+from tests.peer.mortal import KILLS
+from tests.web import Page, Web, html
+
+# What a killed process leaves open the system closes; here nobody does.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+OTHERS = [f"/{number}" for number in range(5)]
+DEADLY: dict[str, Page] = {
+    "page": lambda request: web.Response(body=KILLS, content_type="text/html"),
+    "coding": lambda request: web.Response(
+        body=zlib.compress(b"hardly anything"), content_type="text/html", headers={"Content-Encoding": "deflate"}
+    ),
+}
+
+
+async def lives(directory: Path, seed: str) -> list[int | None]:
+    """Start a peer on a directory until it comes to the end of its crawl; return how each start ended."""
+    ends: list[int | None] = []
+    while 0 not in ends and len(ends) < 5:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.peer.mortal", directory, seed)
+        async with asyncio.timeout(60):
+            ends.append(await process.wait())
+    return ends
+
+
+@pytest.mark.parametrize("kind", DEADLY)
+async def test_a_page_kills_a_peer_twice_and_is_recorded_and_all_others_are_fetched(kind: str, tmp_path: Path) -> None:
+    async with Web() as site:
+        site.pages |= {"/": lambda request: html(*OTHERS[:3], "/deadly", *OTHERS[3:]), "/deadly": DEADLY[kind]}
+        site.fallback = lambda request: html()
+        assert [-9, -9, 0] == await lives(tmp_path, site.url())
+        assert 2 == site.fetched[site.url("/deadly")]
+        found = {line.url: line.failed for line in page_lines(tmp_path)}
+        expected = dict.fromkeys(map(site.url, ["/", *OTHERS])) | {site.url("/deadly"): "killed_peer"}
+        assert expected == found
+
+
+async def test_a_site_whose_robots_txt_kills_is_left_alone(tmp_path: Path) -> None:
+    async with Web(2) as site:
+        there = site.url("/there", site=1)
+
+        def robots(request: web.BaseRequest) -> web.StreamResponse:
+            return web.Response(body=KILLS) if request.host in there else web.Response(status=404)
+
+        site.pages |= {"/robots.txt": robots, "/": lambda request: html(there, *OTHERS)}
+        site.fallback = lambda request: html()
+        assert [-9, -9, 0] == await lives(tmp_path, site.url())
+        found = {line.url: line.failed for line in page_lines(tmp_path)}
+        assert dict.fromkeys(map(site.url, ["/", *OTHERS])) | {there: "robots_unreachable"} == found
+        assert 0 == site.fetched[there]
+
+
+async def test_what_has_killed_its_owner_twice_no_later_owner_asks_for(
+    make_peer: MakePeer, tmp_path: Path, lines: Callable[[], dict[str, PageLine]]
+) -> None:
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/deadly", "/1")
+        site.fallback = lambda request: html()
+        (tmp_path / "one").mkdir()
+        for _ in range(2):
+            await dies_reading(tmp_path / "one", site.url("/deadly"))
+        first = await make_peer("one")
+        await first.crawl([site.url()])
+        await finish([first])
+        second = await make_peer("two", join=first)
+        key = first.parts.placer.place(site.url("/deadly")).key
+        await until(lambda: second.store.state(key) == DONE)
+        await crash(first)
+        await second.crawl([site.url("/deadly"), site.url("/2")])
+        await finish([second])
+        assert {site.url(): 1, site.url("/1"): 1, site.url("/2"): 1} == site.fetched
+        assert "killed_peer" == lines()[site.url("/deadly")].failed
