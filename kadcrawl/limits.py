@@ -63,7 +63,7 @@ class Limits:
     redirects_max: int = 10
     """Hops in a row; the hop after that is recorded as failed, not followed."""
     retry_base_s: float = 5
-    """First wait before a retry; doubles each time, with jitter."""
+    """First wait before a retry; doubles each time up to `retry_after_max_s`, with jitter."""
     retry_after_max_s: float = 3600
     """A Retry-After above this is taken as this."""
     fetches_max: int = 64

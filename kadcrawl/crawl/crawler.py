@@ -438,5 +438,5 @@ class Crawler:
         self._finish(entry, line, why, visit, number)
 
     def _retry_wait_s(self, entry: Entry, fetched: Fetched) -> float:
-        backoff_s = self._limits.retry_base_s * 2.0**entry.tries * self._random.uniform(0.75, 1.25)
-        return max(backoff_s, fetched.retry_after_s or 0.0)
+        backoff_s = min(self._limits.retry_base_s * 2.0**entry.tries, self._limits.retry_after_max_s)
+        return max(backoff_s * self._random.uniform(0.75, 1.25), fetched.retry_after_s or 0.0)

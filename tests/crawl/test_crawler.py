@@ -326,6 +326,20 @@ async def test_what_a_server_did_not_wait_for_here_has_some_more_tries(more: int
         assert ({"kept_waiting": 1} if more else {}) == world.totals.failed
 
 
+async def test_no_wait_before_a_retry_is_longer_than_that_which_a_site_may_ask_for(tmp_path: Path) -> None:
+    async with crawling(tmp_path) as world:
+        world.know_robots(PAGE)
+        world.open(PAGE)
+        world.take(PAGE)
+        entry = world.store.entry(world.place(PAGE).key)
+        assert entry is not None
+        fetched = world._fetched(PAGE, Failure.CONNECT)
+        waits = [world.crawler._retry_wait_s(entry._replace(tries=tries), fetched) for tries in (0, 30, 1000)]
+        most_s = LIMITS.retry_after_max_s
+        assert waits[0] < 1 < 0.75 * most_s <= min(waits[1:])
+        assert max(waits) <= 1.25 * most_s
+
+
 async def test_the_peer_is_idle_only_when_the_copies_it_keeps_for_others_are_done_as_well(tmp_path: Path) -> None:
     async with crawling(tmp_path) as world:
         world.know_robots(PAGE)
