@@ -28,8 +28,10 @@ LINE_BYTES_MAX = 2083 * 8 - 1
 SITEMAPS_MAX = 100
 """Sitemaps kept of one file."""
 WILDCARDS_MAX = 1_000
-"""Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow ends at its first
-wildcard, which forbids more, and an Allow with a wildcard is dropped."""
+"""Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow forbids whatever begins
+as it does, up to its first wildcard, and counts as long as it was; an Allow with a wildcard is dropped."""
+PATTERN_CHARS_MAX = URL_CHARS_MAX + WILDCARDS_MAX
+"""A pattern whose wildcards are honored has no more: some URL has all the rest of it."""
 
 LINES_AT_ONCE = 1_000
 """Lines read before others have their turn: they take 4 ms."""
@@ -245,14 +247,13 @@ def _bounded(rules: Iterable[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
         if wildcards <= WILDCARDS_MAX or "*" not in pattern:
             yield allow, pattern
         elif not allow:
-            # A $ or a space that comes last by the cut would change its meaning.
-            yield allow, pattern[: pattern.index("*")].rstrip("$ \t\v\f") or "/"
+            # Shorter, it would lose to an Allow that it beats. Stars are what can be kept and matches anything.
+            yield allow, pattern[: pattern.index("*")].ljust(min(len(pattern), PATTERN_CHARS_MAX + 1), "*")
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...]]:
     """Return what must begin a path, and what must follow it, in this order and anywhere."""
-    if pattern.endswith("$"):
-        pattern = pattern[:-1] + _END
+    pattern = pattern[:-1] + _END if pattern.endswith("$") else pattern.rstrip("*")
     start, *parts = pattern.split("*")
     return start, tuple(parts)
 

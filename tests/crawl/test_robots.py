@@ -377,14 +377,45 @@ def test_too_many_wildcards_forbid_more_never_less() -> None:
     assert not beyond.allowed("http://h/secret/")
     assert not beyond.allowed("http://h/0x")
     assert (True, "/1") in beyond.rules
-    assert parse(b"user-agent: *\ndisallow: /" + b"*" * URL_CHARS_MAX, "kadcrawl") == DISALLOW_ALL
+    assert not parse(b"user-agent: *\ndisallow: /" + b"*" * URL_CHARS_MAX, "kadcrawl").allowed("http://h/")
+
+
+STARS = f"user-agent: *\ndisallow: /{'*' * WILDCARDS_MAX}$none\n"
+"""A file in which no further wildcard is honored."""
+
+
+def test_a_disallow_cut_at_its_wildcard_beats_every_allow_that_it_beat_before() -> None:
+    beyond = parse(f"{STARS}disallow: /secret/*x\nallow: /secret/y\nallow: /secret/more".encode(), "kadcrawl")
+    assert not beyond.allowed("http://h/secret/yx")
+    assert not beyond.allowed("http://h/secret/y")
+    assert beyond.allowed("http://h/secret/more")
+    overlong = parse(f"{STARS}disallow: /{'*' * 2 * URL_CHARS_MAX}\nallow: /{'b' * (URL_CHARS_MAX - 1)}".encode(), "us")
+    assert not overlong.allowed("http://h/" + "b" * (URL_CHARS_MAX - 1))
+
+
+def test_an_allow_whose_wildcard_is_not_honored_allows_nothing() -> None:
+    beyond = parse(f"{STARS}disallow: /secret/\nallow: /secret/open*\nallow: /secret/*x".encode(), "kadcrawl")
+    assert not beyond.allowed("http://h/secret/open")
+    assert not beyond.allowed("http://h/secret/x")
+
+
+PATTERNS = st.text(st.sampled_from("ab*$"), max_size=4).map("/{}".format)
+
+
+@given(st.lists(st.tuples(st.booleans(), PATTERNS), max_size=6), st.text(st.sampled_from("ab$"), max_size=5))
+def test_whatever_is_cut_nothing_is_allowed_that_was_not(rules: list[tuple[bool, str]], path: str) -> None:
+    lines = "".join(f"{'allow' if allow else 'disallow'}: {pattern}\n" for allow, pattern in rules)
+    whole, cut = (parse((head + lines).encode(), "us") for head in ("user-agent: *\n", STARS))
+    assert whole.allowed(f"http://h/{path}") >= cut.allowed(f"http://h/{path}")
+    assert Rules.from_bytes(cut.to_bytes()) == cut
 
 
 def test_cutting_a_rule_at_its_wildcard_makes_nothing_else_of_it() -> None:
     """A $ in the middle is a character, at the end it is the end."""
-    stars = "user-agent: *\ndisallow: /" + "*" * (WILDCARDS_MAX + 1)
-    beyond = parse(f"{stars}\ndisallow: /a$*x\ndisallow: /b *x".encode(), "kadcrawl")
+    beyond = parse(f"{STARS}disallow: /a$*x\ndisallow: /b *x\ndisallow: /c$*$".encode(), "kadcrawl")
     assert not beyond.allowed("http://h/a$bx")
+    assert beyond.allowed("http://h/ab")
+    assert not beyond.allowed("http://h/c$")
     assert Rules.from_bytes(beyond.to_bytes()) == beyond
 
 
