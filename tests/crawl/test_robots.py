@@ -458,6 +458,32 @@ def test_the_longest_pattern_decides_and_allow_wins_a_tie() -> None:
     assert rules.allowed("http://h/ab/c")
 
 
+def weighed_one_by_one(rules: Rules, path: str) -> bool:
+    """Say what the longest pattern that matches says: each is tried."""
+    strongest = (0, True)
+    for allow, pattern in rules.rules:
+        ends = pattern.endswith("$")
+        regex = re.escape(pattern.removesuffix("$")).replace(r"\*", ".*") + (r"\Z" if ends else "")
+        if re.match(regex, path):
+            strongest = max(strongest, (len(pattern), allow))
+    return strongest[1]
+
+
+@given(st.lists(st.tuples(st.booleans(), PATTERNS), max_size=20), st.text(st.sampled_from("ab$/"), max_size=6))
+def test_rules_sorted_say_what_each_of_them_tried_says(rules: list[tuple[bool, str]], path: str) -> None:
+    sorted_rules = Rules(tuple(rules))
+    assert sorted_rules.allowed(f"http://h/{path}") == weighed_one_by_one(sorted_rules, f"/{path}")
+
+
+def test_only_what_a_rule_begins_with_is_tried_with_it() -> None:
+    """So a URL costs about the same whatever the number of rules."""
+    many = Rules((*((False, f"/{n:05}/") for n in range(40_000)), (True, "/20000/a"), (True, "/20000/a/b*")))
+    assert not many.allowed("http://h/20000/")
+    assert many.allowed("http://h/20000/a/b")
+    within = {many._starts[at]: many._starts[outer] for at, outer in enumerate(many._outer) if outer >= 0}
+    assert within == {"/20000/a/b": "/20000/a", "/20000/a": "/20000/"}
+
+
 def test_rest_of_an_overlong_line_is_not_read() -> None:
     head = b"user-agent: *\n"
     rule = b"disallow: /a"
