@@ -146,8 +146,9 @@ async def test_in_a_flood_of_strangers_members_are_heard_and_most_strangers_are_
         async def flood() -> None:
             while True:
                 with suppress(OSError):  # The test may be over.
-                    stranger.send(KEY.label + bytes(200))
-                await asyncio.sleep(0.001)
+                    for _ in range(10):
+                        stranger.send(KEY.label + bytes(200))
+                await asyncio.sleep(0.01)
 
         flooding = asyncio.create_task(flood())
         await until(lambda: "overlay.flood one_in=" in caplog.text)
