@@ -324,7 +324,7 @@ class Config:
     data: Path
     """Directory of this peer: its identity, journal and outputs. Used by one peer at a time."""
     host: str = "127.0.0.1"
-    """Address to listen on, TCP and UDP; 0.0.0.0 for all of the machine's IPv4 addresses."""
+    """Address to listen on, TCP and UDP; 0.0.0.0 for all of the machine's IPv4 addresses. Kept as peers write it."""
     port: int = PORT_DEFAULT
     """Port for both; 0 lets the system choose one."""
     allow_networks: tuple[str, ...] = ()
@@ -349,12 +349,23 @@ class Config:
     def __post_init__(self) -> None:
         require(self.work_area is None or self.work_area >= 1, "work_area must be 1 or more")
         require(0 <= self.port <= 65_535, "port must be from 0 to 65535")
-        try:
-            ipaddress.ip_address(self.host)
-        except ValueError:
-            raise ConfigError(f"host must be an IP address, such as 127.0.0.1 or ::, not {self.host!r}") from None
+        object.__setattr__(self, "host", _to_listen_on(self.host))
         for network in self.allow_networks:
             try:
                 ipaddress.ip_network(network)
             except ValueError as error:
                 raise ConfigError(f"--allow-network takes a CIDR such as 192.168.0.0/16: {error}") from None
+
+
+def _to_listen_on(host: str) -> str:
+    """Return the address in the one spelling that peers take from each other (overlay/addresses.py)."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise ConfigError(f"host must be an IP address, such as 127.0.0.1 or ::, not {host!r}") from None
+    require("%" not in host, f"host {host} is good on one network interface only, so no other peer can be told of it")
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped  # Only IPv4 comes there.
+    several = address.is_multicast or address == ipaddress.IPv4Address("255.255.255.255")
+    require(not several, f"host {host} is the address of many machines, and a peer listens on one")
+    return str(address)

@@ -137,7 +137,7 @@ class Watcher:
             if not self._frozen and all(machine.begun for machine in trial.machines.live):
                 # What the peers are made of stays: most of what there is to look through.
                 self._frozen = True
-                gc.freeze()
+                trial.set_aside()
         now = time.perf_counter()
         if now >= self._shown_at + SHOWN_APART_S:
             self._shown_at = now

@@ -111,6 +111,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self._over = False
         self._connected: WeakKeyDictionary[socket.socket, SimTransport] = WeakKeyDictionary()
         self.network = Network(self, seed)
+        self.has_set_aside = False
+
+    def set_aside(self) -> None:
+        """Let the garbage collector not look through what there is by now until the world ends."""
+        gc.freeze()
+        self.has_set_aside = True
 
     def time(self) -> float:
         return self.now
@@ -307,14 +313,13 @@ def world(seed: int) -> Iterator[SimLoop]:
     enabled = gc.isenabled()
     gc.disable()
     gc.freeze()  # What is here already is not looked through at the end.
-    here_already = gc.get_freeze_count()
     loop = SimLoop(seed)
     try:
         yield loop
     finally:
         loop.close()
-        if gc.get_freeze_count() > here_already:
-            gc.unfreeze()  # A large world may set aside some of its own.
+        if loop.has_set_aside:
+            gc.unfreeze()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()

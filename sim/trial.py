@@ -219,6 +219,10 @@ class Trial:
         """The world's time, in seconds."""
         return self._loop.time()
 
+    def set_aside(self) -> None:
+        """Let the garbage collector not look through what there is by now until the end."""
+        self._loop.set_aside()
+
     def outcome(self, facts: Facts, wall_s: float) -> Outcome:
         network = self._loop.network
         return Outcome(

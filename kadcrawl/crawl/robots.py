@@ -15,7 +15,9 @@ cases demand it.
 
 import math
 import re
-from collections.abc import Generator, Iterable, Iterator
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -28,8 +30,10 @@ LINE_BYTES_MAX = 2083 * 8 - 1
 SITEMAPS_MAX = 100
 """Sitemaps kept of one file."""
 WILDCARDS_MAX = 1_000
-"""Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow ends at its first
-wildcard, which forbids more, and an Allow with a wildcard is dropped."""
+"""Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow forbids whatever begins
+as it does, up to its first wildcard, and counts as long as it was; an Allow with a wildcard is dropped."""
+PATTERN_CHARS_MAX = URL_CHARS_MAX + WILDCARDS_MAX
+"""A pattern whose wildcards are honored has no more: some URL has all the rest of it."""
 
 LINES_AT_ONCE = 1_000
 """Lines read before others have their turn: they take 4 ms."""
@@ -50,6 +54,8 @@ _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _ESCAPED = {byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
 _END = "\n"
 """Stands after a path in the place of a pattern's ``$``; no canonical URL has one."""
+_NO_RULE = 1
+"""How strong it is that all is allowed. A Disallow is twice as strong as it is long, an Allow 1 more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +68,47 @@ class Rules:
     """Seconds between requests the site asks for, 0 or more; not capped here. The longest, if it names several."""
     sitemaps: tuple[str, ...] = ()
     """Canonical URLs, at most `SITEMAPS_MAX`."""
-    _ranked: tuple[tuple[bool, str, tuple[str, ...]], ...] = field(init=False, repr=False, compare=False)
-    """(is it Allow?, pattern up to its first wildcard, the parts between and after wildcards), first the strongest."""
-    _forbidden: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """How a path must begin for a Disallow to match it."""
+    _starts: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """How paths must begin for a rule to match them: patterns up to their first wildcard. Sorted."""
+    _outer: "array[int]" = field(init=False, repr=False, compare=False)
+    """For each start, which one is the longest that it begins with itself; -1 if none."""
+    _plain: "array[int]" = field(init=False, repr=False, compare=False)
+    """For each start, how strong the strongest rule is that asks for nothing else; 0 if none does."""
+    _wild: dict[int, tuple[tuple[int, tuple[str, ...]], ...]] = field(init=False, repr=False, compare=False)
+    """For a start of patterns with wildcards, (how strong, the parts between and after them), first the strongest."""
 
     def __post_init__(self) -> None:
-        strongest_first = sorted(self.rules, key=lambda rule: (len(rule[1]), rule[0]), reverse=True)
-        ranked = tuple((allow, *_parts(pattern)) for allow, pattern in strongest_first)
-        object.__setattr__(self, "_ranked", ranked)
-        object.__setattr__(self, "_forbidden", tuple({start: None for allow, start, _ in ranked if not allow}))
+        plain: dict[str, int] = {}
+        wild: dict[str, list[tuple[int, tuple[str, ...]]]] = {}
+        for allow, pattern in self.rules:
+            start, parts = _parts(pattern)
+            strength = 2 * len(pattern) + allow
+            plain[start] = max(plain.get(start, 0), 0 if parts else strength)
+            if parts:
+                wild.setdefault(start, []).append((strength, parts))
+        starts = tuple(sorted(plain))
+        object.__setattr__(self, "_starts", starts)
+        object.__setattr__(self, "_outer", _outer(starts))
+        object.__setattr__(self, "_plain", array("l", map(plain.__getitem__, starts)))
+        ranked = {bisect_left(starts, start): tuple(sorted(rules, reverse=True)) for start, rules in wild.items()}
+        object.__setattr__(self, "_wild", ranked)
 
     def allowed(self, url: str) -> bool:
         """Say whether a canonical URL may be fetched: the longest matching pattern decides, Allow wins a tie."""
-        path = path_of(url) + _END
-        if not path.startswith(self._forbidden):
-            return True
-        for allow, start, parts in self._ranked:
-            if path.startswith(start) and _in_order(parts, path, len(start)):
-                return allow
-        return True
+        path, starts, strongest = path_of(url) + _END, self._starts, _NO_RULE
+        # All strings between how a path begins and the path begin so, too: so from the last of them on, outwards.
+        at = bisect_right(starts, path) - 1
+        while at >= 0:
+            if path.startswith(starts[at]):
+                if self._plain[at] > strongest:
+                    strongest = self._plain[at]
+                for strength, parts in self._wild.get(at, ()):
+                    if strength <= strongest:
+                        break
+                    if _in_order(parts, path, len(starts[at])):
+                        strongest = strength
+            at = self._outer[at]
+        return strongest % 2 == 1
 
     def to_bytes(self) -> bytes:
         """Return these rules as a robots.txt, which `from_bytes` reads again and anybody else can too."""
@@ -245,14 +272,24 @@ def _bounded(rules: Iterable[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
         if wildcards <= WILDCARDS_MAX or "*" not in pattern:
             yield allow, pattern
         elif not allow:
-            # A $ or a space that comes last by the cut would change its meaning.
-            yield allow, pattern[: pattern.index("*")].rstrip("$ \t\v\f") or "/"
+            # Shorter, it would lose to an Allow that it beats. Stars are what can be kept and matches anything.
+            yield allow, pattern[: pattern.index("*")].ljust(min(len(pattern), PATTERN_CHARS_MAX + 1), "*")
+
+
+def _outer(starts: Sequence[str]) -> "array[int]":
+    """Return for each of some sorted strings the place of the longest other that it begins with, or -1."""
+    outer: array[int] = array("l")
+    for at, start in enumerate(starts):
+        around = at - 1
+        while around >= 0 and not start.startswith(starts[around]):
+            around = outer[around]
+        outer.append(around)
+    return outer
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...]]:
     """Return what must begin a path, and what must follow it, in this order and anywhere."""
-    if pattern.endswith("$"):
-        pattern = pattern[:-1] + _END
+    pattern = pattern[:-1] + _END if pattern.endswith("$") else pattern.rstrip("*")
     start, *parts = pattern.split("*")
     return start, tuple(parts)
 

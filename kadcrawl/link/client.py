@@ -16,7 +16,7 @@ from yarl import URL
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.conduct import Conduct, Fault
+from kadcrawl.link.conduct import Conduct, Fault, Source
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES, BrokenError, Connection, UnsentError
 from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused
 from kadcrawl.link.server import PATH
@@ -43,6 +43,7 @@ class LinkClient:
         self.dialled = 0
         self._credentials = credentials
         self._conduct = conduct or Conduct()
+        self._conduct.on_shunned.append(self._part_from)
         self._session: aiohttp.ClientSession | None = None
         self._connections: dict[Place, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,6 +116,11 @@ class LinkClient:
             raise RemoteError(shown, reply.why)
         answered: Expected = reply
         return answered
+
+    def _part_from(self, shunned: Source) -> None:
+        for place, connection in list(self._connections.items()):
+            if place[2] == shunned:
+                connection.drop("is shunned, as it has done wrong too often")
 
     def _connection(self, place: Place) -> Connection:
         """Return the connection to a peer, dialling if there is none."""

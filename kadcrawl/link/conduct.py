@@ -8,6 +8,7 @@ remembered. Decides only; instants are seconds of any one clock.
 """
 
 from collections import Counter, OrderedDict
+from collections.abc import Callable
 from enum import StrEnum
 from math import inf
 from typing import NamedTuple
@@ -77,6 +78,8 @@ class Conduct:
         """All so far, for the status."""
         self.shuns = 0
         """How often a source began to be shunned."""
+        self.on_shunned: list[Callable[[Source], None]] = []
+        """Called with each, at once: what it has begun here is to end, wherever its faults came."""
         self._faults: OrderedDict[Source, _Faults] = OrderedDict()
         self._shunned: OrderedDict[Source, _Shunned] = OrderedDict()
 
@@ -112,6 +115,8 @@ class Conduct:
         self.shuns += 1
         if len(self._shunned) > SOURCES_MAX:
             self._shunned.popitem(last=False)
+        for tell in self.on_shunned:
+            tell(source)
 
 
 class Lines:

@@ -18,7 +18,7 @@ from aiohttp import WSCloseCode, web
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.burden import Burden
 from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, more
+from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, Source, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.gate import Gate
 from kadcrawl.link.http_log import limited
@@ -60,6 +60,7 @@ class LinkServer:
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
         self._conduct = conduct or Conduct()
+        self._conduct.on_shunned.append(self._part_from)
         self.malformed = 0
         self.strangers = 0
         """Who knocked and did not prove to be a member."""
@@ -222,9 +223,11 @@ class LinkServer:
         # Only a proven ID is to blame: at one address there may be many.
         if asker.peer is not None and self._conduct.note(asker.peer, fault, asyncio.get_running_loop().time()):
             self._log("shunned", asker, "it has done wrong too often")
-            for incoming, other in [*self._incoming.items()]:
-                if other.peer == asker.peer:
-                    incoming.part()
+
+    def _part_from(self, shunned: Source) -> None:
+        for incoming, asker in self._incoming.items():
+            if asker.peer == shunned:
+                incoming.part()
 
     def _note_stranger(self, host: str, why: str) -> None:
         self.strangers += 1

@@ -1,7 +1,7 @@
 """Which addresses a datagram may be sent to. What another peer says of third parties is checked here before use."""
 
 from functools import lru_cache
-from ipaddress import IPv4Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from kadcrawl.link.messages import Contact
 
@@ -12,14 +12,16 @@ BROADCAST = IPv4Address("255.255.255.255")
 def ip_version(host: str) -> int | None:
     """Return 4 or 6 for an IP literal one host can answer from, None for anything else.
 
-    Refused: names, unspecified, multicast and broadcast addresses, scoped addresses and unusual spellings (one peer
-    must not appear under two of them).
+    Refused: names, unspecified, multicast and broadcast addresses, scoped addresses and unusual spellings, and IPv4 in
+    the form of IPv6 (one peer must not appear under two of them).
     """
     try:
         address = ip_address(host)
     except ValueError:
         return None
     if address.is_unspecified or address.is_multicast or address == BROADCAST or "%" in host or str(address) != host:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return None
     return address.version
 

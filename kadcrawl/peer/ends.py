@@ -30,7 +30,8 @@ async def reachable_host(host: str, towards: tuple[str, int] | None = None) -> s
     """Return the address at which peers at `towards` (host, port) reach a peer that listens on `host`.
 
     That is `host`, unless it stands for all addresses of the machine: then the one packets to `towards` leave from,
-    of the IP version of `host`, as only that is served. None stands for anywhere.
+    of the IP version of `host`, as only that is served. None stands for anywhere. Raises StartError if that is good on
+    one network interface only.
     """
     listening = ipaddress.ip_address(host)
     if not listening.is_unspecified:
@@ -45,6 +46,11 @@ async def reachable_host(host: str, towards: tuple[str, int] | None = None) -> s
         return LOOPBACK[version]
     found: str = transport.get_extra_info("sockname")[0]
     transport.close()
+    if "%" in found:
+        raise StartError(
+            f"packets to {towards[0] if towards else 'others'} leave from {found}, which no other peer can be told of: "
+            "name it by another address, or choose one with --listen"
+        )
     return found
 
 

@@ -433,6 +433,24 @@ def test_long_tags_are_read_in_turns() -> None:
     assert extract.TURN_BYTES >= max(turns)
 
 
+@pytest.mark.parametrize(("passed_over", "link"), [(-1, "http://else/x"), (0, "http://h/d/x")])
+def test_only_so_many_bases_without_href_are_passed_over(passed_over: int, link: str) -> None:
+    bases = b"<base target=_top>" * (extract.BASES_MAX + passed_over)
+    assert [link] == extracted(bases + b"<base href='http://else/'><a href=x>").links
+
+
+@pytest.mark.parametrize(("links_max", "chars_max"), [(10, extract.LINKS_CHARS_MAX), (1_000_000, 10)])
+def test_a_page_that_has_had_its_share_of_links_is_read_no_further(links_max: int, chars_max: int) -> None:
+    tags = b"".join(b"<a href=%d>" % number for number in range(10 * extract.BATCH_TAGS))
+    with (
+        patch.object(extract, "LINKS_CHARS_MAX", chars_max),
+        patch.object(extract, "canonical", Mock(wraps=canonical)) as counted,
+    ):
+        page = LinkExtractor(Limits(links_per_page_max=links_max)).extract(tags, UTF8, PAGE)
+    assert extract.BATCH_TAGS == counted.call_count
+    assert 10 * extract.BATCH_TAGS == len(page.links) + page.cut
+
+
 def test_bases_without_href_are_passed_over_in_turns() -> None:
     tags = b"".join(b"<base a%d %s>" % (number, b"b " * 5_000) for number in range(50))
     page, turns = in_turns(tags + b"<a href=x>", UTF8, lambda: 0)

@@ -377,14 +377,45 @@ def test_too_many_wildcards_forbid_more_never_less() -> None:
     assert not beyond.allowed("http://h/secret/")
     assert not beyond.allowed("http://h/0x")
     assert (True, "/1") in beyond.rules
-    assert parse(b"user-agent: *\ndisallow: /" + b"*" * URL_CHARS_MAX, "kadcrawl") == DISALLOW_ALL
+    assert not parse(b"user-agent: *\ndisallow: /" + b"*" * URL_CHARS_MAX, "kadcrawl").allowed("http://h/")
+
+
+STARS = f"user-agent: *\ndisallow: /{'*' * WILDCARDS_MAX}$none\n"
+"""A file in which no further wildcard is honored."""
+
+
+def test_a_disallow_cut_at_its_wildcard_beats_every_allow_that_it_beat_before() -> None:
+    beyond = parse(f"{STARS}disallow: /secret/*x\nallow: /secret/y\nallow: /secret/more".encode(), "kadcrawl")
+    assert not beyond.allowed("http://h/secret/yx")
+    assert not beyond.allowed("http://h/secret/y")
+    assert beyond.allowed("http://h/secret/more")
+    overlong = parse(f"{STARS}disallow: /{'*' * 2 * URL_CHARS_MAX}\nallow: /{'b' * (URL_CHARS_MAX - 1)}".encode(), "us")
+    assert not overlong.allowed("http://h/" + "b" * (URL_CHARS_MAX - 1))
+
+
+def test_an_allow_whose_wildcard_is_not_honored_allows_nothing() -> None:
+    beyond = parse(f"{STARS}disallow: /secret/\nallow: /secret/open*\nallow: /secret/*x".encode(), "kadcrawl")
+    assert not beyond.allowed("http://h/secret/open")
+    assert not beyond.allowed("http://h/secret/x")
+
+
+PATTERNS = st.text(st.sampled_from("ab*$"), max_size=4).map("/{}".format)
+
+
+@given(st.lists(st.tuples(st.booleans(), PATTERNS), max_size=6), st.text(st.sampled_from("ab$"), max_size=5))
+def test_whatever_is_cut_nothing_is_allowed_that_was_not(rules: list[tuple[bool, str]], path: str) -> None:
+    lines = "".join(f"{'allow' if allow else 'disallow'}: {pattern}\n" for allow, pattern in rules)
+    whole, cut = (parse((head + lines).encode(), "us") for head in ("user-agent: *\n", STARS))
+    assert whole.allowed(f"http://h/{path}") >= cut.allowed(f"http://h/{path}")
+    assert Rules.from_bytes(cut.to_bytes()) == cut
 
 
 def test_cutting_a_rule_at_its_wildcard_makes_nothing_else_of_it() -> None:
     """A $ in the middle is a character, at the end it is the end."""
-    stars = "user-agent: *\ndisallow: /" + "*" * (WILDCARDS_MAX + 1)
-    beyond = parse(f"{stars}\ndisallow: /a$*x\ndisallow: /b *x".encode(), "kadcrawl")
+    beyond = parse(f"{STARS}disallow: /a$*x\ndisallow: /b *x\ndisallow: /c$*$".encode(), "kadcrawl")
     assert not beyond.allowed("http://h/a$bx")
+    assert beyond.allowed("http://h/ab")
+    assert not beyond.allowed("http://h/c$")
     assert Rules.from_bytes(beyond.to_bytes()) == beyond
 
 
@@ -425,6 +456,32 @@ def test_the_longest_pattern_decides_and_allow_wins_a_tie() -> None:
     assert rules.allowed("http://h/a")
     assert not rules.allowed("http://h/ab/d")
     assert rules.allowed("http://h/ab/c")
+
+
+def weighed_one_by_one(rules: Rules, path: str) -> bool:
+    """Say what the longest pattern that matches says: each is tried."""
+    strongest = (0, True)
+    for allow, pattern in rules.rules:
+        ends = pattern.endswith("$")
+        regex = re.escape(pattern.removesuffix("$")).replace(r"\*", ".*") + (r"\Z" if ends else "")
+        if re.match(regex, path):
+            strongest = max(strongest, (len(pattern), allow))
+    return strongest[1]
+
+
+@given(st.lists(st.tuples(st.booleans(), PATTERNS), max_size=20), st.text(st.sampled_from("ab$/"), max_size=6))
+def test_rules_sorted_say_what_each_of_them_tried_says(rules: list[tuple[bool, str]], path: str) -> None:
+    sorted_rules = Rules(tuple(rules))
+    assert sorted_rules.allowed(f"http://h/{path}") == weighed_one_by_one(sorted_rules, f"/{path}")
+
+
+def test_only_what_a_rule_begins_with_is_tried_with_it() -> None:
+    """So a URL costs about the same whatever the number of rules."""
+    many = Rules((*((False, f"/{n:05}/") for n in range(40_000)), (True, "/20000/a"), (True, "/20000/a/b*")))
+    assert not many.allowed("http://h/20000/")
+    assert many.allowed("http://h/20000/a/b")
+    within = {many._starts[at]: many._starts[outer] for at, outer in enumerate(many._outer) if outer >= 0}
+    assert within == {"/20000/a/b": "/20000/a", "/20000/a": "/20000/"}
 
 
 def test_rest_of_an_overlong_line_is_not_read() -> None:

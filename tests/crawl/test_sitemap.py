@@ -11,6 +11,7 @@ import pytest
 
 from kadcrawl.crawl import sitemap
 from kadcrawl.crawl.sitemap import Sitemap, changed_at, named_like_one, of_origin, read
+from kadcrawl.urls import URL_CHARS_MAX
 
 URL = "http://a.test/map/sitemap.xml"
 NOW = 1_800_000_000.0
@@ -183,6 +184,25 @@ def test_the_characters_of_all_urls_are_bounded(monkeypatch: pytest.MonkeyPatch)
 def test_a_text_too_long_is_no_part_of_itself(blanks: int, found: list[str]) -> None:
     assert found == urls(urlset(" " * blanks + "/1"))
     assert [] == urls(urlset("/" + "x" * blanks))
+
+
+def test_of_a_text_too_long_not_even_the_beginning_counts() -> None:
+    assert [] == urls(urlset("/1\n" + " " * 20_000))
+    assert ["http://a.test/2"] == urls(f"http://a.test/1{' ' * URL_CHARS_MAX}\nhttp://a.test/2")
+
+
+def test_a_text_too_long_is_not_kept_until_its_end() -> None:
+    content = urlset("/" + "x" * 4_000_000).encode()
+    tracemalloc.start()
+    returned(read(content, "text/xml", URL, expected=True, now=NOW, urls_max=50, bytes_max=1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_lines_are_read_up_to_a_number_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitemap, "ELEMENTS_MAX", 3)
+    assert ["http://a.test/1", "http://a.test/2"] == urls("\n".join(f"http://a.test/{n}" for n in (1, 1, 2, 3)))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from kadcrawl.link.messages import (
     Batch,
     CellDigest,
     Compare,
+    Compared,
     Contact,
     Exchange,
     Exchanged,
@@ -354,6 +355,51 @@ def test_no_record_of_another_cell_is_taken_from_an_answer(sides: Sides) -> None
     except RemoteError:
         pass
     assert ours.store.state(foreign) is None
+
+
+def test_nothing_but_what_it_was_told_of_is_sent_to_who_says_that_it_lacks_it(sides: Sides) -> None:
+    """Else whoever shares one cell could have all that is in the others."""
+    ours, theirs, _ = sides
+    foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))
+    ours.fill({1: DONE, 2: DONE})
+    theirs.fill({2: DONE})
+    ours.store.learn_done(foreign)
+    answer = theirs.exchanger.exchange
+
+    async def exchange(question: Exchange) -> Any:
+        exchanged = await answer(question)
+        return Exchanged(exchanged.batch, [foreign, *exchanged.wanted], exchanged.upto)
+
+    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    reconcile(sides)
+    assert [[bytes(key(1))]] == [asked.batch.done for asked in theirs.asked if isinstance(asked, Records)]
+
+
+def test_what_was_done_here_all_along_is_pushed_in_batches_too(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(SMALL_BATCH), DONE))
+    theirs.fill({SMALL_BATCH: DONE})
+    ours.exchanger._refused = lambda batch, cell: [key(number) for number in range(SMALL_BATCH)]
+    reconcile(sides)
+    assert {SMALL_BATCH} == {len(asked.batch.done) for asked in theirs.asked if isinstance(asked, Records)}
+
+
+def test_a_window_that_was_not_asked_about_does_not_differ(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    ours, theirs, _ = sides
+    for side in (ours, theirs):
+        side.fill(dict.fromkeys(range(KEYS_MAX), DONE))
+    theirs.fill({KEYS_MAX: DONE})
+    answer = theirs.exchanger.compare
+
+    async def compare(question: Compare) -> Any:
+        compared = await answer(question)
+        return Compared([*compared.differing, len(question.windows), COMPARED_MAX - 1])
+
+    theirs.exchanger.compare = compare  # type: ignore[method-assign]
+    reconcile(sides)
+    assert ours.records() == theirs.records()
 
 
 def test_an_answer_that_makes_no_progress_ends_the_exchange(sides: Sides) -> None:

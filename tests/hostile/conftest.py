@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,17 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from kadcrawl import Config, Limits, Peer
 from kadcrawl.peer.world import World
 from scripts.kadcrawl_run import PageLine, page_lines
+from tests.brisk_loop import BriskLoop
 from tests.peer.conftest import JOB, QUICK, finish
+
+WAITING = ("test_members.py",)
+"""Peers wait for each other in these, and for nobody outside."""
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Give the tests of this directory their loop: those that mostly wait the one where that is brisk."""
+    return {"brisk": BriskLoop} if item.path.name in WAITING else {"usual": asyncio.SelectorEventLoop}
+
 
 ALLOWED = "127.0.0.2"
 """Where the hostile server is, which stands for the public internet: the only address that a crawl here may use."""

@@ -8,9 +8,9 @@ import pytest
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.conduct import FAULTS_MAX
+from kadcrawl.link.conduct import FAULTS_MAX, Conduct, Fault
 from kadcrawl.link.connection import BrokenError, Connection
-from kadcrawl.link.messages import Contact, Hello, Ok
+from kadcrawl.link.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.link.server import OF_ONE_PEER_MAX, Asker, LinkServer
 from kadcrawl.members.credentials import Credentials
 from tests.link.test_gate import credentials, is_answered, served
@@ -28,6 +28,11 @@ def said(caplog: pytest.LogCaptureFixture, who: Credentials) -> list[str]:
     """Return what the log says of this member, without reasons."""
     by = f" from={peer_id(who).hex()[:8]}@127.0.0.1 why="
     return [line.partition(by)[0] for line in caplog.messages if by in line]
+
+
+def shun(conduct: Conduct, peer: bytes) -> None:
+    now = asyncio.get_running_loop().time()
+    assert [conduct.note(peer, Fault.MALFORMED, now) for _ in range(int(FAULTS_MAX))][-1]
 
 
 async def talk_nonsense(connection: Connection) -> None:
@@ -94,6 +99,43 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
         assert client._conduct.shunned_until(peer_id(server), now) is not None
         assert server._credentials is not None
         assert ["link.shunned"] == said(caplog, server._credentials)
+
+
+async def test_who_is_shunned_keeps_no_connection_wherever_its_faults_came(tmp_path: Path) -> None:
+    async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
+        fool, honest = (LinkClient(1_000_000, credentials(tmp_path)) for _ in range(2))
+        connections: dict[LinkClient, Connection] = {}
+        for client in (fool, honest):
+            await client.open()
+            stack.push_async_callback(client.close)
+            assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+            (connections[client],) = client._connections.values()
+        assert fool._credentials is not None
+        shun(server._conduct, peer_id(fool._credentials))
+        await connections[fool].task
+        assert Ok() == await honest.ask(address, Hello(1), Ok, 5)
+        assert [connections[honest]] == list(honest._connections.values())
+
+
+async def test_who_is_shunned_is_waited_for_no_longer(tmp_path: Path) -> None:
+    async with served(tmp_path) as (server, _, address):
+        asked, over = asyncio.Event(), asyncio.Event()
+
+        async def slowly(_: GetStatus) -> Ok:
+            asked.set()
+            await over.wait()
+            return Ok()
+
+        server.handle(GetStatus, slowly)
+        client = LinkClient(1_000_000, credentials(tmp_path))
+        await client.open()
+        waiting = asyncio.create_task(client.ask(Contact(peer_id(server), *address), GetStatus(), Ok, 3600))
+        await asked.wait()
+        shun(client._conduct, peer_id(server))
+        with pytest.raises(RemoteError, match="is shunned"):
+            await waiting
+        over.set()
+        await client.close()
 
 
 async def test_an_answer_of_whom_nobody_can_name_is_laid_to_nobody(

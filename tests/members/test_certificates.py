@@ -19,7 +19,7 @@ from kadcrawl.members import certificates
 from kadcrawl.members.certificates import server_context
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.swarm_key import SwarmKey
-from tests.link.test_gate import KEYRING, credentials, is_answered, served
+from tests.link.test_gate import KEYRING, credentials, files, is_answered, served
 
 TLS_1_2 = ssl.TLSVersion.TLSv1_2
 
@@ -45,6 +45,13 @@ async def shakes_hands(address: tuple[str, int], context: ssl.SSLContext, key: S
         return False
     writer.close()
     return True
+
+
+def test_no_copy_of_the_key_of_a_peer_stays_open(tmp_path: Path) -> None:
+    server_context(KEYRING.key, PeerKey.generate(), tmp_path)  # OpenSSL may open files of its own, once.
+    before = files()
+    server_context(KEYRING.key, PeerKey.generate(), tmp_path)
+    assert (before, []) == (files(), list(tmp_path.iterdir()))
 
 
 async def test_a_peer_lets_nobody_in_by_an_older_tls(tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
-"""The first words of a newcomer, where packets are lost."""
+"""Where a peer listens, and the first words of a newcomer, where packets are lost."""
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kadcrawl.errors import StartError
+from kadcrawl.config import Config
+from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.peer import ends
-from kadcrawl.peer.ends import HELLO_TRIES, hello
+from kadcrawl.peer.ends import HELLO_TRIES, hello, reachable_host
 from tests.peer.conftest import MakePeer
 
 
@@ -68,3 +73,67 @@ async def test_who_is_not_heard_at_once_tries_again(
                     await hello(client, [address])
     finally:
         await client.close()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("2001:DB8::1", "2001:db8::1"),
+        ("2001:db8:0:0::1", "2001:db8::1"),
+        ("::ffff:1.2.3.4", "1.2.3.4"),
+        ("::FFFF:7f00:1", "127.0.0.1"),
+        ("fe80::1", "fe80::1"),
+    ],
+)
+def test_a_peer_listens_at_an_address_as_others_take_it(given: str, kept: str, tmp_path: Path) -> None:
+    assert Config(data=tmp_path, host=given).host == kept
+    assert ip_version(kept) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("0.0.0.0", "0.0.0.0"), ("::ffff:0.0.0.0", "0.0.0.0"), ("::", "::"), ("0::0", "::")]
+)
+def test_all_addresses_of_a_machine_are_written_in_one_way(given: str, kept: str, tmp_path: Path) -> None:
+    assert Config(data=tmp_path, host=given).host == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("fe80::1%eth0", "one network interface only"),
+        ("::%lo", "one network interface only"),
+        ("::ffff:1.2.3.4%eth0", "one network interface only"),
+        ("224.0.0.1", "many machines"),
+        ("::ffff:224.0.0.1", "many machines"),
+        ("255.255.255.255", "many machines"),
+        ("ff02::1", "many machines"),
+        ("0", "must be an IP address"),
+        ("127.1", "must be an IP address"),
+        ("010.0.0.1", "must be an IP address"),
+        ("localhost", "must be an IP address"),
+        ("", "must be an IP address"),
+    ],
+)
+def test_an_address_that_others_would_not_take_is_refused_at_once(given: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=why):
+        Config(data=tmp_path, host=given)
+    assert ip_version(given) is None
+
+
+def test_ipv4_is_not_taken_in_the_form_of_ipv6_on_any_python() -> None:
+    assert [ip_version(host) for host in ("::ffff:1.2.3.4", "::ffff:102:304")] == [None, None]
+
+
+async def test_a_way_that_begins_on_one_interface_is_no_address_to_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    made: Callable[..., Any] = loop.create_datagram_endpoint
+
+    async def scoped(*args: Any, **kwargs: Any) -> Any:
+        transport, protocol = await made(*args, **kwargs)
+        monkeypatch.setattr(transport, "get_extra_info", {"sockname": ("fe80::1%eth0", 9, 0, 2)}.get)
+        return transport, protocol
+
+    monkeypatch.setattr(loop, "create_datagram_endpoint", scoped)
+    with pytest.raises(StartError, match=r"packets to ::1 leave from fe80::1%eth0"):
+        await reachable_host("::", ("::1", 9))

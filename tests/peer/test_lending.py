@@ -20,6 +20,7 @@ from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
 from kadcrawl.link.leaf_messages import leaf_contact
 from kadcrawl.link.messages import Batch, Contact, Lend, Lent, LoanReport, PendingRecord, Report, Returned, SiteRecord
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer import lending
 from kadcrawl.peer.lending import RECALLED_MAX_S, RETURNED_WAIT_MAX_S, Lending
 from sim.loop import SimLoop, world
 
@@ -124,6 +125,25 @@ def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play:
         assert [bench.lends[1].loan] == await bench.report(B, 1)
         assert [bench.lends[0].loan] == await bench.report(A, 0, delay_s=10.0)
         assert [] == await bench.report(B, 1, delay_s=10.0)
+
+    play(0.0, scenario)
+
+
+def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "LATE_MAX", 2)
+
+    async def scenario(bench: Bench) -> None:
+        taker = leaf_contact(id_bytes(9))
+        await bench.lending.lend(taker, SITE, 3)
+        await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
+        assert 0 == bench.lending.urls
+        keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
+        for key in keys:
+            one = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [key], [], True)
+            await bench.lending.reported(Report(taker, [one]))
+        assert [PENDING, DONE, DONE] == [bench.store.state(key) for key in keys]
 
     play(0.0, scenario)
 

@@ -146,8 +146,9 @@ async def test_in_a_flood_of_strangers_members_are_heard_and_most_strangers_are_
         async def flood() -> None:
             while True:
                 with suppress(OSError):  # The test may be over.
-                    stranger.send(KEY.label + bytes(200))
-                await asyncio.sleep(0.001)
+                    for _ in range(10):
+                        stranger.send(KEY.label + bytes(200))
+                await asyncio.sleep(0.01)
 
         flooding = asyncio.create_task(flood())
         await until(lambda: "overlay.flood one_in=" in caplog.text)
@@ -348,10 +349,14 @@ async def test_a_member_that_sends_nonsense_is_shunned_for_a_while(make_peer: Ma
     await client.close()
 
 
-async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer) -> None:
+async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("a", key=KEY)
     protocol = first.overlay._socket
     fool = Sealing(PeerKey.generate(), (KEY,), 0)
+    client = LinkClient(10_000_000, Credentials(Keyring(KEY), fool.peer_key, tmp_path, lambda: 0.0, 0))
+    await client.open()
+    assert isinstance(await client.ask(first.contact, GetStatus(), Status, 10), Status)
+    (connection,) = client._connections.values()
     assert first.credentials is not None
     assert fool.open(first.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
     address = ("127.0.0.1", 9)
@@ -370,6 +375,8 @@ async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer) ->
     shunned, sent = protocol.counters.shunned, protocol.counters.sent
     send(ping)
     assert (protocol.counters.shunned, protocol.counters.sent) == (shunned + 1, sent)
+    await connection.task  # It is ended, too.
+    await client.close()
 
 
 async def test_introductions_in_the_name_of_another_get_nobody_shunned(make_peer: MakePeer) -> None:
