@@ -1,19 +1,20 @@
 """Whose word counts for what is done in a cell.
 
 DONE is only ever raised, so one false word of it leaves a page out for ever, and what the copy of a former holder says
-cannot be told from a lie. But a peer's ID says of which cells it can have a copy: of those to one of whose places it is
-among the nearest. Of others it may make up pages, which cost a request each, but is not believed that one is done.
+cannot be told from a lie. But a peer's ID says of which cells it may have a copy. An owner believes its backups and
+those next nearest to the cell; a peer that keeps a copy, the owner it keeps it for, and whoever is nearer to the cell
+than that. Of others they take what is pending, which costs a request each if it is made up, but not that it is done.
 
-Places are as this peer knows its fellows. If many have come at once, whoever held a cell before them may be far from
-its places now, and have all of it. So who has just become the owner of a cell believes everybody for a while. What is
-not believed may be fetched again: a copy that comes late and from far is worth no more. Decides only.
+If many have come at once, whoever held a cell before them may be far from it now, and have all of it. So who has just
+become the owner of a cell believes everybody for a while. What is not believed may be fetched again: a copy that comes
+late and from far is worth no more. Decides only.
 """
 
 from typing import Protocol
 
 from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.placement import HOLDERS, placement_keys
-from kadcrawl.keys import Cell
+from kadcrawl.history.placement import HOLDERS, nearer
+from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.messages import Contact
 
 SETTLING_S = 150.0
@@ -24,25 +25,31 @@ twenty would do, and with none three pages in a hundred are fetched again."""
 class Overlay(Protocol):
     """What belief needs of the overlay."""
 
+    def is_live(self, peer: bytes) -> bool: ...
     def nearest_known(self, target: int, count: int) -> list[Contact]: ...
 
 
 class Belief:
-    """One peer's."""
+    """One peer's. All times are seconds of the loop."""
 
     def __init__(self, overlay: Overlay, holdings: Holdings, cell_bits: int) -> None:
         self._overlay = overlay
         self._holdings = holdings
         self._bits = cell_bits
 
-    def counts(self, peer: Contact, cell: Cell, now: float) -> bool:
-        """Return whether a peer is believed, at this second of the loop, what of a cell is done."""
+    def is_settling(self, cell: Cell, now: float) -> bool:
+        """Return whether everybody is believed of a cell that has come to this peer a moment ago."""
         owned = self._holdings.owned.get(cell)
-        if owned is not None and now < owned.since + SETTLING_S:
+        return owned is not None and now < owned.since + SETTLING_S
+
+    def counts(self, sender: Contact, cell: Cell, now: float) -> bool:
+        """Return whether it is believed what a peer sends unasked of a cell, as its owner does."""
+        if self.is_settling(cell, now):
             return True
-        # One more than hold it, as this peer may be among them.
-        return any(
-            peer.id == near.id
-            for place in placement_keys(cell, self._bits)
-            for near in self._overlay.nearest_known(place, HOLDERS + 1)
-        )
+        better = self._holdings.owner_nearer_than(cell, sender)
+        if better is not None and self._overlay.is_live(better.id):
+            return False
+        target = anchor(cell, self._bits)
+        # We may not know the sender: of those far from us we know a few.
+        known = self._overlay.nearest_known(target, HOLDERS)
+        return len(known) < HOLDERS or not nearer(known[-1], sender, target)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from kadcrawl.history.belief import Belief
 from kadcrawl.history.copies import Copies, held_of
+from kadcrawl.history.crawl import Crawl
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.inquiry import Inquiry
@@ -22,7 +23,6 @@ from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, ne
 from kadcrawl.history.releases import Releases
 from kadcrawl.history.sources import Sources
 from kadcrawl.history.store import Store
-from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import Lines, more
@@ -131,6 +131,7 @@ class CatchUp:
         backups = chosen[FIRST_BACKUP:]
         before = {contact.id: contact for contact in self._holdings.others(cell)}
         known = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]}
+        placed = {contact.id for contact in [*backups, *nearest[OWNER]]}
         # Where a peer is that we know others do not say.
         asked = known | before
         if is_patient := self._is_patient(cell, began):
@@ -152,7 +153,7 @@ class CatchUp:
         answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
         for contact, answer in answers:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_placed=contact.id in known)
+                await self._take_from(contact, answer.held, is_placed=contact.id in placed)
         for contact, answer in answers:
             if contact.id in at_backups and answer.held != held_of(self._store, cell):
                 await self._exchanger.reconcile(contact, answer.held, push=True)
@@ -208,9 +209,9 @@ class CatchUp:
                 await self._exchanger.reconcile(contact, at_backup.held, push=True)
 
     async def _take_from(self, contact: Contact, held: CellDigest, *, is_placed: bool) -> None:
-        """Take what a peer has of a cell and we lack, as far as it is believed; `is_placed`: it is to hold the cell."""
+        """Take what a peer has of a cell and we lack; not what is done, if it is not placed where it may know."""
         cell = Cell(held.cell)
-        believed = is_placed or self._belief.counts(contact, cell, self._now())
+        believed = is_placed or self._belief.is_settling(cell, self._now())
         if not believed:
             self._say("unbelieved", f"cell={cell} from={contact} keys={held.keys} pending={held.pending}")
         await self._exchanger.reconcile(contact, held, push=False, believed=believed)

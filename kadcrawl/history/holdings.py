@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kadcrawl.history.cell_map import CellMap
-from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, placement_keys
-from kadcrawl.keys import Cell
+from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, OWNER, nearer, placement_keys
+from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.messages import Contact
 
 
@@ -104,6 +104,13 @@ class Holdings:
             del kept_for[cell]
             if not kept_for:
                 del self._kept_for[backed.owner.id]
+
+    def owner_nearer_than(self, cell: Cell, other: Contact) -> Contact | None:
+        """Return for whom a copy of the cell is kept, if that one lives nearer to it than another."""
+        backed = self.backed.get(cell)
+        return (
+            backed.owner if backed is not None and nearer(backed.owner, other, anchor(cell, self._cell_bits)) else None
+        )
 
     def others(self, cell: Cell) -> list[Contact]:
         """Return who else holds something of the cell, as far as we know."""

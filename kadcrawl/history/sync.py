@@ -19,11 +19,12 @@ from kadcrawl.history.arrival import Arrival, packed
 from kadcrawl.history.belief import Belief
 from kadcrawl.history.catch_up import CatchUp
 from kadcrawl.history.copies import Copies, no_spawn
+from kadcrawl.history.crawl import Crawl
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import FIRST_BACKUP, check_cell, nearer
 from kadcrawl.history.store import Store
-from kadcrawl.history.tell import Crawl, Telling
+from kadcrawl.history.tell import Telling
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import (

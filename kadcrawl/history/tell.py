@@ -16,6 +16,7 @@ from typing import Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.history.copies import held_of
+from kadcrawl.history.crawl import Crawl
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import HOLDERS, OWNER, check_cell, holders, nearer, placement_keys
 from kadcrawl.history.reminders import Reminders
@@ -30,7 +31,6 @@ from kadcrawl.link.messages import (
     Have,
     Settle,
     Settled,
-    SiteRecord,
     Sync,
     Synced,
     Taken,
@@ -67,31 +67,6 @@ class Overlay(Protocol):
     def nearest_known(self, target: int, count: int) -> list[Contact]: ...
     async def nearest(self, target: int, count: int) -> list[Contact]: ...
     def suspect(self, contact: Contact) -> None: ...
-
-
-class Crawl(Protocol):
-    """What a peer does with the crawling of a cell."""
-
-    def open(self, cell: Cell, *, hold: bool) -> None:
-        """Crawl it; `hold`: each of its sites first waits a full delay, as nobody told its clock."""
-
-    def close(self, cell: Cell) -> None:
-        """Start nothing more of it."""
-
-    def is_busy(self, cell: Cell) -> bool:
-        """Return whether requests are under way, or pages about to be finished."""
-
-    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
-        """Return how long its sites must be left alone; None if they are more than `most`."""
-
-    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
-        """Leave these sites alone for so long."""
-
-    def in_hand(self, cell: Cell) -> list[bytes]:
-        """Return the keys of pages that are fetched here and not finished."""
-
-    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
-        """Leave these pages, if they are PENDING, for a while to whoever has them in hand."""
 
 
 class NoOwnerError(KadcrawlError):
@@ -271,8 +246,10 @@ class Telling:
             target = anchor(cell, self._bits)
             ours = held_of(self._store, cell)
             ours_to_own = nearer(self._overlay.me, message.owner, target) and not self.leaving
-            if cell in self._holdings.owned and ours_to_own:
-                unlike.append(ours)  # Not so: we own it.
+            if (cell in self._holdings.owned and ours_to_own) or (
+                message.role and self._has_better(cell, message.owner)
+            ):
+                unlike.append(ours)  # Not so: we own it, or one who lives nearer.
             elif message.role != OWNER:
                 self._former.pop(cell, None)
                 before = self._holdings.backed.get(cell)
@@ -329,17 +306,19 @@ class Telling:
     def backed(self, cells: Iterable[Cell], owner: Contact) -> None:
         """Records of these cells came from `owner`: if nobody nearer is known to own them, we keep its copy."""
         for cell in cells:
-            target = anchor(cell, self._bits)
-            known = self._holdings.backed.get(cell)
-            better = known is not None and nearer(known.owner, owner, target) and self._overlay.is_live(known.owner.id)
             if cell in self._holdings.owned:
                 continue
-            if better or not nearer(owner, self._overlay.me, target):
+            target = anchor(cell, self._bits)
+            if self._has_better(cell, owner) or not nearer(owner, self._overlay.me, target):
                 self._forgetting.pop(cell, None)
                 self._due.put_if_new(cell, self._now())
                 self._stirred.set()
             else:
                 self._keep(cell, owner, None)
+
+    def _has_better(self, cell: Cell, owner: Contact) -> bool:
+        better = self._holdings.owner_nearer_than(cell, owner)
+        return better is not None and self._overlay.is_live(better.id)
 
     def _keep(self, cell: Cell, owner: Contact, role: int | None) -> None:
         if cell in self._holdings.owned:

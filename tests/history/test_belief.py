@@ -8,8 +8,8 @@ from kadcrawl.history.belief import SETTLING_S, Belief
 from kadcrawl.history.holdings import Holdings
 from kadcrawl.history.placement import HOLDERS, OWNER, placement_keys
 from kadcrawl.history.store import DONE, PENDING
-from kadcrawl.keys import Cell, id_bytes
-from kadcrawl.link.messages import Batch, Contact, PendingRecord, Records, VisitRecord
+from kadcrawl.keys import Cell, anchor, id_bytes
+from kadcrawl.link.messages import Batch, CellDigest, Contact, PendingRecord, Records, Settle, VisitRecord
 from tests.history.test_sync import (
     BITS,
     CELLS,
@@ -28,38 +28,45 @@ PEERS = 24
 CELL = CELLS[3]
 
 
-def far_from(swarm: Swarm, cell: Cell, *, most: int = HOLDERS + 1) -> FakePeer:
-    """Return a peer that is not among the `most` nearest to any place of a cell."""
+def far_from(swarm: Swarm, cell: Cell) -> FakePeer:
+    """Return a peer that is not near to any place of a cell."""
     contacts = [peer.contact for peer in swarm.peers.values()]
     near = {
         contact.id
         for place in placement_keys(cell, BITS)
-        for contact in sorted(contacts, key=lambda one: one.number ^ place)[:most]
+        for contact in sorted(contacts, key=lambda one: one.number ^ place)[: HOLDERS + 1]
     }
     return next(peer for peer in swarm.peers.values() if peer.contact.id not in near)
 
 
-def test_it_is_believed_whose_place_it_is_and_at_first_everybody() -> None:
+def test_it_is_believed_who_is_near_and_at_first_everybody() -> None:
     contacts = [Contact(id_bytes((number << 155) + 1), "10.0.0.1", 4160) for number in range(32)]
-    overlay = FakeOverlay(contacts[0])
-    for contact in contacts[1:]:
+    by_distance = sorted(contacts, key=lambda one: one.number ^ anchor(CELL, BITS))
+    overlay = FakeOverlay(by_distance[10])
+    for contact in contacts:
         overlay.hear(contact)
-    holdings = Holdings(contacts[0].number, BITS)
+    holdings = Holdings(overlay.me.number, BITS)
     belief = Belief(overlay, holdings, BITS)
-    near = {
-        contact
-        for place in placement_keys(CELL, BITS)
-        for contact in sorted(contacts, key=lambda one: one.number ^ place)[: HOLDERS + 1]
-    }
-    assert HOLDERS < len(near) <= 3 * (HOLDERS + 1) < len(contacts)
-    assert near == {one for one in contacts if belief.counts(one, CELL, 0.0)}
+
+    def believed(now: float = 0.0) -> list[Contact]:
+        return [one for one in by_distance if belief.counts(one, CELL, now)]
+
+    assert by_distance[:HOLDERS] == believed()
+    overlay.lose(by_distance[0])
+    assert by_distance[: HOLDERS + 1] == believed(), "also one that it does not know"
+    overlay.hear(by_distance[0])
+    holdings.back_up_for(CELL, by_distance[1], 1, 0.0)
+    assert by_distance[:2] == believed()
+    overlay.lose(by_distance[1])
+    assert by_distance[: HOLDERS + 1] == believed(), "whom it kept a copy for is gone"
+    overlay.hear(by_distance[1])
     holdings.own(CELL, 1000.0)
-    assert {*contacts} == {one for one in contacts if belief.counts(one, CELL, 1000.0 + SETTLING_S - 0.1)}
+    assert by_distance == believed(1000.0 + SETTLING_S - 0.1)
     holdings.own(CELL, 2000.0)  # It is its owner already.
-    assert near == {one for one in contacts if belief.counts(one, CELL, 1000.0 + SETTLING_S)}
+    assert by_distance[:HOLDERS] == believed(1000.0 + SETTLING_S)
     holdings.let_go(CELL)
     holdings.own(CELL, 2000.0)
-    assert {*contacts} == {one for one in contacts if belief.counts(one, CELL, 2000.0)}
+    assert by_distance == believed(2000.0)
 
 
 def states(peer: FakePeer, numbers: range) -> list[int | None]:
@@ -117,6 +124,7 @@ def test_nobody_believes_records_from_far(play: Play) -> None:
         far = far_from(swarm, CELL)
         other = next(peer for peer in reversed(by_distance) if peer not in (*holders, far))
         for told in (other, next_one, *reversed(holders)):
+            await told.answer(Settle(far.contact, 1, [CellDigest(CELL, 1, 0, bytes(16))]))
             for lie in lies():
                 await told.answer(Records(far.contact, lie))
             await asyncio.sleep(SILENT_S)

@@ -51,7 +51,8 @@ def test_no_copy_of_the_key_of_a_peer_stays_open(tmp_path: Path) -> None:
     server_context(KEYRING.key, PeerKey.generate(), tmp_path)  # OpenSSL may open files of its own, once.
     before = files()
     server_context(KEYRING.key, PeerKey.generate(), tmp_path)
-    assert (before, []) == (files(), list(tmp_path.iterdir()))
+    assert files() <= before, "those of earlier tests may be closed meanwhile"
+    assert not list(tmp_path.iterdir())
 
 
 async def test_a_peer_lets_nobody_in_by_an_older_tls(tmp_path: Path) -> None:
