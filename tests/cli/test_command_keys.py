@@ -110,7 +110,7 @@ async def test_a_key_others_can_read_is_refused(tmp_path: Path) -> None:
 async def test_without_a_key_it_is_loud_and_stays_on_this_machine(tmp_path: Path) -> None:
     async with peer(tmp_path / "one", "--insecure") as (process, said):
         assert "--insecure: nothing is encrypted" in said
-        assert "kadcrawl join --insecure --bootstrap 127.0.0.1:" in said
+        assert "kadcrawl join --insecure --listen 127.0.0.1:0 " in said
         status = await kadcrawl("status", "--data", str(tmp_path / "one"), env=NO_KEY)
         assert status.code == 0
         assert (await interrupted(process)).code == 11
