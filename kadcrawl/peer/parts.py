@@ -122,7 +122,7 @@ def build(
     )
     granted = store.read_meta("granted", int) or 0
     known = store.read_meta("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
+    budget = Budget(job.max_pages, granted, begun=totals.tried, known=known)
     agent = user_agent(VERSION, job.contact)
     guard = Guard(config.allow_networks)
 
