@@ -173,5 +173,7 @@ async def _one_life(
 
 async def _show(life: Life[Kind], peer: Kind, progress: Progress) -> None:
     while True:
+        if (warning := peer.warning()) is not None:
+            progress.say(f"kadcrawl: {warning}")
         progress.update(await life.rows(peer))
         await asyncio.sleep(SHOW_INTERVAL_S)
