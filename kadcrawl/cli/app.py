@@ -131,7 +131,7 @@ def crawl(
 
     If peers die, the others go on with what they had, as long as two of three holders of each URL do not die at one
     moment; with --respawn the dead are started again. If all die, all are started again, three times within an hour.
-    When the disk is full, the crawl waits for room.
+    While less than 64 MiB are left on the disk, the crawl waits for room.
 
     \b
     Exit codes: 0  the crawl is whole
@@ -221,8 +221,8 @@ def start(
     """Start the first peer of a swarm; its options, or --job, are the job that everyone who joins will share.
 
     Started again on its --data while others are still crawling, it joins them, and the job stays theirs. The first
-    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
-    the disk is full, it waits for room and goes on.
+    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. While
+    less than 64 MiB are left on the disk, it waits for room.
     """
     from kadcrawl.cli.live import live
     from kadcrawl.peer import Peer
@@ -289,8 +289,8 @@ def join(
     """Join a swarm and crawl with it; the job comes from the swarm.
 
     Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. The first
-    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
-    the disk is full, it waits for room and goes on.
+    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. While
+    less than 64 MiB are left on the disk, it waits for room.
 
     A --leaf owns nothing and is asked nothing: it draws pages of the other peers, of another one if one dies, and gives
     back what it has not fetched when it exits. Not in a crawl with --max-pages or --max-depth.

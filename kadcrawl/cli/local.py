@@ -252,7 +252,8 @@ class Swarm:
                 elif state not in (before, DIED) and before.startswith(WAITING):
                     self._progress.say(f"{child.name} goes on")
                 shown[child.name] = state
-            if rows := [child.row for child in self._children if child.row is not None]:
+            rows = [child.row for child in self._children if child.row is not None]
+            if rows and self._going:  # Until then they wait for each other, and say that they are paused.
                 self._progress.update(rows)
 
     async def _stop_on(self, interrupts: Interrupts) -> None:

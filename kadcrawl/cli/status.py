@@ -7,6 +7,7 @@ import click
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.table import print_rows
+from kadcrawl.cli.waits import explained, waits
 from kadcrawl.durations import roughly
 from kadcrawl.history.seen import Period
 from kadcrawl.link.leaf_messages import LEAF_STATE
@@ -53,6 +54,8 @@ def show(answer: Status, as_json: bool) -> None:
         click.echo(json.dumps(totals, indent=2))
         return
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
+    for sentence in explained(waits(answer.answer.rows)):
+        click.echo(sentence)
     if summary.revisits:
         click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
     if summary.records is not None:
