@@ -6,7 +6,6 @@ What only some commands need is imported inside them, as a peer's rooms take lon
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,10 @@ from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, 
 from kadcrawl.cli.export import deliver, export
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import (
-    address_to_ask,
-    key_to_ask,
     key_to_begin,
     key_to_join,
     keygen,
     member_options,
-    peer_options,
     rekey,
     say_insecure,
 )
@@ -37,17 +33,15 @@ from kadcrawl.cli.options import (
     make_job,
     make_machine,
     make_sinks,
-    needs_contact,
     say_missing,
 )
+from kadcrawl.cli.orders import add, leave, pause, resume, status, stop
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
 from kadcrawl.swarm_key import SwarmKey
-from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
 
 LISTEN = click.option(
@@ -64,9 +58,6 @@ DATA = click.option(
     show_default=True,
     help="Directory for the journal, WARC files and pages.jsonl. Started again on it, a crawl goes on.",
 )
-
-
-PEER = peer_options("Any peer of the swarm.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -247,6 +238,8 @@ main.add_command(check)
 main.add_command(export)
 main.add_command(keygen)
 main.add_command(rekey)
+for command in (status, add, pause, resume, leave, stop):
+    main.add_command(command)
 
 
 @main.command()
@@ -317,40 +310,6 @@ def join(
 
 
 @main.command()
-@PEER
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@told
-def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
-    """Show what the swarm is doing, peer by peer."""
-    from kadcrawl.cli.control import ask
-    from kadcrawl.cli.status import show
-
-    show(ask(address_to_ask(peer, data), GetStatus(), Status, key_to_ask(key_file, data)), as_json)
-    return DONE
-
-
-@main.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
-@PEER
-@told
-def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Add seeds to a running crawl."""
-    from kadcrawl.cli.control import ask
-
-    seeds = [seed(url) for url in urls]
-    address, key = address_to_ask(peer, data), key_to_ask(key_file, data)
-    if needs_contact(seeds) and not ask(address, GetStatus(), Status, key).job.contact:
-        raise ConfigError(
-            "the swarm does not say who it is: start it with --contact URL or e-mail address, "
-            "so that a site's owner can reach you"
-        )
-    for first in range(0, len(seeds), BATCH_MAX):
-        ask(address, Add(seeds[first : first + BATCH_MAX]), Ok, key)
-    click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
-    return DONE
-
-
-@main.command()
 @click.argument(
     "directories",
     nargs=-1,
@@ -388,29 +347,6 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     others = f" ({skipped} lines are none)" if skipped else ""
     click.echo(f"learned from {len(found)} batches{others} of {machines} kinds of machines; {output}")
     return DONE
-
-
-def _order(verb: str, help_text: str, said: str, peer_option: Callable[..., Any] = PEER) -> None:
-    @main.command(verb, help=help_text)
-    @peer_option
-    @told
-    def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-        from kadcrawl.cli.control import ask
-
-        ask(address_to_ask(peer, data), Command(verb), Ok, key_to_ask(key_file, data))  # type: ignore[arg-type]
-        click.echo(said)
-        return DONE
-
-
-_order("pause", "Let the whole swarm finish what is in flight and fetch nothing more.", "the swarm is paused")
-_order("resume", "Let a paused swarm go on.", "the swarm goes on")
-_order(
-    "leave",
-    "Let one peer hand its range over and exit; the others go on.",
-    "the peer is leaving",
-    peer_options("The peer that is to leave."),
-)
-_order("stop", "Let every peer finish what is in flight and exit; the crawl can be continued.", "the swarm is stopping")
 
 
 def _config(
