@@ -10,13 +10,15 @@ import click
 from kadcrawl.cli.summary import next_due_s
 from kadcrawl.cli.waits import explained, in_words, waits
 from kadcrawl.durations import roughly
-from kadcrawl.link.messages import PeerRow
+from kadcrawl.link.leaf_messages import LEAF_STATE
+from kadcrawl.link.messages import LEFT, PeerRow
 
 if TYPE_CHECKING:
     from kadcrawl.cli.table import LiveTable
 
 DIED = "died"
 """State of a peer that is shown for what it did."""
+GONE = (DIED, LEFT, LEAF_STATE + LEFT)
 LINE_INTERVAL_S = 2.0
 SAME_INTERVAL_S = 300.0
 """Between two lines that say the same: the log of a crawl of months is read for what happened."""
@@ -62,7 +64,7 @@ class Progress:
         self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, pages)]
         pending = sum(row.pending for row in rows)
         failed = sum(sum(row.counters.failed.values()) for row in rows)
-        living = sum(row.state != DIED for row in rows)
+        living = sum(row.state not in GONE for row in rows)
         waiting = waits(rows)
         for sentence in explained(waiting.keys() - self._waiting.keys()):
             self.say(sentence)

@@ -45,7 +45,7 @@ def rows(*states: str) -> list[PeerRow]:
     [
         (("crawling", "idle"), "2 peers, 0:00"),
         (("paused", "paused"), "2 peers, paused, 0:00"),
-        (("paused", "leaf: paused", "died"), "2 peers, paused, 0:00"),
+        (("paused", "leaf: paused", "died", "left", "leaf: left"), "2 peers, paused, 0:00"),
         (("crawling", "paused: disk full"), "2 peers, 1 paused: disk full, 0:00"),
         (("waiting for proxies", "waiting for proxies", "crawling"), "3 peers, 2 waiting for proxies, 0:00"),
     ],
