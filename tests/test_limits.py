@@ -77,6 +77,7 @@ CONSTANTS = {
     "link.basics.BATCH_MAX": 500,
     "link.basics.ROWS_MAX": 10_000,
     "link.basics.URL_CHARS_MAX": 8192,
+    "link.farewell_messages.DEPARTED_MAX": 128,
     "link.conduct.SOURCES_MAX": 1_000,
     "link.conduct.REASONS_MAX": 100,
     "members.sealing.CORRESPONDENTS_MAX": 20_000,

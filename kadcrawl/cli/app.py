@@ -6,7 +6,6 @@ What only some commands need is imported inside them, as a peer's rooms take lon
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,10 @@ from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, 
 from kadcrawl.cli.export import deliver, export
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import (
-    address_to_ask,
-    key_to_ask,
     key_to_begin,
     key_to_join,
     keygen,
     member_options,
-    peer_options,
     rekey,
     say_insecure,
 )
@@ -37,17 +33,15 @@ from kadcrawl.cli.options import (
     make_job,
     make_machine,
     make_sinks,
-    needs_contact,
     say_missing,
 )
+from kadcrawl.cli.orders import add, leave, pause, resume, status, stop
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.messages import BATCH_MAX, Add, Command, GetStatus, Ok, Status
 from kadcrawl.swarm_key import SwarmKey
-from kadcrawl.urls import seed
 from kadcrawl.version import VERSION
 
 LISTEN = click.option(
@@ -64,9 +58,6 @@ DATA = click.option(
     show_default=True,
     help="Directory for the journal, WARC files and pages.jsonl. Started again on it, a crawl goes on.",
 )
-
-
-PEER = peer_options("Any peer of the swarm.")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -131,7 +122,7 @@ def crawl(
 
     If peers die, the others go on with what they had, as long as two of three holders of each URL do not die at one
     moment; with --respawn the dead are started again. If all die, all are started again, three times within an hour.
-    When the disk is full, the crawl waits for room.
+    While less than 64 MiB are left on the disk, the crawl waits for room.
 
     \b
     Exit codes: 0  the crawl is whole
@@ -221,8 +212,8 @@ def start(
     """Start the first peer of a swarm; its options, or --job, are the job that everyone who joins will share.
 
     Started again on its --data while others are still crawling, it joins them, and the job stays theirs. The first
-    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
-    the disk is full, it waits for room and goes on.
+    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. While
+    less than 64 MiB are left on the disk, it waits for room.
     """
     from kadcrawl.cli.live import live
     from kadcrawl.peer import Peer
@@ -247,6 +238,8 @@ main.add_command(check)
 main.add_command(export)
 main.add_command(keygen)
 main.add_command(rekey)
+for command in (status, add, pause, resume, leave, stop):
+    main.add_command(command)
 
 
 @main.command()
@@ -289,8 +282,8 @@ def join(
     """Join a swarm and crawl with it; the job comes from the swarm.
 
     Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. The first
-    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
-    the disk is full, it waits for room and goes on.
+    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. While
+    less than 64 MiB are left on the disk, it waits for room.
 
     A --leaf owns nothing and is asked nothing: it draws pages of the other peers, of another one if one dies, and gives
     back what it has not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
@@ -314,40 +307,6 @@ def join(
         say_missing(machine, peer.job)
 
     return run(live(lambda: Peer(config), enter, "join"))
-
-
-@main.command()
-@PEER
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@told
-def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
-    """Show what the swarm is doing, peer by peer."""
-    from kadcrawl.cli.control import ask
-    from kadcrawl.cli.status import show
-
-    show(ask(address_to_ask(peer, data), GetStatus(), Status, key_to_ask(key_file, data)), as_json)
-    return DONE
-
-
-@main.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
-@PEER
-@told
-def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Add seeds to a running crawl."""
-    from kadcrawl.cli.control import ask
-
-    seeds = [seed(url) for url in urls]
-    address, key = address_to_ask(peer, data), key_to_ask(key_file, data)
-    if needs_contact(seeds) and not ask(address, GetStatus(), Status, key).job.contact:
-        raise ConfigError(
-            "the swarm does not say who it is: start it with --contact URL or e-mail address, "
-            "so that a site's owner can reach you"
-        )
-    for first in range(0, len(seeds), BATCH_MAX):
-        ask(address, Add(seeds[first : first + BATCH_MAX]), Ok, key)
-    click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
-    return DONE
 
 
 @main.command()
@@ -388,29 +347,6 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     others = f" ({skipped} lines are none)" if skipped else ""
     click.echo(f"learned from {len(found)} batches{others} of {machines} kinds of machines; {output}")
     return DONE
-
-
-def _order(verb: str, help_text: str, said: str, peer_option: Callable[..., Any] = PEER) -> None:
-    @main.command(verb, help=help_text)
-    @peer_option
-    @told
-    def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-        from kadcrawl.cli.control import ask
-
-        ask(address_to_ask(peer, data), Command(verb), Ok, key_to_ask(key_file, data))  # type: ignore[arg-type]
-        click.echo(said)
-        return DONE
-
-
-_order("pause", "Let the whole swarm finish what is in flight and fetch nothing more.", "the swarm is paused")
-_order("resume", "Let a paused swarm go on.", "the swarm goes on")
-_order(
-    "leave",
-    "Let one peer hand its range over and exit; the others go on.",
-    "the peer is leaving",
-    peer_options("The peer that is to leave."),
-)
-_order("stop", "Let every peer finish what is in flight and exit; the crawl can be continued.", "the swarm is stopping")
 
 
 def _config(

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from kadcrawl.cli.exits import DONE, MISTAKE, told
 from kadcrawl.cli.options import Address
+from kadcrawl.cli.whom import address_of, directories
 from kadcrawl.config import PORT_DEFAULT
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.members.key_file import read_key
-from kadcrawl.places import ADDRESS, PEER_KEY, SWARM_KEY
+from kadcrawl.places import PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -90,24 +90,6 @@ def key_to_ask(key_file: Path | None, data: Path) -> SwarmKey | None:
     return _key(key_file, False, data)
 
 
-def address_to_ask(peer: tuple[str, int], data: Path) -> tuple[str, int]:
-    """Return where to ask: at --peer if that was said, else at the peer of this directory."""
-    if _is_said("peer"):
-        return peer
-    known = (_address(directory) for directory in _directories(data))
-    found = next((address for address in known if address is not None), None)
-    if found is None and _is_said("data"):
-        raise ConfigError(
-            f"{data} is no directory of a peer that can be asked: --peer HOST:PORT says where one listens. (A leaf "
-            "listens nowhere: Ctrl-C ends it.)"
-        )
-    return found or peer
-
-
-def _is_said(option: str) -> bool:
-    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
-
-
 def say_insecure(key: SwarmKey | None) -> None:
     """Say loudly what it means to go without a key."""
     if key is None:
@@ -130,31 +112,17 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
             return SwarmKey.from_text(text)
         except ConfigError as error:
             raise ConfigError(f"{VARIABLE}: {error}") from None
-    directories = _directories(data)
-    for directory in directories:
+    found = directories(data)
+    for directory in found:
         if (directory / SWARM_KEY).exists():
             return read_key(directory / SWARM_KEY)
-    for directory in directories:
+    for directory in found:
         if (directory / PEER_KEY).exists():
             raise ConfigError(
                 f"{directory} is of a peer whose swarm has a key, and that is not there: give it by {HOW}, or choose "
                 "another directory with --data"
             )
     return None
-
-
-def _address(directory: Path) -> tuple[str, int] | None:
-    """Return where the peer of this directory listens, or did; None if it has none."""
-    try:
-        host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
-        return host.strip("[]"), int(port)
-    except (OSError, ValueError):
-        return None
-
-
-def _directories(data: Path) -> list[Path]:
-    """Return the directories of peers: this one, or those of a crawl."""
-    return [data, *sorted(path for path in data.glob("peer-*") if path.is_dir())]
 
 
 @click.command()
@@ -207,8 +175,8 @@ def rekey(new: Path, data: Path) -> int:
 
     wanted = read_key(new)
     changed = left_out = 0
-    for directory in _directories(data):
-        address, safe = _address(directory), Safe(directory)
+    for directory in directories(data):
+        address, safe = address_of(directory), Safe(directory)
         if address is None or (present := safe.swarm_key) is None or (peer_key := safe.peer_key()) is None:
             continue
         who = f"the peer of {directory}"

@@ -13,12 +13,14 @@ import click
 
 from kadcrawl.cli.exits import DONE, INTERRUPTED, UNDELIVERED
 from kadcrawl.cli.export import say_shortfalls
+from kadcrawl.cli.greeting import how_to_join
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
 from kadcrawl.cli.summary import advice, reasons
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.link.messages import PeerRow
+from kadcrawl.page_rules import PageRules
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.peer.disk_guard import Pauses
 from kadcrawl.peer.known_peers import come_back
@@ -70,11 +72,11 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[P
     def greeting(peer: Peer) -> Sequence[str]:
         address = shown(peer.contact.address)
         key_file = peer.config.data / SWARM_KEY
-        secured = peer.config.swarm_key is not None
-        key, whom = (f"--key-file {key_file}", f"whoever has {key_file}") if secured else ("--insecure", "whoever asks")
+        whom = "whoever asks" if peer.config.swarm_key is None else f"whoever has {key_file}"
+        hooks = sorted(PageRules(records=peer.job.records).hooks)
         return (
             f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
-            f"others join with: kadcrawl join {key} --bootstrap {address}",
+            how_to_join(peer.contact.address, peer.config, hooks),
         )
 
     async def rows(peer: Peer) -> Sequence[PeerRow]:
@@ -171,5 +173,7 @@ async def _one_life(
 
 async def _show(life: Life[Kind], peer: Kind, progress: Progress) -> None:
     while True:
+        if (warning := peer.warning()) is not None:
+            progress.say(f"kadcrawl: {warning}")
         progress.update(await life.rows(peer))
         await asyncio.sleep(SHOW_INTERVAL_S)

@@ -124,6 +124,9 @@ class Swarm:
         if not self._going:
             await alive[0].go(self._plan.seeds)
             self._going = True
+            for child in self._children:
+                if child.row is not None and child.row.state == "paused":
+                    child.row = None  # As all were until now: the next one says what it does.
 
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key by which those that have been started go, as it may have been changed since, or the plan's."""
@@ -252,7 +255,8 @@ class Swarm:
                 elif state not in (before, DIED) and before.startswith(WAITING):
                     self._progress.say(f"{child.name} goes on")
                 shown[child.name] = state
-            if rows := [child.row for child in self._children if child.row is not None]:
+            rows = [child.row for child in self._children if child.row is not None]
+            if rows and self._going:  # Until then they wait for each other, and say that they are paused.
                 self._progress.update(rows)
 
     async def _stop_on(self, interrupts: Interrupts) -> None:

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 import click
 
 from kadcrawl.cli.summary import next_due_s
+from kadcrawl.cli.waits import explained, in_words, waits
 from kadcrawl.durations import roughly
-from kadcrawl.link.messages import PeerRow
+from kadcrawl.link.leaf_messages import LEAF_STATE
+from kadcrawl.link.messages import LEFT, PeerRow
 
 if TYPE_CHECKING:
     from kadcrawl.cli.table import LiveTable
 
 DIED = "died"
 """State of a peer that is shown for what it did."""
+GONE = (DIED, LEFT, LEAF_STATE + LEFT)
 LINE_INTERVAL_S = 2.0
 SAME_INTERVAL_S = 300.0
 """Between two lines that say the same: the log of a crawl of months is read for what happened."""
@@ -30,8 +33,9 @@ class Progress:
         self._began = time.monotonic()
         self._samples: list[tuple[float, int]] = []
         self._line_at = 0.0
-        self._counts: tuple[int, ...] = ()
+        self._told: tuple[object, ...] = ()
         """What the last line said of the crawl."""
+        self._waiting: dict[str, int] = {}
         self._table: LiveTable | None = None
 
     def __enter__(self) -> "Progress":
@@ -60,17 +64,23 @@ class Progress:
         self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, pages)]
         pending = sum(row.pending for row in rows)
         failed = sum(sum(row.counters.failed.values()) for row in rows)
-        living = sum(row.state != DIED for row in rows)
-        line = self._line((pages, pending, failed, living), self._rate(), int(now - self._began))
+        living = sum(row.state not in GONE for row in rows)
+        waiting = waits(rows)
+        for sentence in explained(waiting.keys() - self._waiting.keys()):
+            self.say(sentence)
+        self._waiting = waiting
+        what = in_words(waiting, living)
+        line = self._line((pages, pending, failed, living), self._rate(), what, int(now - self._began))
         due_s = next_due_s(rows)
         if due_s is not None and not pending:
             line += f", next page due {'now' if due_s < 1 else f'in {roughly(due_s)}'}"
         if self._table is not None:
             self._table.update(line, rows)
             return
-        is_news = self._counts != (pages, pending, failed, living)
+        told = pages, pending, failed, living, what
+        is_news = self._told != told
         if now >= self._line_at + (0.0 if is_news else SAME_INTERVAL_S):
-            self._counts = pages, pending, failed, living
+            self._told = told
             self._line_at = now + LINE_INTERVAL_S
             click.echo(line, err=True)
 
@@ -78,10 +88,10 @@ class Progress:
         (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]
         return max(0, last - first) / (last_at - first_at) if last_at > first_at else 0.0
 
-    def _line(self, counts: tuple[int, int, int, int], rate: float, seconds: int) -> str:
+    def _line(self, counts: tuple[int, int, int, int], rate: float, what: str, seconds: int) -> str:
         pages, pending, failed, living = counts
         peers = f"{living} peer" + ("s" if living != 1 else "")
         return (
             f"{self._title}: {pages} pages ({rate:.1f}/s), {pending} pending, {failed} failed, "
-            f"{peers}, {seconds // 60}:{seconds % 60:02}"
+            f"{peers}{what}, {seconds // 60}:{seconds % 60:02}"
         )

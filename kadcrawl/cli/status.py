@@ -1,22 +1,27 @@
 """What `kadcrawl status` prints: the swarm in a line, what keeps it, and its peers in a table; or all of it as JSON."""
 
 import json
+from typing import Any
 
 import click
 
 from kadcrawl.cli.options import shown
+from kadcrawl.cli.progress import GONE
 from kadcrawl.cli.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.table import print_rows
+from kadcrawl.cli.waits import explained, waits
 from kadcrawl.durations import roughly
 from kadcrawl.history.seen import Period
 from kadcrawl.link.leaf_messages import LEAF_STATE
-from kadcrawl.link.messages import RESTING, Status
+from kadcrawl.link.messages import RESTING, PeerRow, Status
 
 
 def show(answer: Status, as_json: bool) -> None:
     """Print what a peer says of its swarm."""
     summary = add_up(answer.answer.rows, 0.0, answer.job)
-    states = {row.state for row in answer.answer.rows if not row.state.startswith(LEAF_STATE)}
+    there = [row for row in answer.answer.rows if row.state not in GONE]
+    left = [row for row in answer.answer.rows if row.state in GONE]
+    states = {row.state for row in there if not row.state.startswith(LEAF_STATE)}
     waiting = {state for state in states if state.startswith("paused: ")}
     state = "paused" if answer.paused else "done" if answer.ended else "crawling"
     if state == "crawling" and len(waiting) == 1 and waiting == states:
@@ -26,26 +31,10 @@ def show(answer: Status, as_json: bool) -> None:
         state = RESTING
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
-        rows = [
-            {
-                "id": row.contact.id.hex(),
-                "address": shown(row.contact.address),
-                "state": row.state,
-                "pending": row.pending,
-                "in_flight": row.in_flight,
-                "lent": row.lent,
-                "borrowed": row.borrowed,
-                "pages": row.counters.pages,
-                "urls": row.counters.urls,
-                "failed": row.counters.failed,
-                **({} if summary.records is None else {"records": row.counters.records}),
-                "behind": row.behind,
-                "fingerprints": row.fingerprints,
-                "uptime_s": row.uptime_s,
-            }
-            for row in answer.answer.rows
-        ]
-        totals = {**summary.as_json(), "peers": rows, "state": state, "pending": pending}
+        with_records = summary.records is not None
+        totals = {**summary.as_json(), "state": state, "pending": pending}
+        totals["peers"] = [_as_json(row, with_records) for row in there]
+        totals["left"] = [_as_json(row, with_records) for row in left]
         totals["unanswered"] = answer.answer.tally.missing
         totals["next_due_s"] = due_s
         totals["seeds"] = list(answer.job.seeds)
@@ -53,6 +42,8 @@ def show(answer: Status, as_json: bool) -> None:
         click.echo(json.dumps(totals, indent=2))
         return
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
+    for sentence in explained(waits(answer.answer.rows)):
+        click.echo(sentence)
     if summary.revisits:
         click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
     if summary.records is not None:
@@ -68,5 +59,26 @@ def show(answer: Status, as_json: bool) -> None:
     for sentence in limits_met(summary.links_left_out):
         click.echo(sentence)
     print_rows(answer.answer.rows)
+    if left:
+        click.echo(f"the totals count {len(left)} that left; what a peer did that died is missing until it is back")
     if answer.answer.tally.missing:
         click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")
+
+
+def _as_json(row: PeerRow, with_records: bool) -> dict[str, Any]:
+    return {
+        "id": row.contact.id.hex(),
+        "address": shown(row.contact.address),
+        "state": row.state,
+        "pending": row.pending,
+        "in_flight": row.in_flight,
+        "lent": row.lent,
+        "borrowed": row.borrowed,
+        "pages": row.counters.pages,
+        "urls": row.counters.urls,
+        "failed": row.counters.failed,
+        **({"records": row.counters.records} if with_records else {}),
+        "behind": row.behind,
+        "fingerprints": row.fingerprints,
+        "uptime_s": row.uptime_s,
+    }

@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kadcrawl.cli.options import shown
-from kadcrawl.link.messages import PeerRow
+from kadcrawl.link.leaf_messages import is_leaf
+from kadcrawl.link.messages import Contact, PeerRow
 
 ROWS_SHOWN_MAX = 20
 FILE_WIDTH = 200
@@ -57,7 +58,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
     for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
         counters = row.counters
         table.add_row(
-            Text(f"{row.contact.id.hex()[:8]}@{shown(row.contact.address)}"),  # [::1] is no markup.
+            Text(_name(row.contact)),  # [::1] is no markup.
             Text(row.state),
             str(counters.pages),
             f"{counters.bytes / 1e6:.1f}",
@@ -71,6 +72,11 @@ def _table(rows: Sequence[PeerRow]) -> Table:
     if len(rows) > ROWS_SHOWN_MAX:
         table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * (len(table.columns) - 1))
     return table
+
+
+def _name(contact: Contact) -> str:
+    name = contact.id.hex()[:8]
+    return name if is_leaf(contact) else f"{name}@{shown(contact.address)}"
 
 
 def _loans(row: PeerRow) -> str:

@@ -117,8 +117,11 @@ class Answers:
         return Answered(line, found.failed, found.onward, page, rule, body_bytes, held, visit, number, unchanged)
 
     def count(self, answered: Answered, records: bytes) -> None:
-        """A page is finished, and these are the lines of its records."""
+        """A URL is finished, and these are the lines of its records."""
         totals = self._totals
+        if answered.line.status is None:
+            totals.unanswered += 1
+            return
         totals.pages += 1
         totals.body_bytes += answered.body_bytes
         totals.revisits += answered.number > 0

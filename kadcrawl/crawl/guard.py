@@ -17,7 +17,7 @@ are cut out of it. An IPv4-mapped address is judged as the IPv4 address the kern
 
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 from aiohappyeyeballs import AddrInfoType
@@ -57,9 +57,15 @@ class AddressRefused(OSError):
 class Guard:
     """Decides which addresses may be connected to."""
 
-    def __init__(self, allow_networks: Sequence[str] = ()) -> None:
-        """`allow_networks` are CIDRs permitted although not public; raises ValueError if one is malformed."""
+    def __init__(
+        self, allow_networks: Sequence[str] = (), on_refused: Callable[[str], None] = lambda address: None
+    ) -> None:
+        """`allow_networks` are CIDRs permitted although not public; `on_refused` hears of each address refused.
+
+        Raises ValueError if a network is malformed.
+        """
         self._allowed = tuple(ip_network(network) for network in allow_networks)
+        self._on_refused = on_refused
 
     def permits(self, address: str) -> bool:
         """Tell whether a numeric address may be connected to. What is no address (a name, say) may not."""
@@ -90,6 +96,7 @@ class Guard:
         family, kind, protocol, _, place = addr_info
         address = str(place[0])
         if not self.permits(address):
+            self._on_refused(address)
             raise AddressRefused(address)
         return socket.socket(family, kind, protocol)
 

@@ -39,8 +39,15 @@ class Totals:
     revisits: int = 0
     unchanged: int = 0
     records: int = 0
+    unanswered: int = 0
+    """URLs given up without any answer; not on the wire, where they are among the failed."""
     failed: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tried(self) -> int:
+        """URLs that took a place among the requests, to their end."""
+        return self.pages + self.unanswered
 
     def fail(self, reason: str, urls: int = 1) -> None:
         """Count URLs recorded as failed."""

@@ -75,7 +75,7 @@ class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """What one peer has done since its directory was made; each number only grows, and they add up over peers."""
 
     pages: Count = 0
-    """URLs fetched, with whatever status."""
+    """URLs answered, with whatever status."""
     bytes: Count = 0
     """Bodies as received."""
     urls: Count = 0

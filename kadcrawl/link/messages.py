@@ -3,10 +3,11 @@
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
 limits before anyone reads a field. Limits and common types stand in `basics`, the messages about cells in
 `cell_messages`, those about loans in `loan_messages`, of leaves in `leaf_messages`, about a newcomer's ID in
-`joining_messages`, about what the swarm was told in `course_messages`; all are found here as well.
+`joining_messages`, of who leaves in `farewell_messages`, about what the swarm was told in `course_messages`; all are
+found here as well.
 
-Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies; the rest goes by
-TCP.
+Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
+(`datagram_messages`); the rest goes by TCP.
 """
 
 from typing import Annotated, Literal
@@ -85,6 +86,21 @@ from kadcrawl.link.cell_messages import (
     Window as Window,
 )
 from kadcrawl.link.course_messages import GetCourse as GetCourse, GotCourse as GotCourse
+from kadcrawl.link.datagram_messages import (
+    Datagram as Datagram,
+    FindNode as FindNode,
+    Leave as Leave,
+    Left as Left,
+    Nodes as Nodes,
+    Ping as Ping,
+    Pong as Pong,
+)
+from kadcrawl.link.farewell_messages import (
+    DEPARTED_MAX as DEPARTED_MAX,
+    LEFT as LEFT,
+    Departed as Departed,
+    Farewell as Farewell,
+)
 from kadcrawl.link.joining_messages import (
     DRAWN_MAX as DRAWN_MAX,
     FindRanges as FindRanges,
@@ -117,55 +133,6 @@ from kadcrawl.link.loan_messages import (
     Standing as Standing,
 )
 from kadcrawl.swarm_key import KEY_BYTES
-
-# --- datagrams: small, idempotent, may be lost or repeated -----------------------------------------------------
-
-
-class Ping(Message, frozen=True):
-    """Are you there? Doubles as the heartbeat between siblings. A repeat is another heartbeat."""
-
-    sender: IdBytes
-    load: Small
-    course: Mark = 0
-    """Fingerprint of what the sender takes the swarm to be told (peer/course.py); 0 if it does not know yet."""
-
-
-class Pong(Message, frozen=True):
-    """I am, and this is my ID, load level (heavy blocks times 100) and course."""
-
-    sender: IdBytes
-    load: Small
-    course: Mark = 0
-
-
-class FindNode(Message, frozen=True):
-    """Which peers do you know nearest to `target`? A repeat is answered again."""
-
-    sender: IdBytes
-    target: IdBytes
-
-
-class Nodes(Message, frozen=True):
-    """The nearest live contacts the sender knows, nearest first."""
-
-    sender: IdBytes
-    contacts: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
-
-
-class Leave(Message, frozen=True):
-    """I am going; forget me now instead of after three missed heartbeats. Harmless when repeated."""
-
-    sender: IdBytes
-
-
-class Left(Message, frozen=True):
-    """Forgotten."""
-
-    sender: IdBytes
-
-
-Datagram = Ping | Pong | FindNode | Nodes | Leave | Left | GetRange | OwnRange
-
 
 # --- the link (TCP): what must not be lost -----------------------------------------------------------------------
 
@@ -417,6 +384,7 @@ Request = (
     | Report
     | Recall
     | Draw
+    | Farewell
     | GetStatus
     | Add
     | Command

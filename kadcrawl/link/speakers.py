@@ -6,6 +6,7 @@ from typing import Any
 from kadcrawl.link.messages import (
     Claim,
     Draw,
+    Farewell,
     GetLevel,
     Have,
     KeepSlicePart,
@@ -33,6 +34,7 @@ SPEAKER: dict[type[Message], Callable[[Any], bytes]] = {
     Report: lambda message: message.taker.id,
     Recall: lambda message: message.giver.id,
     Draw: lambda message: message.leaf,
+    Farewell: lambda message: message.sender,
     Rekey: lambda message: message.peer,
 }
 """All questions that name who asks; the others are the same whoever asks."""

@@ -114,7 +114,7 @@ class Balancing:
                     shedding = group.create_task(self.mode.shed(), name="shed")
 
     def _tally(self, at: float) -> Tally:
-        return Tally(at, self._totals.urls, self._totals.pages, self._busy_s)
+        return Tally(at, self._totals.urls, self._totals.tried, self._busy_s)
 
 
 def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancing:

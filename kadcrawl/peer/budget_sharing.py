@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.budget import SOON_S, Resting, budget_cell, listed, share
 from kadcrawl.link.messages import Grant
+from kadcrawl.peer.departed import has_left
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -25,7 +26,7 @@ async def share_budget(peer: "Peer", max_pages: int) -> None:
         if not peer.parts.frontier.pending or _must_wait(peer):
             peer.parts.budget.give_back()
         if peer.overlay.owns(cell):
-            rows = (await peer.census()).rows
+            rows = [row for row in (await peer.census()).rows if not has_left(row)]
             absent = peer.parts.budget.absent(rows)
             now = asyncio.get_running_loop().time()
             resters = resting.look(rows, now)

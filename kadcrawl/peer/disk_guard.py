@@ -35,7 +35,8 @@ async def guard(crawler: Crawler, directory: Path, reserve_bytes: int, free: Cal
     while True:
         full = free(directory) < reserve_bytes
         if full != (HOLD in crawler.holds):
-            log.warning("disk.full directory=%s" if full else "disk.has_room directory=%s", directory)
+            what = "disk.full" if full else "disk.has_room"
+            log.warning("%s directory=%s reserve_bytes=%d", what, directory, reserve_bytes)
             (crawler.holds.add if full else crawler.holds.discard)(HOLD)
             crawler.wake()
         await asyncio.sleep(CHECK_S)

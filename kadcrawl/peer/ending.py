@@ -7,6 +7,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from kadcrawl.errors import StorageError
+from kadcrawl.link.farewell_messages import Departed
+from kadcrawl.peer.departed import say
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -40,6 +42,8 @@ async def leave(peer: "Peer") -> None:
     """Finish what is under way, say goodbye, and stay until others have taken over all that is here."""
     await drain(peer, LEAVE_LINKS_S)
     if peer.begun:
+        me = Departed(peer.contact, peer.totals.counters())
+        await say(peer.client, peer.departed.farewells(me, peer.overlay.nearest_known))
         await peer.cells.leave(peer.overlay.leave, LEAVE_S)
     await peer.store.commit()
 

@@ -17,9 +17,11 @@ from contextlib import AsyncExitStack
 from kadcrawl.config import Config, Job
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
+from kadcrawl.link.farewell_messages import Departed, Farewell
 from kadcrawl.link.leaf_messages import Doing, leaf_contact
 from kadcrawl.link.messages import Contact, PeerRow
 from kadcrawl.peer.borrowing import Borrowing
+from kadcrawl.peer.departed import KEEPERS, say
 from kadcrawl.peer.drawing import Drawing
 from kadcrawl.peer.ends import hello
 from kadcrawl.peer.full_peers import FullPeers
@@ -80,6 +82,8 @@ class Leaf(Member):
         if self.begun:
             self._drawer.cancel()
             await self.work.give_back()
+            farewell = Farewell(self._me.id, [Departed(self._me, self.totals.counters())])
+            await say(self.client, [(peer, farewell) for peer in self.full_peers.contacts()[:KEEPERS]])
         await self.store.commit()
 
     # --- what it is ----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from kadcrawl.balance.portions import portions
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.leaf_messages import DRAWN_LOANS_MAX, LEAF_STATE, Doing, Draw, Drawn, is_leaf, leaf_contact
 from kadcrawl.link.messages import LOANS_MAX, Contact, Lend, PeerRow
+from kadcrawl.peer.departed import has_left
 
 if TYPE_CHECKING:
     from kadcrawl.config import Job
@@ -154,17 +155,22 @@ class Leaves:
 
 
 def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
-    """Return the rows of a census with each leaf once: it may have changed the peer it hangs on a moment ago.
+    """Return the rows of a census with each peer once: a leaf may have changed the one it hangs on a moment ago.
 
-    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer.
+    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
+    kept in mind by several, who may know different things; if it is back, it knows best.
     """
     latest: dict[tuple[bool, bytes], PeerRow] = {}
     for row in rows:
         which = row.state.startswith(LEAF_STATE), row.contact.id
         known = latest.get(which)
-        if known is None or known.uptime_s <= row.uptime_s:
+        if known is None or _rank(known) <= _rank(row):
             latest[which] = row
     return list(latest.values())
+
+
+def _rank(row: PeerRow) -> tuple[bool, int, int]:
+    return not has_left(row), row.uptime_s, row.counters.pages
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

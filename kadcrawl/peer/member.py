@@ -120,6 +120,10 @@ class Member:
         """As `stop`, but what it holds is to be handed over."""
         self.stop()
 
+    def warning(self) -> str | None:
+        """Return what whoever runs it should know and was not told yet, as a sentence; None if there is nothing."""
+        return self._parts.refused.take() if self._parts is not None else None
+
     @property
     def ended(self) -> bool:
         """The swarm was quiescent when last heard of, and there has been nothing to do here since."""

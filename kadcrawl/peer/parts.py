@@ -26,6 +26,7 @@ from kadcrawl.crawl.proxied import ThroughProxies
 from kadcrawl.crawl.proxies import Proxies
 from kadcrawl.crawl.proxy_checks import ProxyChecks
 from kadcrawl.crawl.recrawl import Recrawl
+from kadcrawl.crawl.refused import Refused
 from kadcrawl.crawl.robots_cache import RobotsCache
 from kadcrawl.crawl.rounds import Rounds
 from kadcrawl.crawl.scope import Scope
@@ -63,6 +64,7 @@ class Parts:
     """If pages are fetched again."""
     proxy_checks: ProxyChecks | None
     """If pages are fetched through proxies."""
+    refused: Refused
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limits], Crawler]
@@ -124,9 +126,10 @@ def build(
     )
     granted = store.read_meta("granted", int) or 0
     known = store.read_meta("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    budget = Budget(job.max_pages, granted, begun=totals.pages, known=known)
+    budget = Budget(job.max_pages, granted, begun=totals.tried, known=known)
     agent = user_agent(VERSION, job.contact)
-    guard = Guard(config.allow_networks)
+    refused = Refused()
+    guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
 
     def fetcher_with(limits: Limits) -> Fetcher:
         return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies, deadly)
@@ -208,4 +211,5 @@ def build(
         crawler_over,
         rounds,
         proxy_checks,
+        refused,
     )

@@ -27,6 +27,7 @@ from kadcrawl.peer.balancing import Balancing, balanced
 from kadcrawl.peer.budget_sharing import share_budget
 from kadcrawl.peer.cells import Cells
 from kadcrawl.peer.concord import Concord
+from kadcrawl.peer.departed import DepartedPeers
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import drain, leave
 from kadcrawl.peer.ends import hello, keep_to_loopback, listen, reachable_host
@@ -302,6 +303,7 @@ class Peer(Member):
         self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
         await self._listen(stack)
         self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
+        self.departed = DepartedPeers(self.store)
         self.waves = Waves(self.overlay, self.client, self._service.respond)
 
     async def _listen(self, stack: AsyncExitStack) -> None:

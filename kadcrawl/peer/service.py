@@ -29,6 +29,7 @@ from kadcrawl.link.messages import (
     Elsewhere,
     Exchange,
     Exchanged,
+    Farewell,
     FindRanges,
     GetCourse,
     GetLevel,
@@ -123,6 +124,7 @@ class Service:
         server.handle(Report, self.report)
         server.handle(Recall, self.recall)
         server.handle(Draw, self.draw)
+        server.handle(Farewell, self.farewell)
         server.handle(GetStatus, self.status)
         server.handle(Add, self.add)
         server.handle(Command, self.command)
@@ -244,6 +246,12 @@ class Service:
         self._settled()
         return await self._leaves.draw(draw)
 
+    async def farewell(self, farewell: Farewell) -> Ok:
+        peer = self._ready()
+        peer.departed.keep(farewell.departed)
+        await peer.store.durable()
+        return Ok()
+
     # --- waves ---------------------------------------------------------------------------------------------------
 
     async def wave(self, wave: Wave) -> Answer:
@@ -272,7 +280,9 @@ class Service:
             missing=0,
             due_s=peer.due_s,
         )
-        return tally, [peer.row(), *self._leaves.rows()] if isinstance(question, Census) else []
+        if not isinstance(question, Census):
+            return tally, []
+        return tally, [peer.row(), *self._leaves.rows(), *peer.departed.rows()]
 
     # --- control -------------------------------------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ async def test_an_ipv6_peer_is_shown_as_others_can_type_it(tmp_path: Path) -> No
     peer = await start("start", "--listen", address, "--data", str(tmp_path))
     assert peer.stderr is not None
     async with asyncio.timeout(60):
-        await peer.stderr.readuntil(b" --bootstrap " + address.encode())
+        await peer.stderr.readuntil(f" --bootstrap '{address}'".encode())
     assert f"@{address} " in (await kadcrawl("status", "--peer", address)).out
     assert (await interrupted(peer)).code == 11
 
@@ -211,3 +211,21 @@ async def test_a_peer_that_fetches_nothing_says_why(tmp_path: Path) -> None:
     assert run.code == 0, run
     assert "0 pages fetched by this peer, 1 failed (address_refused 1), 0 URLs left on it" in run.out
     assert "--allow-network" in run.err
+
+
+async def test_who_joins_a_private_crawl_without_its_networks_hears_so_at_once(tmp_path: Path) -> None:
+    one = f"127.0.0.1:{free_port()}"
+    async with slow_web(2000) as site:
+        options = ("--delay", "0.2", "--scope", "any")
+        first = await joinable(site.url("/0"), *options, address=one, data=tmp_path / "one")
+        await until(lambda: len(finished(tmp_path)) > 5, first)
+        second = await start("join", "--bootstrap", one, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"))
+        assert second.stderr is not None
+        async with asyncio.timeout(60):
+            await second.stderr.readuntil(b" is neither public nor allowed here")
+            said = (await second.stderr.readline()).decode()
+        assert "start it with --allow-network 127.0.0.0/8" in said
+        assert "address.refused address=127.0.0." in (tmp_path / "two" / "peer.log").read_text()
+        left = await interrupted(second)
+        assert left.out.startswith("0 pages fetched by this peer, "), "nobody was asked by it"
+        await interrupted(first)

@@ -31,3 +31,41 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
     assert 1 == len(said(6, now + 50.0))
     busy = [line for pages in range(7, 17) for line in said(pages, now + 1.0)]
     assert 10 / LINE_INTERVAL_S == len(busy)
+
+
+def rows(*states: str) -> list[PeerRow]:
+    return [
+        PeerRow(Contact(id_bytes(number), "10.0.0.1", number), state, 3, 0, 1, Counters(), 0, 0)
+        for number, state in enumerate(states, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (("crawling", "idle"), "2 peers, 0:00"),
+        (("paused", "paused"), "2 peers, paused, 0:00"),
+        (("paused", "leaf: paused", "died", "left", "leaf: left"), "2 peers, paused, 0:00"),
+        (("crawling", "paused: disk full"), "2 peers, 1 paused: disk full, 0:00"),
+        (("waiting for proxies", "waiting for proxies", "crawling"), "3 peers, 2 waiting for proxies, 0:00"),
+    ],
+)
+def test_a_line_says_that_peers_wait(states: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Progress("start").update(rows(*states))
+    assert capsys.readouterr().err.endswith(f"0 failed, {said}\n")
+
+
+def test_a_pause_is_news_and_what_helps_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    shown = Progress("start")
+    for state in ("crawling", "paused: disk full", "paused: disk full", "crawling"):
+        shown.update(rows(state))
+        now += LINE_INTERVAL_S
+    said = capsys.readouterr().err.splitlines()
+    assert ["1 peer", "less than 64 MiB left on its disk", "paused: disk full", "1 peer"] == [
+        next(what for what in ("less than 64 MiB left on its disk", "paused: disk full", "1 peer") if what in line)
+        for line in said
+    ]

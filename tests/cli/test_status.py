@@ -41,3 +41,20 @@ def test_of_records_nothing_is_said_if_the_job_has_none(capsys: pytest.CaptureFi
     assert "records" not in said(PLAIN, capsys, as_json=False)
     assert "records" not in said(PLAIN, capsys, as_json=True)
     assert "records" not in add_up(rows(3), 1.0, PLAIN).as_json()
+
+
+def test_those_that_left_are_in_the_totals_and_not_among_the_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    here, gone = rows(0, 0)
+    left = PeerRow(gone.contact, "left", 0, 0, 0, gone.counters, 0, 0)
+    answer = Status(PLAIN, Described(TALLY, [here, left]), ended=False, paused=False)
+    show(answer, as_json=True)
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (18, ["idle"], ["left"]) == (
+        figures["pages"],
+        [peer["state"] for peer in figures["peers"]],
+        [peer["state"] for peer in figures["left"]],
+    )
+    show(answer, as_json=False)
+    said = capsys.readouterr().out
+    assert said.startswith("crawling: 18 pages, ")
+    assert "the totals count 1 that left; what a peer did that died is missing until it is back" in said

@@ -26,9 +26,11 @@ from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key, anchor, id_bytes
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.codec import pack, unpack
+from kadcrawl.link.leaf_messages import NO_HOST, NO_PORT
 from kadcrawl.link.messages import (
     BATCH_MAX,
     COUNT_MAX,
+    DEPARTED_MAX,
     LONG_S_MAX,
     ROWS_MAX,
     SMALL_MAX,
@@ -47,9 +49,11 @@ from kadcrawl.link.messages import (
     Counters,
     DatedLink,
     DatedOffer,
+    Departed,
     Described,
     Draw,
     Exchange,
+    Farewell,
     FindRanges,
     GetCourse,
     GetLevel,
@@ -190,6 +194,9 @@ def lies(me: Contact) -> Iterator[Message]:
     most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
         yield Draw(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
+    for who in (me, us_elsewhere, our_address, Contact(bytes(20), NO_HOST, NO_PORT)):
+        yield Farewell(LIAR, [Departed(who, most)] * DEPARTED_MAX)
+    yield Farewell(LIAR, [Departed(Contact(id_bytes(number), "10.9.9.9", 9), most) for number in range(DEPARTED_MAX)])
     for question in (Survey(), Census(), Order("rest"), Order("pause", COUNT_MAX), Order("resume", 2**31)):
         for limit in (0, 160):
             yield Wave(limit, 1e-9 if limit else 120.0, question)

@@ -14,6 +14,7 @@ from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.history.store import DONE
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import DRAWN_URLS_MAX, LOANS_MAX, Counters, Draw, Drawn
+from kadcrawl.peer import leaves
 from kadcrawl.peer.leaves import LEAVES_MAX
 from scripts.kadcrawl_run import PageLine, page_lines
 from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
@@ -309,3 +310,22 @@ async def test_a_leaf_has_one_loan_of_a_site_at_a_time_and_none_of_a_peer_that_h
             drawn = await client.ask(peer.contact.address, drawing(1), Drawn, 10)
             sites += [lend.clock.site for lend in drawn.lends]
         assert len(sites) == len(set(sites)) > 0
+
+
+async def test_what_a_leaf_did_is_counted_when_it_has_left(
+    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaves, "FORGOTTEN_S", 0.5)
+    peer = await make_peer("a", limits=WEAK)
+    leaf = await make_leaf("leaf", peer)
+    await peer.crawl([site.url("/0")])
+    await until(lambda: leaf.ended)
+    await leaf.finish()
+    await leaf.__aexit__(None, None, None)
+    async with asyncio.timeout(30):
+        rows = (await peer.census()).rows
+        while "leaf: left" not in {row.state for row in rows}:
+            await asyncio.sleep(0.05)
+            rows = (await peer.census()).rows
+    assert PAGES == sum(row.counters.pages for row in rows)
+    assert 0 < leaf.totals.pages < PAGES

@@ -562,3 +562,22 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
         async with asyncio.timeout(30):
             await peer.wait_done()
         assert len(site.fetched) == len(waiting) == 30
+
+
+async def test_what_never_answered_is_no_page_and_has_used_up_the_budget_all_the_same(make_peer: MakePeer) -> None:
+    def break_off(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    async with Web() as site:
+        site.pages["/0"] = lambda request: html("/dead", "/missing", "/more")
+        site.pages["/dead"] = break_off
+        peer = await make_peer(retries=0, max_pages=3)
+        await crawl(peer, site.url("/0"))
+        assert (2, 1, 3) == (peer.totals.pages, peer.totals.unanswered, peer.totals.done)
+        assert {"http_404": 1, "disconnected": 1} == peer.totals.failed
+        await peer.__aexit__(None, None, None)
+        again = await make_peer(max_pages=3)
+        assert 0 == again.parts.budget.allowance
+        assert 4 == again.store.pending + again.totals.done

@@ -1,0 +1,31 @@
+"""Why peers fetch nothing although there is something to fetch: as each says of itself, and what a person can do."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from kadcrawl.config import Limits
+from kadcrawl.link.leaf_messages import LEAF_STATE
+from kadcrawl.link.messages import PeerRow
+
+PAUSED = "paused"
+FULL = "paused: disk full"
+PROXIES = "waiting for proxies"
+"""`peer.portrait` has these words, which commands do without."""
+
+
+def waits(rows: Sequence[PeerRow]) -> dict[str, int]:
+    """Return how many of these peers wait for each thing, by their states."""
+    states = (row.state.removeprefix(LEAF_STATE) for row in rows)
+    return dict(sorted(Counter(state for state in states if state.startswith(PAUSED) or state == PROXIES).items()))
+
+
+def in_words(waiting: dict[str, int], peers: int) -> str:
+    """Return that as an addition to a line about so many peers; nothing if none waits."""
+    return "".join(f", {state}" if count >= peers else f", {count} {state}" for state, count in waiting.items())
+
+
+def explained(waiting: Collection[str]) -> Iterator[str]:
+    """Say what helps, where the state does not say it."""
+    if FULL in waiting:
+        mebibytes = Limits().disk_reserve_bytes // 1024**2
+        yield f"with less than {mebibytes} MiB left on its disk a peer fetches nothing; it goes on when there is room"

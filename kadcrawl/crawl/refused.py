@@ -1,0 +1,50 @@
+"""What a person should hear of addresses that this peer may not ask: at once, as what fails there stays failed.
+
+A peer that joins a crawl of a private network without --allow-network would else record its share of it as failed, and
+nobody would know before the end. On the web a page may link to such addresses as well, again and again; so a warning
+comes once in `AGAIN_S` at most.
+"""
+
+import logging
+from ipaddress import ip_address, ip_network
+from math import inf
+
+AGAIN_S = 600.0
+NETWORKS = tuple(
+    map(ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
+)
+"""Which people have for themselves: such an address is hardly the only one of its network."""
+
+log = logging.getLogger(__name__)
+
+
+class Refused:
+    """The addresses refused to one peer."""
+
+    def __init__(self) -> None:
+        self._warned_at = -inf
+        self._warning: str | None = None
+
+    def add(self, address: str, now: float) -> None:
+        """An address that is neither public nor allowed was not asked."""
+        if now < self._warned_at + AGAIN_S:
+            return
+        self._warned_at = now
+        network = network_of(address)
+        log.warning("address.refused address=%s allow_network=%s", address, network)
+        self._warning = (
+            f"{address} is neither public nor allowed here, so this peer does not ask it, and its URLs there fail for "
+            "good (address_refused); if it is yours to crawl, stop this peer and start it with "
+            f"--allow-network {network}"
+        )
+
+    def take(self) -> str | None:
+        """Return what a person has not been told yet, if there is anything."""
+        warning, self._warning = self._warning, None
+        return warning
+
+
+def network_of(address: str) -> str:
+    """Return the network that would have to be allowed, as far as an address tells."""
+    ip = ip_address(address.partition("%")[0])
+    return str(next((network for network in NETWORKS if ip in network), ip_network(ip)))
