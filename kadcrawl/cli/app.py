@@ -19,6 +19,7 @@ from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, 
 from kadcrawl.cli.export import deliver, export
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import (
+    REKEYED,
     address_to_ask,
     key_to_ask,
     key_to_begin,
@@ -269,6 +270,7 @@ main.add_command(rekey)
     help="Let the swarm's job call this function of this machine, if it has it as a hook for records; without it a job "
     "with a hook is refused. Repeatable.",
 )
+@REKEYED
 @click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
 @told
 def join(
@@ -285,12 +287,13 @@ def join(
     powers: tuple[tuple[str, float], ...],
     sinks: tuple[str, ...],
     hooks: tuple[str, ...],
+    rekeyed: bool,
 ) -> int:
     """Join a swarm and crawl with it; the job comes from the swarm.
 
-    Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. The first
-    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. When
-    the disk is full, it waits for room and goes on.
+    Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. A --data of
+    another swarm is refused. The first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits,
+    the second exits at once. When the disk is full, it waits for room and goes on.
 
     A --leaf owns nothing and is asked nothing: it draws pages of the other peers, of another one if one dies, and gives
     back what it has not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
@@ -307,10 +310,10 @@ def join(
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if network is not None or powers:
             raise ConfigError("nobody predicts how long a leaf takes: leave out --network and --power")
-        return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap)))
+        return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap, rekeyed=rekeyed)))
 
     async def enter(peer: Peer) -> None:
-        await peer.join(bootstrap)
+        await peer.join(bootstrap, rekeyed=rekeyed)
         say_missing(machine, peer.job)
 
     return run(live(lambda: Peer(config), enter, "join"))

@@ -17,7 +17,7 @@ from kadcrawl.cli.exits import DONE, MISTAKE, told
 from kadcrawl.cli.options import Address
 from kadcrawl.config import PORT_DEFAULT
 from kadcrawl.errors import ConfigError, RemoteError
-from kadcrawl.members.key_file import read_key
+from kadcrawl.members.key_file import read_kept_key, read_key
 from kadcrawl.places import ADDRESS, PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
@@ -30,12 +30,20 @@ _KEY_FILE = click.option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help=f"The swarm's key, in a file only you can read; else {VARIABLE} has it, or the directory of --data.",
+    help=f"The swarm's key, in a file only you can read, or - for the standard input; else {VARIABLE} has it, or the "
+    "directory of --data.",
 )
 _INSECURE = click.option(
     "--insecure",
     is_flag=True,
     help="Go without a key: nothing is encrypted and whoever reaches a peer is in, so it listens on this machine only.",
+)
+
+REKEYED = click.option(
+    "--rekeyed",
+    is_flag=True,
+    help="The key is not the one of --data because the swarm's was changed meanwhile, and nobody is left there whom "
+    "this peer knew. (Without it a directory of another swarm is refused.)",
 )
 
 
@@ -127,13 +135,13 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
         return read_key(key_file)
     if text:
         try:
-            return SwarmKey.from_text(text)
+            return SwarmKey.from_text(text, f"{VARIABLE} of the environment")
         except ConfigError as error:
             raise ConfigError(f"{VARIABLE}: {error}") from None
     directories = _directories(data)
     for directory in directories:
         if (directory / SWARM_KEY).exists():
-            return read_key(directory / SWARM_KEY)
+            return read_kept_key(directory / SWARM_KEY)
     for directory in directories:
         if (directory / PEER_KEY).exists():
             raise ConfigError(

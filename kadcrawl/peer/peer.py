@@ -29,7 +29,8 @@ from kadcrawl.peer.cells import Cells
 from kadcrawl.peer.concord import Concord
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import drain, leave
-from kadcrawl.peer.ends import hello, keep_to_loopback, listen, reachable_host
+from kadcrawl.peer.ends import keep_to_loopback, listen, reachable_host
+from kadcrawl.peer.entrance import welcomed
 from kadcrawl.peer.expiring import Expiring
 from kadcrawl.peer.identity import Identity
 from kadcrawl.peer.known_peers import KnownPeers
@@ -87,11 +88,8 @@ class Peer(Member):
         holds a crawl of another kind.
         """
         if not self.begun:
-            if self.admission is not None and self.admission.is_newcomer:
-                raise StartError(
-                    f"{self.config.data} is of a swarm with another key, and nobody it knew lets it in by this one: "
-                    "leave the key out to go on by its own, or choose another directory (--data)"
-                )
+            if self.admission is not None:
+                self.admission.refuse_newcomer()
             self._identity.settle(self.overlay)
             self.concord.course.paused |= paused
             job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
@@ -99,19 +97,15 @@ class Peer(Member):
             self._build(job, first_update_s=None)
             await self._start()
 
-    async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
+    async def join(self, bootstrap: Sequence[tuple[str, int]], *, rekeyed: bool = False) -> None:
         """Enter the swarm of these peers (host, port), take its job, and take over what is nearest to this peer.
 
-        If none of them answers, those are asked whom this peer knew when it last ran. Raises StartError when none of
-        these does either, or the swarm does not fit this directory.
+        If none of them answers, those are asked whom this peer knew when it last ran. `rekeyed`: its key is not the one
+        of this directory because it was changed meanwhile. Raises StartError when none of these does either, or the
+        swarm is not that of this directory.
         """
         assert not self.begun, "a peer joins before it begins"
-        try:
-            welcome = await hello(self.client, bootstrap)
-        except StartError:
-            if not (bootstrap := await self.known.answering(self.journaled_job)):
-                raise
-            welcome = await hello(self.client, bootstrap)
+        welcome, bootstrap = await welcomed(self, bootstrap, rekeyed=rekeyed)
         told_at = self.clock.now()
         if welcome.job.cell_bits != self._cell_bits:
             raise StartError(
@@ -174,6 +168,10 @@ class Peer(Member):
         return self.overlay.me
 
     @property
+    def listens_at(self) -> tuple[str, int]:
+        return self.contact.address
+
+    @property
     def parts(self) -> Parts:
         assert self._parts is not None, "the peer has not begun: call begin, join or crawl"
         return self._parts
@@ -195,11 +193,6 @@ class Peer(Member):
     @property
     def job(self) -> Job:
         return self.parts.job
-
-    @property
-    def journaled_job(self) -> Job | None:
-        """What an earlier run in this directory crawled."""
-        return self._jobs.journaled()
 
     @property
     def paused(self) -> bool:
@@ -345,7 +338,6 @@ class Peer(Member):
         Raises ConfigError, before anything is kept, if the pace of this peer cannot be predicted as its config says.
         """
         learns = learning(self.config) if job.lends_by == "predictive" else None
-        self._jobs.keep(job)
         try:
             self._parts = build(
                 job=job,
@@ -403,6 +395,7 @@ class Peer(Member):
 
     async def _start(self) -> None:
         parts = self.parts
+        self._jobs.keep(self.job)
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes

@@ -6,6 +6,7 @@ import subprocess
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,12 @@ from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import KADCRAWL, LOOPBACK, crawl, ended, finished, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, crawl, ended, finished, free_port, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
+LOOSE = SwarmKey(b"l" * 32)
 NO_KEY = {"KADCRAWL_KEY": ""}
 
 
@@ -38,6 +41,11 @@ async def peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
         if process.returncode is None:
             process.kill()
             await process.communicate()
+
+
+def make(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
 
 
 async def keygen(path: Path) -> SwarmKey:
@@ -79,7 +87,11 @@ async def test_a_peer_makes_a_key_and_says_how_others_join(tmp_path: Path) -> No
         address = join[-1]
         for options, environment, why in (
             ([], NO_KEY, "if its swarm has a key, give it: --data DIR"),
-            ([], {"KADCRAWL_KEY": "0" * 64}, "another swarm's key"),
+            (
+                [],
+                {"KADCRAWL_KEY": "0" * 64},
+                "by the key in KADCRAWL_KEY of the environment: it goes by another swarm's key",
+            ),
             ([], {"KADCRAWL_KEY": "nonsense"}, "KADCRAWL_KEY: that is no swarm's key"),
             (["--key-file", str(tmp_path / "none")], NO_KEY, "cannot read the key in"),
         ):
@@ -261,9 +273,44 @@ def test_a_key_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Every user of a machine sees those."""
     monkeypatch.delenv("KADCRAWL_KEY", raising=False)
     options = {option.name for command in main.commands.values() for option in command.params}
-    assert {"key_file"} == {name for name in options if name is not None and "key" in name}
-    with pytest.raises(ConfigError, match="No such file"):
-        key_to_begin(Path(SwarmKey.generate().text), False, tmp_path)
+    assert {"key_file", "rekeyed"} == {name for name in options if name is not None and "key" in name}
+    assert next(option for option in main.commands["join"].params if option.name == "rekeyed").is_flag  # type: ignore[attr-defined]
+
+
+def test_a_key_comes_by_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{LOOSE.text}\n".encode())))
+    assert LOOSE == key_to_begin(Path("-"), False, tmp_path)
+
+
+@pytest.mark.parametrize("place", ["swarm.key", "peer-1/swarm.key"])
+def test_a_damaged_key_is_to_be_copied_from_another_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.delenv("KADCRAWL_KEY", raising=False)
+    (tmp_path / "peer-1").mkdir()
+    write_secret(tmp_path / place, b"")
+    with pytest.raises(ConfigError, match="is damaged: copy it from another peer of the swarm"):
+        key_to_begin(None, False, tmp_path)
+
+
+async def test_a_key_that_was_replaced_is_told_to_the_log_and_to_nobody_at_the_terminal(tmp_path: Path) -> None:
+    former = await keygen(tmp_path / "former.key")
+    Safe(make(tmp_path / "one")).keep(Keyring(LOOSE, former))
+    async with peer(tmp_path / "one", "--key-file", str(tmp_path / "former.key")) as (process, said):
+        assert "swarm.key_replaced" not in said
+        assert (await interrupted(process)).code == 11
+    assert f"swarm.key_replaced given={former.name} used={LOOSE.name}" in (tmp_path / "one" / "peer.log").read_text()
+
+
+async def test_nobody_at_a_name_is_told_apart_from_nobody_there(tmp_path: Path) -> None:
+    join = ["join", "--listen", "127.0.0.1:0", "--data", str(tmp_path), "--bootstrap"]
+    run = await kadcrawl(*join, "nobody.invalid:4160")
+    assert (2, "kadcrawl: cannot join: peer nobody.invalid:4160: no address is known for this name [Hello]\n") == (
+        run.code,
+        run.err,
+    )
+    run = await kadcrawl(*join, f"127.0.0.1:{free_port()}")
+    assert (2, True) == (run.code, "connection refused [Hello]. Is a peer running there?\n" in run.err), run
 
 
 @pytest.mark.parametrize("leaf", [[], ["--leaf"]], ids=["peer", "leaf"])
