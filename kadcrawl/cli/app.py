@@ -27,7 +27,6 @@ from kadcrawl.cli.keys import (
     keygen,
     member_options,
     peer_options,
-    rekey,
     say_insecure,
 )
 from kadcrawl.cli.local import Plan, Swarm, peers_of
@@ -42,6 +41,7 @@ from kadcrawl.cli.options import (
     say_missing,
 )
 from kadcrawl.cli.progress import Progress
+from kadcrawl.cli.rekey import rekey
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons
 from kadcrawl.config import PORT_DEFAULT, Config

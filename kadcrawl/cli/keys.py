@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kadcrawl.cli.exits import DONE, MISTAKE, told
+from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
 from kadcrawl.config import PORT_DEFAULT
-from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key, read_key
 from kadcrawl.places import ADDRESS, PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
@@ -102,7 +102,7 @@ def address_to_ask(peer: tuple[str, int], data: Path) -> tuple[str, int]:
     """Return where to ask: at --peer if that was said, else at the peer of this directory."""
     if _is_said("peer"):
         return peer
-    known = (_address(directory) for directory in _directories(data))
+    known = (address_of(directory) for directory in directories_of(data))
     found = next((address for address in known if address is not None), None)
     if found is None and _is_said("data"):
         raise ConfigError(
@@ -138,7 +138,7 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
             return SwarmKey.from_text(text, f"{VARIABLE} of the environment")
         except ConfigError as error:
             raise ConfigError(f"{VARIABLE}: {error}") from None
-    directories = _directories(data)
+    directories = directories_of(data)
     for directory in directories:
         if (directory / SWARM_KEY).exists():
             return read_kept_key(directory / SWARM_KEY)
@@ -151,7 +151,7 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
     return None
 
 
-def _address(directory: Path) -> tuple[str, int] | None:
+def address_of(directory: Path) -> tuple[str, int] | None:
     """Return where the peer of this directory listens, or did; None if it has none."""
     try:
         host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
@@ -160,7 +160,7 @@ def _address(directory: Path) -> tuple[str, int] | None:
         return None
 
 
-def _directories(data: Path) -> list[Path]:
+def directories_of(data: Path) -> list[Path]:
     """Return the directories of peers: this one, or those of a crawl."""
     return [data, *sorted(path for path in data.glob("peer-*") if path.is_dir())]
 
@@ -182,58 +182,3 @@ def keygen() -> int:
         os.fchmod(sys.stdout.fileno(), 0o600)
     click.echo(SwarmKey.generate().text)
     return DONE
-
-
-@click.command()
-@click.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("crawl-data"),
-    show_default=True,
-    help="Directory of a running peer, or of a crawl and all its peers, on this machine.",
-)
-@told
-def rekey(new: Path, data: Path) -> int:
-    """Let running peers go by the key in NEW-KEY-FILE; for an hour they take the former one as well.
-
-    \b
-        kadcrawl keygen > new.key
-        one$  kadcrawl rekey new.key --data crawl-data
-        two$  kadcrawl rekey new.key --data crawl-data
-
-    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. Let
-    new peers join when all have the new key: until then they know only those that do. A
-    second change within the hour ends the first key at once. The new key goes from you to one peer at a time, never
-    from peer to peer, so nobody gets it whom you do not give it; and only who has a peer's directory can tell it to
-    the peer. A leaf is started again with the new key; a peer that is restarted with a key that was replaced goes on
-    with the one that came after it.
-    """
-    from kadcrawl.cli.control import ask
-    from kadcrawl.link.messages import Contact, Ok, Rekey
-    from kadcrawl.peer.safe import Safe
-
-    wanted = read_key(new)
-    changed = left_out = 0
-    for directory in _directories(data):
-        address, safe = _address(directory), Safe(directory)
-        if address is None or (present := safe.swarm_key) is None or (peer_key := safe.peer_key()) is None:
-            continue
-        who = f"the peer of {directory}"
-        if present == wanted:
-            changed += 1
-            click.echo(f"{who} goes by that key already")
-            continue
-        try:
-            message = Rekey(peer_key.id, bytes.fromhex(wanted.text))
-            # Whoever is to be left out has the former key, and may listen where the peer did.
-            ask(Contact(peer_key.id, *address), message, Ok, present, peer_key)
-        except RemoteError as error:
-            left_out += 1
-            click.echo(f"kadcrawl: {who} goes on as before: {error}", err=True)
-        else:
-            changed += 1
-            click.echo(f"{who} goes by the new key, and for an hour by the former one as well")
-    if not changed + left_out:
-        raise ConfigError(f"{data} is no directory of a peer with a key, nor of a crawl of such: name one by --data")
-    return MISTAKE if left_out else DONE

@@ -14,7 +14,7 @@ FILE_BYTES_MAX = 4096
 
 
 def read_key(path: Path) -> SwarmKey:
-    """Return the key in a file, a pipe, or what - stands for, the standard input.
+    """Return the key in the first line of a file, a pipe, or what - stands for, the standard input.
 
     Raises ConfigError if there is none, or others may read it.
     """
@@ -26,7 +26,7 @@ def read_key(path: Path) -> SwarmKey:
         )
     secret = sys.stdin.buffer.read(FILE_BYTES_MAX) if path == STDIN else read_secret(path, pipe=True)
     try:
-        return SwarmKey.from_text(secret.decode(errors="replace"), source)
+        return SwarmKey.from_text(secret.decode(errors="replace").strip().partition("\n")[0], source)
     except ConfigError as error:
         raise ConfigError(f"{source}: {error}") from None
 

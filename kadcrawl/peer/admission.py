@@ -97,7 +97,10 @@ class Admission:
         self.credentials.become(peer_key)
 
     def change(self, key: SwarmKey) -> None:
-        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError."""
+        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError.
+
+        Of a former one that is good still, the hour ends at once, unless it is this one.
+        """
         keyring = self.credentials.keyring.at(self._clock.now())
         changed = keyring.changed(key, self._clock.now())
         if changed is not keyring:
@@ -108,7 +111,7 @@ class Admission:
             for listener in self.on_changed:
                 listener()
             self._changed.set()
-            if keyring.former is not None:  # It is good no more, and what was made by it is to end as well.
+            if keyring.former not in (None, key):  # It is good no more, and what was made by it is to end as well.
                 asyncio.get_running_loop().call_later(ANSWER_S, self._end_former)
 
     def _end_former(self) -> None:

@@ -11,10 +11,9 @@ from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.members.key_file import read_kept_key, read_secret, write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.places import PEER_KEY, SWARM_KEY
+from kadcrawl.places import FORMER_KEY, PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
-FORMER_KEY = "swarm.key.former"
 REPLACED_KEYS = "swarm.key.replaced"
 """Names, the latest last."""
 REPLACED_MAX = 100
@@ -55,8 +54,9 @@ class Safe:
         former = self._directory / FORMER_KEY
         if not former.exists():
             return Keyring(key)
-        text, _, until = read_secret(former).decode(errors="replace").partition(" ")
+        said = read_secret(former).decode(errors="replace")
         try:
+            text, until = said.split()
             return Keyring(key, SwarmKey.from_text(text, str(former)), float(until)).at(now)
         except ValueError:
             raise StartError(
@@ -68,7 +68,7 @@ class Safe:
         former, kept = self._directory / FORMER_KEY, self.swarm_key
         if keyring.former is not None:
             self._replace(keyring.former, keyring.key)
-            write_secret(former, f"{keyring.former.text} {keyring.until:.0f}\n".encode())
+            write_secret(former, f"{keyring.former.text}\n{keyring.until:.0f}\n".encode())
         elif kept is not None and kept != keyring.key:
             self._replace(kept, keyring.key)
             write_secret(self._directory / BEFORE_KEY, f"{kept.text}\n".encode())

@@ -1,5 +1,6 @@
 """Keys at the command line: made, handed over, refused if others can read them, changed; and going without, loudly."""
 
+import asyncio
 import os
 import stat
 import subprocess
@@ -22,7 +23,7 @@ from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import KADCRAWL, LOOPBACK, crawl, ended, finished, free_port, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, Run, crawl, ended, finished, free_port, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)
@@ -140,7 +141,8 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
         here = ["--data", str(tmp_path / "one")]
         old = (tmp_path / "one" / "swarm.key").read_text().strip()
         run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
-        assert (run.code, "for an hour" in run.out) == (0, True), run
+        assert (run.code, run.out.count("the former")) == (0, 2), run
+        assert "tell every other peer of the swarm by " in run.out
         assert (tmp_path / "one" / "swarm.key").read_text().strip() == new.text
         address = said.split()[-1]
         for key in (old, new.text):
@@ -154,7 +156,11 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
     assert (run.code, "goes by that key already" in run.out) == (0, True), run
     await keygen(tmp_path / "third.key")
-    for where, why in (("one", "goes on as before"), ("nowhere", "is no directory of a peer with a key")):
+    Safe(tmp_path / "one").keep(Keyring(new))
+    for where, why in (
+        ("one", "so it keeps its key: start it with the new one"),
+        ("nowhere", "is no directory of a peer with a key"),
+    ):
         run = await kadcrawl("rekey", str(tmp_path / "third.key"), "--data", str(tmp_path / where), env=NO_KEY)
         assert (run.code, why in run.err) == (2, True), run
 
@@ -201,6 +207,70 @@ async def test_a_new_key_is_told_to_the_peer_of_the_directory_and_to_nobody_else
         run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(data), env=NO_KEY)
         assert (run.code, heard) == ((0, [bytes.fromhex(new.text)]) if told else (2, [])), (kind, run)
         await server.close()
+
+
+async def test_a_third_key_within_the_hour_is_refused_unless_it_is_said_to_end_the_first(tmp_path: Path) -> None:
+    """Whoever has not been told of the second would be shut out without a word."""
+    data = tmp_path / "one"
+    for name in ("wrong", "right"):
+        await keygen(tmp_path / f"{name}.key")
+
+    async def rekey(name: str, *options: str) -> Run:
+        return await kadcrawl("rekey", str(tmp_path / name), "--data", str(data), *options, env=NO_KEY)
+
+    def kept() -> list[str]:
+        return [(data / name).read_text().split()[0] for name in ("swarm.key", "swarm.key.former")]
+
+    async with peer(data) as (process, said):
+        first = (data / "swarm.key").read_text().strip()
+        wrong, right = ((tmp_path / f"{name}.key").read_text().strip() for name in ("wrong", "right"))
+        assert 0 == (await rekey("wrong.key")).code
+        run = await rekey("right.key")
+        assert (2, [wrong, first]) == (run.code, kept()), run
+        for words in (
+            "peers that have not been told",
+            "--end-former",
+            f"kadcrawl rekey {data}/swarm.key.former --data",
+        ):
+            assert words in run.err
+        again = await rekey("wrong.key")
+        assert (0, True) == (again.code, "goes by that key already, and until" in again.out), again
+        back = await rekey("one/swarm.key.former")
+        assert (0, [first, wrong]) == (back.code, kept()), back
+        for key in (first, wrong):
+            assert (await kadcrawl("status", "--peer", said.split()[-1], env={"KADCRAWL_KEY": key})).code == 0
+        assert 2 == (await rekey("right.key")).code
+        ended_former = await rekey("right.key", "--end-former")
+        assert (0, [right, first]) == (ended_former.code, kept()), ended_former
+        assert (await interrupted(process)).code == 11
+
+
+async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Path) -> None:
+    """It writes the key down before it answers: so its directory may know what the lost answer would have said."""
+    new, data = await keygen(tmp_path / "new.key"), make(tmp_path / "one")
+    peer_key, safe = PeerKey.generate(), Safe(data)
+    safe.keep(Keyring(LOOSE))
+    safe.keep_peer_key(peer_key)
+    server = LinkServer(1_000_000, Credentials(Keyring(LOOSE), peer_key, tmp_path, lambda: 0.0, 0))
+    takes = False
+
+    async def rekey(message: Rekey) -> Ok:
+        if takes:
+            safe.keep(Keyring(SwarmKey(message.key), LOOSE, 2e9))
+        server.part()
+        await asyncio.sleep(60)
+        return Ok()
+
+    server.handle(Rekey, rekey)
+    (data / "address").write_text(f"127.0.0.1:{await server.listen('127.0.0.1', 0)}")
+    command = ["rekey", str(tmp_path / "new.key"), "--data", str(data)]
+    run = await kadcrawl(*command, env=NO_KEY)
+    assert (2, True, False) == (run.code, "may have taken the key or not" in run.err, "as before" in run.err), run
+    takes = True
+    run = await kadcrawl(*command, env=NO_KEY)
+    assert (0, True) == (run.code, "goes by the new key" in run.out), run
+    assert new == safe.swarm_key
+    await server.close()
 
 
 async def test_all_peers_of_a_local_crawl_are_told(tmp_path: Path) -> None:

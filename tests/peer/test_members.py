@@ -250,6 +250,21 @@ async def test_a_second_change_ends_what_was_made_by_the_first_key(make_peer: Ma
         await client.close()
 
 
+async def test_going_back_to_the_former_key_ends_nothing_made_by_either(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer("one", key=KEY)
+    peer.change_key(OTHER_KEY)
+    client = LinkClient(10_000_000, Credentials(Keyring(OTHER_KEY), PeerKey.generate(), tmp_path, lambda: 0.0, 0))
+    await client.open()
+    try:
+        await client.ask(peer.contact, GetStatus(), Status, 10)
+        peer.change_key(KEY)
+        await asyncio.sleep(ANSWER_S + 0.5)
+        await client.ask(peer.contact, GetStatus(), Status, 10)
+        assert 1 == client.dialled
+    finally:
+        await client.close()
+
+
 async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("a", key=KEY)
     second = await make_peer("b", key=KEY, join=first)
