@@ -41,6 +41,7 @@ from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.portrait import row_of, state_of
 from kadcrawl.peer.reading import read
 from kadcrawl.peer.recrawling import Recrawling
+from kadcrawl.peer.refusals import Refusals, watch
 from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
@@ -73,6 +74,7 @@ class Peer(Member):
         self._expiring: Expiring | None = None
         self._seeding = Seeding(self)
         self._left = False
+        self.refusals = Refusals()
         self.joining = False
         """The swarm's waves do not come here for certain yet, so this peer may not know the whole job."""
 
@@ -404,6 +406,7 @@ class Peer(Member):
             self.admission.on_changed.append(self.overlay.drop_strays)
             self.admission.on_former_ended += [self.client.part, self.server.part]
             self._run(self.admission.run(), "keys")
+            self._run(watch(self), "refusals")
         self._run(guard(parts.crawler, self.config.data, reserve, self.world.free_bytes), "disk")
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")
