@@ -73,7 +73,7 @@ def rekey(new: Path, data: Path, end_former: bool) -> int:
     if not peers:
         raise ConfigError(f"{data} is no directory of a peer with a key, nor of a crawl of such: name one by --data")
     if not end_former:
-        _refuse_third(peers, wanted)
+        _refuse_third(peers, wanted, data)
     changed = [one for one in peers if _tell(one, wanted)]
     rings = [ring for ring in (_keyring(one.directory) for one in changed) if ring is not None]
     if ends := [ring.until for ring in rings if ring.former is not None]:
@@ -104,7 +104,7 @@ def _keyring(directory: Path) -> Keyring | None:
     return None if (key := safe.swarm_key) is None else safe.kept(key, wall())
 
 
-def _refuse_third(peers: Sequence[One], wanted: SwarmKey) -> None:
+def _refuse_third(peers: Sequence[One], wanted: SwarmKey, data: Path) -> None:
     """Raise ConfigError, before any is told, if the change would end a key that is still good."""
     for one in peers:
         if one.keyring.former is not None and wanted not in one.keyring.keys:
@@ -113,7 +113,7 @@ def _refuse_third(peers: Sequence[One], wanted: SwarmKey) -> None:
                 f"{one} goes by two keys until {_clock(one.keyring.until)}: the one it was told last, and the former "
                 "one. A third ends the former one at once, and peers that have not been told of the one between are "
                 "shut out, and crawl by themselves. Wait until then; or go back first, which shuts nobody out: "
-                f"kadcrawl rekey {former} --data {one.directory}; or, if no peer has only the former one, say "
+                f"kadcrawl rekey {former} --data {data}; or, if no peer has only the former one, say "
                 "--end-former"
             )
 

@@ -265,7 +265,8 @@ class Peer(Member):
     def change_key(self, key: SwarmKey) -> None:
         """Go by another key of the swarm; the former one is good for an hour. Raises StartError.
 
-        Raises ConfigError if the swarm has none.
+        One before that, if it is good still, ends at once: whoever has only that is out. Raises ConfigError if the
+        swarm has none.
         """
         if self.admission is None:
             raise ConfigError("this swarm has no key to be changed: begin it anew with one")
