@@ -28,3 +28,8 @@ class Clock:
 def steady() -> float:
     """Return seconds from any beginning: for what is measured in a thread, where the loop's clock may stand still."""
     return time.perf_counter()
+
+
+def wall() -> float:
+    """Return seconds since 1970: for a command that runs no loop, and looks at what a peer has journaled."""
+    return time.time()

@@ -17,11 +17,12 @@ _SALT = b"kadcrawl-1"
 class SwarmKey:
     """One swarm's key."""
 
-    def __init__(self, secret: bytes) -> None:
-        """Raises ConfigError if `secret` is not 32 bytes."""
+    def __init__(self, secret: bytes, source: str = "") -> None:
+        """`source` says where it was read, for errors. Raises ConfigError if `secret` is not 32 bytes."""
         if len(secret) != KEY_BYTES:
             raise ConfigError(f"a swarm's key has {KEY_BYTES} bytes, not {len(secret)}: kadcrawl keygen makes one")
         self._secret = secret
+        self.source = source
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SwarmKey) and secrets.compare_digest(self._secret, other._secret)
@@ -38,17 +39,22 @@ class SwarmKey:
         return cls(secrets.token_bytes(KEY_BYTES))
 
     @classmethod
-    def from_text(cls, text: str) -> "SwarmKey":
+    def from_text(cls, text: str, source: str = "") -> "SwarmKey":
         """Raises ConfigError for anything but 64 hexadecimal digits, without repeating them."""
         digits = text.strip()
         try:
             if len(digits) != 2 * KEY_BYTES or not digits.isascii():
                 raise ValueError
-            return cls(bytes.fromhex(digits))
+            return cls(bytes.fromhex(digits), source)
         except ValueError:
             raise ConfigError(
                 f"that is no swarm's key, which is {2 * KEY_BYTES} hexadecimal digits: kadcrawl keygen makes one"
             ) from None
+
+    @property
+    def told(self) -> str:
+        """Which key it is, to a person who may have several."""
+        return f"the key in {self.source}" if self.source else f"the key {self.name}"
 
     @property
     def text(self) -> str:

@@ -89,6 +89,7 @@ CONSTANTS = {
     "peer.concord.WAITING_MAX": 64,
     "peer.leaves.LEAVES_MAX": 32,
     "peer.lending.LATE_MAX": 10_000,
+    "peer.refusals.LOST_MAX": 16,
 }
 
 

@@ -18,11 +18,11 @@ from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, 
 from kadcrawl.cli.export import deliver, export
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import (
+    REKEYED,
     key_to_begin,
     key_to_join,
     keygen,
     member_options,
-    rekey,
     say_insecure,
 )
 from kadcrawl.cli.local import Plan, Swarm, peers_of
@@ -37,6 +37,7 @@ from kadcrawl.cli.options import (
 )
 from kadcrawl.cli.orders import add, leave, pause, resume, status, stop
 from kadcrawl.cli.progress import Progress
+from kadcrawl.cli.rekey import rekey
 from kadcrawl.cli.run import run
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons
 from kadcrawl.config import PORT_DEFAULT, Config
@@ -262,6 +263,7 @@ for command in (status, add, pause, resume, leave, stop):
     help="Let the swarm's job call this function of this machine, if it has it as a hook for records; without it a job "
     "with a hook is refused. Repeatable.",
 )
+@REKEYED
 @click.option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
 @told
 def join(
@@ -278,12 +280,13 @@ def join(
     powers: tuple[tuple[str, float], ...],
     sinks: tuple[str, ...],
     hooks: tuple[str, ...],
+    rekeyed: bool,
 ) -> int:
     """Join a swarm and crawl with it; the job comes from the swarm.
 
-    Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. The first
-    Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. While
-    less than 64 MiB are left on the disk, it waits for room.
+    Started again on its --data when no --bootstrap peer answers, it asks those it knew when it last ran. A --data of
+    another swarm is refused. The first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits,
+    the second exits at once. While less than 64 MiB are left on the disk, it waits for room.
 
     A --leaf owns nothing and is asked nothing: it draws pages of the other peers, of another one if one dies, and gives
     back what it has not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
@@ -300,10 +303,10 @@ def join(
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if network is not None or powers:
             raise ConfigError("nobody predicts how long a leaf takes: leave out --network and --power")
-        return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap)))
+        return run(live_leaf(lambda: Leaf(config), lambda leaf: leaf.join(bootstrap, rekeyed=rekeyed)))
 
     async def enter(peer: Peer) -> None:
-        await peer.join(bootstrap)
+        await peer.join(bootstrap, rekeyed=rekeyed)
         say_missing(machine, peer.job)
 
     return run(live(lambda: Peer(config), enter, "join"))

@@ -111,7 +111,8 @@ async def _one_life(
         if returning and (assignment.bootstrap or orders.obeyed):
             await come_back(peer, briefly_away=True)
         elif assignment.bootstrap:
-            await peer.join(assignment.bootstrap)
+            # All below one directory are of one crawl, whatever became of its key.
+            await peer.join(assignment.bootstrap, rekeyed=True)
         else:
             await peer.begin(paused=True)
         _report(Ready(peer.contact.address))

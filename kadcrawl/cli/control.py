@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.connection import UNREACHED
+from kadcrawl.link.connection import UNREACHED, is_hung_up
 from kadcrawl.link.messages import Contact, Message
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
@@ -46,7 +46,7 @@ def ask(
             if not error.why.startswith(UNREACHED) and swarm_key is not None:
                 raise
             hint = "kadcrawl start begins a swarm, --peer HOST:PORT says where one of its peers listens"
-            if "disconnected" in error.why or "connection is lost" in error.why:
+            if is_hung_up(error.why):
                 hint = "if its swarm has a key, give it: --data DIR of a peer here, --key-file FILE, or KADCRAWL_KEY"
             elif not error.why.startswith(UNREACHED):
                 raise

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import click
 
-from kadcrawl.cli.exits import DONE, MISTAKE, told
+from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
-from kadcrawl.cli.whom import address_of, directories
+from kadcrawl.cli.whom import directories
 from kadcrawl.config import PORT_DEFAULT
-from kadcrawl.errors import ConfigError, RemoteError
-from kadcrawl.members.key_file import read_key
+from kadcrawl.errors import ConfigError
+from kadcrawl.members.key_file import read_kept_key, read_key
 from kadcrawl.places import PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
@@ -30,12 +30,20 @@ _KEY_FILE = click.option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help=f"The swarm's key, in a file only you can read; else {VARIABLE} has it, or the directory of --data.",
+    help=f"The swarm's key, in a file only you can read, or - for the standard input; else {VARIABLE} has it, or the "
+    "directory of --data.",
 )
 _INSECURE = click.option(
     "--insecure",
     is_flag=True,
     help="Go without a key: nothing is encrypted and whoever reaches a peer is in, so it listens on this machine only.",
+)
+
+REKEYED = click.option(
+    "--rekeyed",
+    is_flag=True,
+    help="The key is not the one of --data because the swarm's was changed meanwhile, and nobody is left there whom "
+    "this peer knew. (Without it a directory of another swarm is refused.)",
 )
 
 
@@ -109,13 +117,13 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
         return read_key(key_file)
     if text:
         try:
-            return SwarmKey.from_text(text)
+            return SwarmKey.from_text(text, f"{VARIABLE} of the environment")
         except ConfigError as error:
             raise ConfigError(f"{VARIABLE}: {error}") from None
     found = directories(data)
     for directory in found:
         if (directory / SWARM_KEY).exists():
-            return read_key(directory / SWARM_KEY)
+            return read_kept_key(directory / SWARM_KEY)
     for directory in found:
         if (directory / PEER_KEY).exists():
             raise ConfigError(
@@ -142,58 +150,3 @@ def keygen() -> int:
         os.fchmod(sys.stdout.fileno(), 0o600)
     click.echo(SwarmKey.generate().text)
     return DONE
-
-
-@click.command()
-@click.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("crawl-data"),
-    show_default=True,
-    help="Directory of a running peer, or of a crawl and all its peers, on this machine.",
-)
-@told
-def rekey(new: Path, data: Path) -> int:
-    """Let running peers go by the key in NEW-KEY-FILE; for an hour they take the former one as well.
-
-    \b
-        kadcrawl keygen > new.key
-        one$  kadcrawl rekey new.key --data crawl-data
-        two$  kadcrawl rekey new.key --data crawl-data
-
-    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. Let
-    new peers join when all have the new key: until then they know only those that do. A
-    second change within the hour ends the first key at once. The new key goes from you to one peer at a time, never
-    from peer to peer, so nobody gets it whom you do not give it; and only who has a peer's directory can tell it to
-    the peer. A leaf is started again with the new key; a peer that is restarted with a key that was replaced goes on
-    with the one that came after it.
-    """
-    from kadcrawl.cli.control import ask
-    from kadcrawl.link.messages import Contact, Ok, Rekey
-    from kadcrawl.peer.safe import Safe
-
-    wanted = read_key(new)
-    changed = left_out = 0
-    for directory in directories(data):
-        address, safe = address_of(directory), Safe(directory)
-        if address is None or (present := safe.swarm_key) is None or (peer_key := safe.peer_key()) is None:
-            continue
-        who = f"the peer of {directory}"
-        if present == wanted:
-            changed += 1
-            click.echo(f"{who} goes by that key already")
-            continue
-        try:
-            message = Rekey(peer_key.id, bytes.fromhex(wanted.text))
-            # Whoever is to be left out has the former key, and may listen where the peer did.
-            ask(Contact(peer_key.id, *address), message, Ok, present, peer_key)
-        except RemoteError as error:
-            left_out += 1
-            click.echo(f"kadcrawl: {who} goes on as before: {error}", err=True)
-        else:
-            changed += 1
-            click.echo(f"{who} goes by the new key, and for an hour by the former one as well")
-    if not changed + left_out:
-        raise ConfigError(f"{data} is no directory of a peer with a key, nor of a crawl of such: name one by --data")
-    return MISTAKE if left_out else DONE

@@ -22,7 +22,7 @@ from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
 from kadcrawl.config import Job
 from kadcrawl.errors import StartError
-from kadcrawl.members.key_file import read_key
+from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.places import SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
@@ -131,7 +131,7 @@ class Swarm:
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key by which those that have been started go, as it may have been changed since, or the plan's."""
         begun = (child.directory / SWARM_KEY for child in self._children if child.address is not None)
-        return next((read_key(path) for path in begun if path.exists()), self._plan.swarm_key)
+        return next((read_kept_key(path) for path in begun if path.exists()), self._plan.swarm_key)
 
     async def _tend(self) -> None:
         """See all to their end, and do what is to be done about those that die. Raises StartError."""

@@ -17,13 +17,17 @@ from yarl import URL
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, Source
-from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES, BrokenError, Connection, UnsentError
+from kadcrawl.link.connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, Connection, UnsentError
 from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused
 from kadcrawl.link.server import PATH
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 
 log = logging.getLogger(__name__)
+
+REFUSED = "does not let us in"
+"""How what is said begins if the other end does not go by our key."""
+ANOTHER_KEY = "it goes by another swarm's key"
 
 Expected = TypeVar("Expected", bound=Message)
 Address = tuple[str, int]
@@ -48,6 +52,11 @@ class LinkClient:
         self._connections: dict[Place, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         """Of the connections, those that are being closed included."""
+
+    @property
+    def has_key(self) -> bool:
+        """It asks as a member of a swarm with a key."""
+        return self._credentials is not None
 
     async def open(self) -> None:
         """Make ready to dial; the connections belong to the running loop."""
@@ -100,7 +109,7 @@ class LinkClient:
                     answer = await _ask(connection, message, question)
         except TimeoutError:
             connection.silent_since(asked_at)
-            raise RemoteError(shown, f"no answer to {name} within {deadline_s:g} s") from None
+            raise RemoteError(shown, f"{NO_ANSWER} to {name} within {deadline_s:g} s") from None
         except BrokenError as error:
             raise RemoteError(shown, f"{error} [{name}]") from None
         if not answer:
@@ -140,7 +149,7 @@ class LinkClient:
     async def _dial(self, place: Place) -> aiohttp.ClientWebSocketResponse[bool]:
         if self._credentials is None:
             return await self._dial_by(place[:2], None, None)
-        refused: aiohttp.ClientError | None = None
+        refused: aiohttp.ClientConnectorError | None = None
         for key, context in self._credentials.to_dial:
             try:
                 socket = await self._dial_by(place[:2], context, key.name)
@@ -154,13 +163,17 @@ class LinkClient:
                 continue
             try:
                 tls = socket.get_extra_info("ssl_object")
-                if place[2] is not None and (tls is None or peer_id_of(tls) != place[2]):
+                there = None if tls is None else peer_id_of(tls)
+                if place[2] is None and there == self._credentials.peer_key.id:
+                    raise BrokenError("is this very peer")
+                if place[2] not in (None, there):
                     raise BrokenError("is another peer than the one that was to be asked")
             except BaseException:
                 await socket.close()
                 raise
             return socket
-        raise BrokenError("does not let us in: it goes by another swarm's key, or by none") from refused
+        tried = " and ".join(key.told for key, _ in self._credentials.to_dial)
+        raise BrokenError(f"{REFUSED} by {tried}: {_other(refused)}") from refused
 
     async def _dial_by(
         self, address: Address, tls: ssl.SSLContext | None, name: str | None
@@ -178,6 +191,16 @@ class LinkClient:
             max_msg_size=self.message_bytes_max + NUMBER_BYTES + 1,  # aiohttp takes what is below it.
             decode_text=False,
         )
+
+
+def _other(refused: aiohttp.ClientConnectorError | None) -> str:
+    """Return what whoever refused us seems to go by."""
+    if refused is not None and "WRONG_VERSION_NUMBER" in str(refused.os_error):
+        return (
+            "it goes by none, as a peer that was begun with --insecure does, which others join with --insecure, or it "
+            "is no peer"
+        )
+    return ANOTHER_KEY
 
 
 async def _ask(connection: Connection, message: Message, question: bytes) -> bytes:

@@ -20,6 +20,8 @@ PATIENT_MAX = 48
 """Of these, those that wait at the other end for what other questions do, and so must leave room for them."""
 UNREACHED = "cannot be reached"
 """How what is said begins if nobody answered the dialler."""
+NO_ANSWER = "no answer"
+"""How it begins if it took too long."""
 DIAL_S = 10.0
 KEPT_IDLE_S = 60.0
 SILENT_MIN_S = 5.0
@@ -32,6 +34,11 @@ _number = struct.Struct("!Q").pack
 
 class BrokenError(Exception):
     """The connection could not be made, or broke. The text says how, about the other end."""
+
+
+def is_hung_up(why: str) -> bool:
+    """Say whether the other end was there and said nothing, as who goes by a key does to who has none."""
+    return any(words in why for words in ("disconnected", "connection is lost", "reset by peer"))
 
 
 class UnsentError(BrokenError):
@@ -138,6 +145,10 @@ class Connection:
             why = str(error)
         except ValueError as error:
             why = f"is no address: {error}"
+        except aiohttp.ClientConnectorDNSError:
+            why = "no address is known for this name"
+        except aiohttp.ClientResponseError:
+            why = "is no peer of this version"
         except (aiohttp.ClientError, OSError) as error:
             what = UNREACHED if self._socket is None else "the connection is lost"
             why = f"{what}: {_said(error)}"

@@ -2,29 +2,55 @@
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.swarm_key import SwarmKey
 
+STDIN = Path("-")
 FILE_BYTES_MAX = 4096
 """Of a file with a key; anything longer is none."""
 
 
 def read_key(path: Path) -> SwarmKey:
-    """Return the key in a file. Raises ConfigError if there is none, or others may read it."""
-    text = read_secret(path).decode(errors="replace")
+    """Return the key in the first line of a file, a pipe, or what - stands for, the standard input.
+
+    Raises ConfigError if there is none, or others may read it.
+    """
+    source = "the standard input" if path == STDIN else str(path)
+    if path != STDIN and not path.exists() and _is_key(path.name):
+        raise ConfigError(
+            "that is a key where the name of a file is wanted, and every user of a machine can see it there: make "
+            "another (kadcrawl keygen > FILE), and give the file's name"
+        )
+    secret = sys.stdin.buffer.read(FILE_BYTES_MAX) if path == STDIN else read_secret(path, pipe=True)
     try:
-        return SwarmKey.from_text(text)
+        return SwarmKey.from_text(secret.decode(errors="replace").strip().partition("\n")[0], source)
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise ConfigError(f"{source}: {error}") from None
 
 
-def read_secret(path: Path) -> bytes:
-    """Return what is in a file that only its owner may read. Raises ConfigError, with what to do."""
+def read_kept_key(path: Path) -> SwarmKey:
+    """Return the key that a peer has kept in its directory. Raises ConfigError if it cannot be had any more."""
+    secret = read_secret(path)
+    try:
+        return SwarmKey.from_text(secret.decode(errors="replace"), str(path))
+    except ConfigError:
+        raise ConfigError(f"{path} is damaged: copy it from another peer of the swarm") from None
+
+
+def read_secret(path: Path, *, pipe: bool = False) -> bytes:
+    """Return what is in a file that only its owner may read, or in a pipe if it may be one.
+
+    Raises ConfigError, with what to do.
+    """
     try:
         with open(path, "rb", opener=_at_once) as file:
             mode = os.fstat(file.fileno()).st_mode
+            if pipe and stat.S_ISFIFO(mode):  # What one reads of it no other can, and it keeps nothing.
+                os.set_blocking(file.fileno(), True)
+                return file.read(FILE_BYTES_MAX)
             if not stat.S_ISREG(mode):
                 raise ConfigError(f"{path} is no file with a key in it")
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -34,8 +60,16 @@ def read_secret(path: Path) -> bytes:
         raise ConfigError(f"cannot read the key in {path}: {error.strerror}") from None
 
 
+def _is_key(text: str) -> bool:
+    try:
+        SwarmKey.from_text(text)
+    except ConfigError:
+        return False
+    return True
+
+
 def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # A pipe would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)  # A pipe to which nobody writes would be waited for.
 
 
 def write_secret(path: Path, secret: bytes) -> None:

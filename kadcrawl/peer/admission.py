@@ -13,6 +13,7 @@ from kadcrawl.members.keyring import OVERLAP_S
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND
 from kadcrawl.peer.safe import Safe
+from kadcrawl.places import SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 RUNS_MAX = 2**32 - 1
@@ -31,12 +32,19 @@ class Admission:
         """Raises StartError and ConfigError if the secrets in the directory are of no use."""
         assert config.swarm_key is not None, "without a key anybody is let in"
         self._safe = Safe(config.data)
+        self._store = store
         self._clock = clock
+        self._data = config.data
         now = clock.now()
         keyring = self._safe.keyring(config.swarm_key, now)
+        self._given = config.swarm_key
         kept = self._safe.peer_key()
         self.is_known = kept is not None
         """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
+        swarm_key = self._safe.swarm_key
+        self._has_swarm_key = swarm_key is not None
+        self._of = store.read_meta("swarm_key", bytes.decode) if swarm_key is None else swarm_key.name
+        """The name of the key of the swarm this directory is of; the journal has it as well, lest the file be gone."""
         # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
         run = max(int(now), (store.read_meta("run", _run) or 0) + 1)
         store.set_meta("run", str(run).encode())
@@ -51,32 +59,59 @@ class Admission:
     @property
     def is_newcomer(self) -> bool:
         """The directory is of a peer of a swarm, and not of one with the key that is given now."""
-        kept = self._safe.swarm_key
-        return kept is not None and kept != self.credentials.keyring.key
+        return self._of is not None and self._of != self.credentials.keyring.key.name
+
+    def refuse_newcomer(self) -> None:
+        """Raise StartError if it `is_newcomer`, for who begins by itself in such a directory."""
+        if self.is_newcomer:
+            told = self.credentials.keyring.key.told
+            if self._has_swarm_key:
+                raise StartError(
+                    f"{self._data} is of a swarm with another key, and nobody it knew lets it in by {told}: leave that "
+                    "out to go on by the directory's own, or choose another directory (--data)"
+                )
+            raise StartError(
+                f"{self._data} is of a swarm with another key than {told}, and its own is not there any more: copy "
+                f"{SWARM_KEY} from another peer of that swarm, or choose another directory (--data)"
+            )
 
     def keep(self) -> None:
-        """Keep the key: it is that of the swarm which was entered, or begun. Raises StartError."""
-        if self._safe.swarm_key != self.credentials.keyring.key:
+        """Keep the keys: of the swarm which was entered, or begun, and the peer's own. Raises StartError."""
+        key = self.credentials.keyring.key
+        if self._given != key:
+            log.warning("swarm.key_replaced given=%s used=%s", self._given.name, key.name)
+        if self._safe.swarm_key != key:
             self._safe.keep(self.credentials.keyring)
+        # After it: a peer's key alone means that the swarm's was there and is gone.
+        if self._safe.peer_key() is None:
+            self._safe.keep_peer_key(self.credentials.peer_key)
+        self._note(key)
+
+    def _note(self, key: SwarmKey) -> None:
+        self._of = key.name
+        self._store.set_meta("swarm_key", key.name.encode())
 
     def settle(self, peer_key: PeerKey) -> None:
-        """Be this one for ever. Raises StartError."""
-        self._safe.keep_peer_key(peer_key)
+        """Be this one from now on, and for ever once the swarm was entered."""
         self.is_known = True
         self.credentials.become(peer_key)
 
     def change(self, key: SwarmKey) -> None:
-        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError."""
+        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError.
+
+        Of a former one that is good still, the hour ends at once, unless it is this one.
+        """
         keyring = self.credentials.keyring.at(self._clock.now())
         changed = keyring.changed(key, self._clock.now())
         if changed is not keyring:
             self._safe.keep(changed)
+            self._note(key)
             self.credentials.use(changed)
             log.warning("swarm.key_changed to=%s former_until=%.0f", key.name, changed.until)
             for listener in self.on_changed:
                 listener()
             self._changed.set()
-            if keyring.former is not None:  # It is good no more, and what was made by it is to end as well.
+            if keyring.former not in (None, key):  # It is good no more, and what was made by it is to end as well.
                 asyncio.get_running_loop().call_later(ANSWER_S, self._end_former)
 
     def _end_former(self) -> None:

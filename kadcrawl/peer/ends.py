@@ -3,12 +3,13 @@
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from kadcrawl.config import Config
 from kadcrawl.errors import RemoteError, StartError
 from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.connection import NO_ANSWER, UNREACHED, is_hung_up
 from kadcrawl.link.messages import VERSION, Hello, Welcome
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
@@ -101,8 +102,18 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
             try:
                 return await client.ask(address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
             except RemoteError as error:
-                reasons[address] = str(error)
-    raise StartError(f"cannot join: {'; '.join(reasons.values())}. Is a peer running there?")
+                reasons[address] = error.why
+    said = "; ".join(f"peer {address[0]}:{address[1]}: {why}" for address, why in reasons.items())
+    raise StartError(f"cannot join: {said}{_hint(client, reasons.values())}")
+
+
+def _hint(client: LinkClient, reasons: Collection[str]) -> str:
+    """Return what else there is to say to who could not join, for these reasons."""
+    if not client.has_key and any(is_hung_up(why) for why in reasons):
+        return ". If its swarm has a key, give it: --key-file FILE"
+    if all(why.startswith((UNREACHED, NO_ANSWER)) for why in reasons):
+        return ". Is a peer running there?"
+    return ""
 
 
 def _write_address(config: Config, address: tuple[str, int]) -> None:

@@ -23,7 +23,7 @@ from kadcrawl.link.messages import Contact, PeerRow
 from kadcrawl.peer.borrowing import Borrowing
 from kadcrawl.peer.departed import KEEPERS, say
 from kadcrawl.peer.drawing import Drawing
-from kadcrawl.peer.ends import hello
+from kadcrawl.peer.entrance import welcomed
 from kadcrawl.peer.full_peers import FullPeers
 from kadcrawl.peer.known_peers import KnownPeers
 from kadcrawl.peer.leaf_work import LeafWork
@@ -48,23 +48,18 @@ class Leaf(Member):
 
     # --- life ----------------------------------------------------------------------------------------------------
 
-    async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
+    async def join(self, bootstrap: Sequence[tuple[str, int]], *, rekeyed: bool = False) -> None:
         """Draw pages of these full peers (host, port), and of whomever they name, from now on.
 
-        If none of them answers, those are asked whom this leaf knew when it last ran. Raises StartError when none of
-        these does either, or the swarm does not fit this directory or has no leaves.
+        If none of them answers, those are asked whom this leaf knew when it last ran. `rekeyed`: its key is not the one
+        of this directory because it was changed meanwhile. Raises StartError when none of these does either, or the
+        swarm is not that of this directory or has no leaves.
         """
         assert not self.begun, "a leaf joins once"
-        known: Sequence[tuple[str, int]] = ()
-        try:
-            welcome = await hello(self.client, bootstrap)
-        except StartError:
-            if not (known := await self.known.answering(self._jobs.journaled())):
-                raise
-            welcome = await hello(self.client, known)
+        welcome, answering = await welcomed(self, bootstrap, rekeyed=rekeyed)
         if (why := why_no_leaf(welcome.job)) is not None:
             raise StartError(why)
-        self.full_peers = FullPeers([*bootstrap, *known], self.random)
+        self.full_peers = FullPeers([*bootstrap, *answering], self.random)
         self.full_peers.learn(self.known.contacts)
         job = self._jobs.joined(welcome.job)
         await self._prepare(job)
@@ -159,8 +154,6 @@ class Leaf(Member):
 
     def _identity(self) -> bytes:
         if self.admission is not None:
-            if not self.admission.is_known:
-                self.admission.settle(self.admission.credentials.peer_key)
             return self.admission.credentials.peer_key.id
         leaf_id = self.store.meta("leaf_id")
         if leaf_id is None:

@@ -125,6 +125,16 @@ class Member:
         return self._parts.refused.take() if self._parts is not None else None
 
     @property
+    def journaled_job(self) -> Job | None:
+        """What an earlier run in this directory crawled."""
+        return self._jobs.journaled()
+
+    @property
+    def listens_at(self) -> tuple[str, int] | None:
+        """The address (host, port) at which others ask it; None if it listens on nothing."""
+        return None
+
+    @property
     def ended(self) -> bool:
         """The swarm was quiescent when last heard of, and there has been nothing to do here since."""
         return self.activity.over.is_set()

@@ -30,7 +30,8 @@ from kadcrawl.peer.concord import Concord
 from kadcrawl.peer.departed import DepartedPeers
 from kadcrawl.peer.disk_guard import guard
 from kadcrawl.peer.ending import drain, leave
-from kadcrawl.peer.ends import hello, keep_to_loopback, listen, reachable_host
+from kadcrawl.peer.ends import keep_to_loopback, listen, reachable_host
+from kadcrawl.peer.entrance import welcomed
 from kadcrawl.peer.expiring import Expiring
 from kadcrawl.peer.identity import Identity
 from kadcrawl.peer.known_peers import KnownPeers
@@ -41,6 +42,7 @@ from kadcrawl.peer.parts import Parts, build
 from kadcrawl.peer.portrait import row_of, state_of
 from kadcrawl.peer.reading import read
 from kadcrawl.peer.recrawling import Recrawling
+from kadcrawl.peer.refusals import Refusals, watch
 from kadcrawl.peer.seeding import Seeding
 from kadcrawl.peer.service import Service
 from kadcrawl.peer.world import World
@@ -73,6 +75,7 @@ class Peer(Member):
         self._expiring: Expiring | None = None
         self._seeding = Seeding(self)
         self._left = False
+        self.refusals = Refusals()
         self.joining = False
         """The swarm's waves do not come here for certain yet, so this peer may not know the whole job."""
 
@@ -88,11 +91,8 @@ class Peer(Member):
         holds a crawl of another kind.
         """
         if not self.begun:
-            if self.admission is not None and self.admission.is_newcomer:
-                raise StartError(
-                    f"{self.config.data} is of a swarm with another key, and nobody it knew lets it in by this one: "
-                    "leave the key out to go on by its own, or choose another directory (--data)"
-                )
+            if self.admission is not None:
+                self.admission.refuse_newcomer()
             self._identity.settle(self.overlay)
             self.concord.course.paused |= paused
             job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
@@ -100,19 +100,15 @@ class Peer(Member):
             self._build(job, first_update_s=None)
             await self._start()
 
-    async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None:
+    async def join(self, bootstrap: Sequence[tuple[str, int]], *, rekeyed: bool = False) -> None:
         """Enter the swarm of these peers (host, port), take its job, and take over what is nearest to this peer.
 
-        If none of them answers, those are asked whom this peer knew when it last ran. Raises StartError when none of
-        these does either, or the swarm does not fit this directory.
+        If none of them answers, those are asked whom this peer knew when it last ran. `rekeyed`: its key is not the one
+        of this directory because it was changed meanwhile. Raises StartError when none of these does either, or the
+        swarm is not that of this directory.
         """
         assert not self.begun, "a peer joins before it begins"
-        try:
-            welcome = await hello(self.client, bootstrap)
-        except StartError:
-            if not (bootstrap := await self.known.answering(self.journaled_job)):
-                raise
-            welcome = await hello(self.client, bootstrap)
+        welcome, bootstrap = await welcomed(self, bootstrap, rekeyed=rekeyed)
         told_at = self.clock.now()
         if welcome.job.cell_bits != self._cell_bits:
             raise StartError(
@@ -175,6 +171,10 @@ class Peer(Member):
         return self.overlay.me
 
     @property
+    def listens_at(self) -> tuple[str, int]:
+        return self.contact.address
+
+    @property
     def parts(self) -> Parts:
         assert self._parts is not None, "the peer has not begun: call begin, join or crawl"
         return self._parts
@@ -196,11 +196,6 @@ class Peer(Member):
     @property
     def job(self) -> Job:
         return self.parts.job
-
-    @property
-    def journaled_job(self) -> Job | None:
-        """What an earlier run in this directory crawled."""
-        return self._jobs.journaled()
 
     @property
     def paused(self) -> bool:
@@ -271,7 +266,8 @@ class Peer(Member):
     def change_key(self, key: SwarmKey) -> None:
         """Go by another key of the swarm; the former one is good for an hour. Raises StartError.
 
-        Raises ConfigError if the swarm has none.
+        One before that, if it is good still, ends at once: whoever has only that is out. Raises ConfigError if the
+        swarm has none.
         """
         if self.admission is None:
             raise ConfigError("this swarm has no key to be changed: begin it anew with one")
@@ -347,7 +343,6 @@ class Peer(Member):
         Raises ConfigError, before anything is kept, if the pace of this peer cannot be predicted as its config says.
         """
         learns = learning(self.config) if job.lends_by == "predictive" else None
-        self._jobs.keep(job)
         try:
             self._parts = build(
                 job=job,
@@ -406,6 +401,7 @@ class Peer(Member):
 
     async def _start(self) -> None:
         parts = self.parts
+        self._jobs.keep(self.job)
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes
@@ -414,6 +410,7 @@ class Peer(Member):
             self.admission.on_changed.append(self.overlay.drop_strays)
             self.admission.on_former_ended += [self.client.part, self.server.part]
             self._run(self.admission.run(), "keys")
+            self._run(watch(self), "refusals")
         self._run(guard(parts.crawler, self.config.data, reserve, self.world.free_bytes), "disk")
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")

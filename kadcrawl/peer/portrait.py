@@ -28,6 +28,8 @@ def state_of(peer: "Peer") -> str:
             return hold
     if peer.paused:
         return "paused"
+    if (by := peer.refusals.count) > len(peer.overlay.contacts()):
+        return f"refused by {by} known peer{'s' if by > 1 else ''}: key changed?"
     if peer.ended:
         return "done"
     if peer.activity.resting:

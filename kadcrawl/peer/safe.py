@@ -5,22 +5,21 @@ replaced are kept, and such a key counts as the one that came after it. Each sec
 read; whoever has a copy of the directory can be this peer.
 """
 
-import logging
 from pathlib import Path
 
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.members.key_file import read_key, read_secret, write_secret
+from kadcrawl.members.key_file import read_kept_key, read_secret, write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.places import PEER_KEY, SWARM_KEY
+from kadcrawl.places import FORMER_KEY, PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
-FORMER_KEY = "swarm.key.former"
 REPLACED_KEYS = "swarm.key.replaced"
 """Names, the latest last."""
 REPLACED_MAX = 100
-
-log = logging.getLogger(__name__)
+BEFORE_KEY = "swarm.key.before"
+"""The key that was here until the swarm was entered by another, as its key was changed meanwhile. Only a person reads
+it, who was wrong about that."""
 
 
 class Safe:
@@ -38,7 +37,7 @@ class Safe:
     def swarm_key(self) -> SwarmKey | None:
         """The key that is kept here; None if none is. Raises ConfigError."""
         path = self._directory / SWARM_KEY
-        return read_key(path) if path.exists() else None
+        return read_kept_key(path) if path.exists() else None
 
     def keyring(self, given: SwarmKey, now: float) -> Keyring:
         """Return the keys to go by, `given` being that of the swarm to enter. Raises StartError, ConfigError.
@@ -48,15 +47,17 @@ class Safe:
         kept = self.swarm_key
         if kept is None or (given != kept and given.name not in self._replaced()):
             return Keyring(given)
-        if given != kept:
-            log.warning("swarm.key_replaced given=%s used=%s", given.name, kept.name)
-            given = kept
+        return self.kept(given if given == kept else kept, now)
+
+    def kept(self, key: SwarmKey, now: float) -> Keyring:
+        """Return the kept `key`, with the former one while that is good. Raises StartError, ConfigError."""
         former = self._directory / FORMER_KEY
         if not former.exists():
-            return Keyring(given)
-        key, _, until = read_secret(former).decode(errors="replace").partition(" ")
+            return Keyring(key)
+        said = read_secret(former).decode(errors="replace")
         try:
-            return Keyring(given, SwarmKey.from_text(key), float(until)).at(now)
+            text, until = said.split()
+            return Keyring(key, SwarmKey.from_text(text, str(former)), float(until)).at(now)
         except ValueError:
             raise StartError(
                 f"{former} is damaged: delete it, and the swarm's former key is accepted no more"
@@ -64,17 +65,21 @@ class Safe:
 
     def keep(self, keyring: Keyring) -> None:
         """Keep these keys of the swarm. Raises StartError."""
-        former = self._directory / FORMER_KEY
+        former, kept = self._directory / FORMER_KEY, self.swarm_key
         if keyring.former is not None:
-            names = [name for name in self._replaced() if name not in (keyring.key.name, keyring.former.name)]
-            names = [*names, keyring.former.name][-REPLACED_MAX:]
-            write_secret(self._directory / REPLACED_KEYS, "\n".join([*names, ""]).encode())
-            write_secret(former, f"{keyring.former.text} {keyring.until:.0f}\n".encode())
-        elif keyring.key != self.swarm_key:
-            (self._directory / REPLACED_KEYS).unlink(missing_ok=True)
+            self._replace(keyring.former, keyring.key)
+            write_secret(former, f"{keyring.former.text}\n{keyring.until:.0f}\n".encode())
+        elif kept is not None and kept != keyring.key:
+            self._replace(kept, keyring.key)
+            write_secret(self._directory / BEFORE_KEY, f"{kept.text}\n".encode())
         write_secret(self._directory / SWARM_KEY, f"{keyring.key.text}\n".encode())
         if keyring.former is None:
             former.unlink(missing_ok=True)
+
+    def _replace(self, former: SwarmKey, key: SwarmKey) -> None:
+        names = [name for name in self._replaced() if name not in (key.name, former.name)]
+        names = [*names, former.name][-REPLACED_MAX:]
+        write_secret(self._directory / REPLACED_KEYS, "\n".join([*names, ""]).encode())
 
     def _replaced(self) -> list[str]:
         """Return the names of the keys that were replaced in this directory. Raises ConfigError."""
@@ -86,11 +91,10 @@ class Safe:
         path = self._directory / PEER_KEY
         if not path.exists():
             return None
+        secret = read_secret(path)
         try:
-            return PeerKey(bytes.fromhex(read_secret(path).decode()))
-        except ConfigError:
-            raise
-        except ValueError:
+            return PeerKey(bytes.fromhex(secret.decode()))
+        except ValueError:  # A ConfigError is one, too.
             raise ConfigError(
                 f"{path} is damaged: delete it, and this directory gets a new peer, of another ID"
             ) from None

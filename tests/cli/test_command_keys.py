@@ -1,11 +1,13 @@
 """Keys at the command line: made, handed over, refused if others can read them, changed; and going without, loudly."""
 
+import asyncio
 import os
 import stat
 import subprocess
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,12 @@ from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import KADCRAWL, LOOPBACK, crawl, ended, finished, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, Run, crawl, ended, finished, free_port, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
+LOOSE = SwarmKey(b"l" * 32)
 NO_KEY = {"KADCRAWL_KEY": ""}
 
 
@@ -38,6 +42,11 @@ async def peer(data: Path, *options: str) -> AsyncIterator[tuple[Process, str]]:
         if process.returncode is None:
             process.kill()
             await process.communicate()
+
+
+def make(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
 
 
 async def keygen(path: Path) -> SwarmKey:
@@ -79,7 +88,11 @@ async def test_a_peer_makes_a_key_and_says_how_others_join(tmp_path: Path) -> No
         address = join[-1]
         for options, environment, why in (
             ([], NO_KEY, "if its swarm has a key, give it: --data DIR"),
-            ([], {"KADCRAWL_KEY": "0" * 64}, "another swarm's key"),
+            (
+                [],
+                {"KADCRAWL_KEY": "0" * 64},
+                "by the key in KADCRAWL_KEY of the environment: it goes by another swarm's key",
+            ),
             ([], {"KADCRAWL_KEY": "nonsense"}, "KADCRAWL_KEY: that is no swarm's key"),
             (["--key-file", str(tmp_path / "none")], NO_KEY, "cannot read the key in"),
         ):
@@ -128,7 +141,8 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
         here = ["--data", str(tmp_path / "one")]
         old = (tmp_path / "one" / "swarm.key").read_text().strip()
         run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
-        assert (run.code, "for an hour" in run.out) == (0, True), run
+        assert (run.code, run.out.count("the former")) == (0, 2), run
+        assert "tell every other peer of the swarm by " in run.out
         assert (tmp_path / "one" / "swarm.key").read_text().strip() == new.text
         address = said.split()[-1]
         for key in (old, new.text):
@@ -142,7 +156,11 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
     assert (run.code, "goes by that key already" in run.out) == (0, True), run
     await keygen(tmp_path / "third.key")
-    for where, why in (("one", "goes on as before"), ("nowhere", "is no directory of a peer with a key")):
+    Safe(tmp_path / "one").keep(Keyring(new))
+    for where, why in (
+        ("one", "so it keeps its key: start it with the new one"),
+        ("nowhere", "is no directory of a peer with a key"),
+    ):
         run = await kadcrawl("rekey", str(tmp_path / "third.key"), "--data", str(tmp_path / where), env=NO_KEY)
         assert (run.code, why in run.err) == (2, True), run
 
@@ -189,6 +207,70 @@ async def test_a_new_key_is_told_to_the_peer_of_the_directory_and_to_nobody_else
         run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(data), env=NO_KEY)
         assert (run.code, heard) == ((0, [bytes.fromhex(new.text)]) if told else (2, [])), (kind, run)
         await server.close()
+
+
+async def test_a_third_key_within_the_hour_is_refused_unless_it_is_said_to_end_the_first(tmp_path: Path) -> None:
+    """Whoever has not been told of the second would be shut out without a word."""
+    data = tmp_path / "one"
+    for name in ("wrong", "right"):
+        await keygen(tmp_path / f"{name}.key")
+
+    async def rekey(name: str, *options: str) -> Run:
+        return await kadcrawl("rekey", str(tmp_path / name), "--data", str(data), *options, env=NO_KEY)
+
+    def kept() -> list[str]:
+        return [(data / name).read_text().split()[0] for name in ("swarm.key", "swarm.key.former")]
+
+    async with peer(data) as (process, said):
+        first = (data / "swarm.key").read_text().strip()
+        wrong, right = ((tmp_path / f"{name}.key").read_text().strip() for name in ("wrong", "right"))
+        assert 0 == (await rekey("wrong.key")).code
+        run = await rekey("right.key")
+        assert (2, [wrong, first]) == (run.code, kept()), run
+        for words in (
+            "peers that have not been told",
+            "--end-former",
+            f"kadcrawl rekey {data}/swarm.key.former --data",
+        ):
+            assert words in run.err
+        again = await rekey("wrong.key")
+        assert (0, True) == (again.code, "goes by that key already, and until" in again.out), again
+        back = await rekey("one/swarm.key.former")
+        assert (0, [first, wrong]) == (back.code, kept()), back
+        for key in (first, wrong):
+            assert (await kadcrawl("status", "--peer", said.split()[-1], env={"KADCRAWL_KEY": key})).code == 0
+        assert 2 == (await rekey("right.key")).code
+        ended_former = await rekey("right.key", "--end-former")
+        assert (0, [right, first]) == (ended_former.code, kept()), ended_former
+        assert (await interrupted(process)).code == 11
+
+
+async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Path) -> None:
+    """It writes the key down before it answers: so its directory may know what the lost answer would have said."""
+    new, data = await keygen(tmp_path / "new.key"), make(tmp_path / "one")
+    peer_key, safe = PeerKey.generate(), Safe(data)
+    safe.keep(Keyring(LOOSE))
+    safe.keep_peer_key(peer_key)
+    server = LinkServer(1_000_000, Credentials(Keyring(LOOSE), peer_key, tmp_path, lambda: 0.0, 0))
+    takes = False
+
+    async def rekey(message: Rekey) -> Ok:
+        if takes:
+            safe.keep(Keyring(SwarmKey(message.key), LOOSE, 2e9))
+        server.part()
+        await asyncio.sleep(60)
+        return Ok()
+
+    server.handle(Rekey, rekey)
+    (data / "address").write_text(f"127.0.0.1:{await server.listen('127.0.0.1', 0)}")
+    command = ["rekey", str(tmp_path / "new.key"), "--data", str(data)]
+    run = await kadcrawl(*command, env=NO_KEY)
+    assert (2, True, False) == (run.code, "may have taken the key or not" in run.err, "as before" in run.err), run
+    takes = True
+    run = await kadcrawl(*command, env=NO_KEY)
+    assert (0, True) == (run.code, "goes by the new key" in run.out), run
+    assert new == safe.swarm_key
+    await server.close()
 
 
 async def test_all_peers_of_a_local_crawl_are_told(tmp_path: Path) -> None:
@@ -261,9 +343,44 @@ def test_a_key_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """Every user of a machine sees those."""
     monkeypatch.delenv("KADCRAWL_KEY", raising=False)
     options = {option.name for command in main.commands.values() for option in command.params}
-    assert {"key_file"} == {name for name in options if name is not None and "key" in name}
-    with pytest.raises(ConfigError, match="No such file"):
-        key_to_begin(Path(SwarmKey.generate().text), False, tmp_path)
+    assert {"key_file", "rekeyed"} == {name for name in options if name is not None and "key" in name}
+    assert next(option for option in main.commands["join"].params if option.name == "rekeyed").is_flag  # type: ignore[attr-defined]
+
+
+def test_a_key_comes_by_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{LOOSE.text}\n".encode())))
+    assert LOOSE == key_to_begin(Path("-"), False, tmp_path)
+
+
+@pytest.mark.parametrize("place", ["swarm.key", "peer-1/swarm.key"])
+def test_a_damaged_key_is_to_be_copied_from_another_peer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.delenv("KADCRAWL_KEY", raising=False)
+    (tmp_path / "peer-1").mkdir()
+    write_secret(tmp_path / place, b"")
+    with pytest.raises(ConfigError, match="is damaged: copy it from another peer of the swarm"):
+        key_to_begin(None, False, tmp_path)
+
+
+async def test_a_key_that_was_replaced_is_told_to_the_log_and_to_nobody_at_the_terminal(tmp_path: Path) -> None:
+    former = await keygen(tmp_path / "former.key")
+    Safe(make(tmp_path / "one")).keep(Keyring(LOOSE, former))
+    async with peer(tmp_path / "one", "--key-file", str(tmp_path / "former.key")) as (process, said):
+        assert "swarm.key_replaced" not in said
+        assert (await interrupted(process)).code == 11
+    assert f"swarm.key_replaced given={former.name} used={LOOSE.name}" in (tmp_path / "one" / "peer.log").read_text()
+
+
+async def test_nobody_at_a_name_is_told_apart_from_nobody_there(tmp_path: Path) -> None:
+    join = ["join", "--listen", "127.0.0.1:0", "--data", str(tmp_path), "--bootstrap"]
+    run = await kadcrawl(*join, "nobody.invalid:4160")
+    assert (2, "kadcrawl: cannot join: peer nobody.invalid:4160: no address is known for this name [Hello]\n") == (
+        run.code,
+        run.err,
+    )
+    run = await kadcrawl(*join, f"127.0.0.1:{free_port()}")
+    assert (2, True) == (run.code, "connection refused [Hello]. Is a peer running there?\n" in run.err), run
 
 
 @pytest.mark.parametrize("leaf", [[], ["--leaf"]], ids=["peer", "leaf"])

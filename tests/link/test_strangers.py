@@ -22,8 +22,11 @@ NUMBER = b"\0" * 7 + b"\7"
         (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi", r"version \(HTTP 200\)"),
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", r"version \(HTTP 404\)"),
         (b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", r"version \(HTTP 302\)"),
-        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", "cannot be reached"),
-        (b"SSH-2.0-OpenSSH_9.2p1\r\n", "cannot be reached"),
+        (
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+            "is no peer of this version",
+        ),
+        (b"SSH-2.0-OpenSSH_9.2p1\r\n", "is no peer of this version"),
         (b"", "cannot be reached"),
     ],
 )

@@ -3,6 +3,7 @@
 import os
 from hashlib import sha256
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from hypothesis import given, strategies as st
@@ -57,10 +58,35 @@ def test_a_secret_others_could_read_is_refused(tmp_path: Path, mode: int) -> Non
     assert read_key(path) == OLD
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_key_comes_by_a_pipe_as_well(tmp_path: Path) -> None:
+    """As of `--key-file <(...)`, where the other end may not have written yet."""
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        os.write(writer, OLD.text.encode())
+        os.close(writer)
+
+    late = Timer(0.05, write)
+    late.start()
+    assert OLD == read_key(Path(f"/dev/fd/{reader}"))
+    late.join()
+    os.close(reader)
+
+
+def test_a_pipe_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(ConfigError, match="no file with a key"):
+    with pytest.raises(ConfigError, match="hexadecimal"):
         read_key(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="no file with a key"):
+        read_secret(tmp_path / "pipe")
+
+
+def test_a_key_in_place_of_a_file_is_not_repeated() -> None:
+    """What was typed is in the history of a shell, but not in a log of errors as well."""
+    for name in (OLD.text, f"./{OLD.text}", OLD.text.upper()):
+        with pytest.raises(ConfigError, match="that is a key where the name of a file is wanted") as refusal:
+            read_key(Path(name))
+        assert OLD.text[:8] not in str(refusal.value).lower()
 
 
 def test_no_file_and_no_key_in_it_are_told_apart(tmp_path: Path) -> None:

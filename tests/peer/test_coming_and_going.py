@@ -19,7 +19,7 @@ from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Accepted, Add, Answer, Link, NewSeeds, Offer, Ok, Records, Survey, Wave, Welcome
 from kadcrawl.overlay.wave import NO_BUCKET
-from kadcrawl.peer import peer as peer_module
+from kadcrawl.peer import entrance as entrance_module
 from kadcrawl.peer.ends import hello
 from scripts.kadcrawl_run import PageLine
 from tests.peer.conftest import JOB, QUICK, MakePeer, finish, swarm, until
@@ -88,7 +88,7 @@ async def test_a_seed_added_while_a_peer_joins_loses_nothing(
                 await first.crawl([site.url(site=n) for n in range(1, SITES)])
             return welcome
 
-        monkeypatch.setattr(peer_module, "hello", slow)
+        monkeypatch.setattr(entrance_module, "hello", slow)
         async with Peer(config(tmp_path / "b")) as second:
             await second.join([first.contact.address])
             await until(lambda: first.ended and second.ended)
@@ -108,7 +108,7 @@ async def test_a_pause_while_a_peer_joins_reaches_it(
         first.obey(first.concord.say("pause"))
         return welcome
 
-    monkeypatch.setattr(peer_module, "hello", slow)
+    monkeypatch.setattr(entrance_module, "hello", slow)
     async with Peer(config(tmp_path / "b")) as second:
         await second.join([first.contact.address])
         assert second.state == "paused"

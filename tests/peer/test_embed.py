@@ -1,6 +1,8 @@
-"""The example of the README runs, and the application answers while it crawls."""
+"""The examples of the README run, and the application answers while it crawls."""
 
 import asyncio
+import re
+import sys
 from pathlib import Path
 
 from aiohttp import web
@@ -37,3 +39,23 @@ async def test_an_application_crawls_and_answers_at_the_same_time(tmp_path: Path
                 while await get("/") != {"pages": 2, "state": "done"}:
                     await asyncio.sleep(0.01)
                 assert [site.url("/last")] == await get("/find?q=needle")
+
+
+async def test_the_example_of_the_readme_runs_as_it_is_written(tmp_path: Path) -> None:
+    """But for where it crawls and what it keeps."""
+    readme = Path(__file__, "../../../README.md").resolve().read_text()
+    (program,) = [block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "Peer(" in block]
+    async with Web() as site:
+        site.pages["/"] = lambda request: web.Response(text="hay", content_type="text/html")
+        for written, here in (
+            ("https://example.org/", site.url()),
+            ('data=Path("crawl-data")', 'data=Path("crawl-data"), port=0, allow_networks=("127.0.0.0/8",)'),
+        ):
+            assert written in program
+            program = program.replace(written, here)
+        run = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+        )
+        async with asyncio.timeout(60):
+            said, _ = await run.communicate()
+        assert (0, f"{site.url()} 200 3 ()\n") == (run.returncode, said.decode())

@@ -99,7 +99,7 @@ async def test_whoever_has_not_the_key_is_not_let_in(make_peer: MakePeer, tmp_pa
 
 async def test_a_member_of_no_swarm_is_told_what_is_wrong(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("one")
-    with pytest.raises(RemoteError, match="another swarm's key, or by none"):
+    with pytest.raises(RemoteError, match="it goes by none"):
         await ask(first.contact, GetStatus(), Status, tmp_path)
 
 
@@ -247,6 +247,21 @@ async def test_a_second_change_ends_what_was_made_by_the_first_key(make_peer: Ma
         await asyncio.sleep(ANSWER_S + 0.5)  # Less than a connection is kept for that nobody uses.
         with pytest.raises(RemoteError, match="does not let us in"):
             await client.ask(peer.contact, GetStatus(), Status, 10)
+    finally:
+        await client.close()
+
+
+async def test_going_back_to_the_former_key_ends_nothing_made_by_either(make_peer: MakePeer, tmp_path: Path) -> None:
+    peer = await make_peer("one", key=KEY)
+    peer.change_key(OTHER_KEY)
+    client = LinkClient(10_000_000, Credentials(Keyring(OTHER_KEY), PeerKey.generate(), tmp_path, lambda: 0.0, 0))
+    await client.open()
+    try:
+        await client.ask(peer.contact, GetStatus(), Status, 10)
+        peer.change_key(KEY)
+        await asyncio.sleep(ANSWER_S + 0.5)
+        await client.ask(peer.contact, GetStatus(), Status, 10)
+        assert 1 == client.dialled
     finally:
         await client.close()
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kadcrawl.errors import ConfigError
+from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.peer.safe import REPLACED_MAX, Safe
 from kadcrawl.swarm_key import SwarmKey
@@ -18,12 +20,11 @@ def changed(safe: Safe, given: SwarmKey, to: SwarmKey) -> Keyring:
     return keyring
 
 
-def test_a_key_that_was_replaced_counts_as_the_one_after_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_that_was_replaced_counts_as_the_one_after_it(tmp_path: Path) -> None:
     safe = Safe(tmp_path)
     keyring = changed(safe, FIRST, SECOND)
     for given in (FIRST, SECOND):
         assert safe.keyring(given, NOW + 1) == keyring
-    assert [f"swarm.key_replaced given={FIRST.name} used={SECOND.name}"] == caplog.messages
     later = NOW + OVERLAP_S + 1
     safe.keep(keyring.at(later))
     for given in (FIRST, SECOND):
@@ -41,14 +42,27 @@ def test_a_key_can_be_changed_back(tmp_path: Path) -> None:
         assert safe.keyring(given, NOW).key == FIRST
 
 
-def test_another_swarms_key_is_a_new_beginning(tmp_path: Path) -> None:
+def test_a_change_this_peer_had_no_part_in_loses_no_key(tmp_path: Path) -> None:
     safe = Safe(tmp_path)
     keyring = changed(safe, FIRST, SECOND)
     assert safe.keyring(THIRD, NOW) == Keyring(THIRD)
     assert safe.keyring(FIRST, NOW) == keyring, "only asked, not kept"
     safe.keep(Keyring(THIRD))
-    assert safe.keyring(FIRST, NOW) == Keyring(FIRST)
-    assert [path.name for path in tmp_path.iterdir()] == ["swarm.key"]
+    for given in (FIRST, SECOND, THIRD):
+        assert safe.keyring(given, NOW) == Keyring(THIRD)
+    assert {"swarm.key", "swarm.key.replaced", "swarm.key.before"} == {path.name for path in tmp_path.iterdir()}
+    assert SECOND.text == (tmp_path / "swarm.key.before").read_text().strip()
+
+
+@pytest.mark.parametrize("left", ["", "00", "0" * 62, "x" * 64, "é" * 64])
+def test_what_is_left_of_a_key_is_said_to_be_damaged_with_what_to_do(tmp_path: Path, left: str) -> None:
+    safe = Safe(tmp_path)
+    for name in ("swarm.key", "peer.key"):
+        write_secret(tmp_path / name, left.encode())
+    with pytest.raises(ConfigError, match=r"swarm\.key is damaged: copy it from another peer of the swarm$"):
+        safe.keyring(FIRST, NOW)
+    with pytest.raises(ConfigError, match=r"peer\.key is damaged: delete it, and this directory gets a new peer"):
+        safe.peer_key()
 
 
 def test_any_number_of_changes_is_kept_in_little(tmp_path: Path) -> None:
