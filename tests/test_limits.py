@@ -66,8 +66,13 @@ CONSTANTS = {
     # of peers and strangers
     "link.gate.HANDSHAKES_MAX": 100,
     "link.server.OF_ONE_PEER_MAX": 8,
+    "link.server.CONNECTIONS_MAX": 1_000,
     "link.burden.BURDEN_BYTES_MAX": 32 * MEGA,
+    "link.burden.QUESTIONS_BYTES_MAX": 256 * MEGA,
+    "link.burden.SMALL_BYTES": 4096,
     "link.burden.UNSENT_BYTES_MAX": 8 * MEGA,
+    "link.burden.WAITING_BYTES_MAX": 256 * MEGA,
+    "link.burden.AT_ONCE_MAX": 4,
     "link.incoming.SEND_S": 30.0,
     "link.connection.IN_FLIGHT_MAX": 64,
     "link.basics.DATAGRAM_BYTES_MAX": 1120,
