@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from kadcrawl.errors import RemoteError
+from kadcrawl.history.claims import VAIN, Claims
 from kadcrawl.history.copies import Copies, held_of
 from kadcrawl.history.exchange import Exchanger
 from kadcrawl.history.holdings import Holdings
@@ -25,7 +27,7 @@ from kadcrawl.history.tell import Crawl
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import Lines, more
-from kadcrawl.link.messages import BATCH_MAX, CellAnswer, Contact
+from kadcrawl.link.messages import BATCH_MAX, CellAnswer, CellDigest, Contact
 from kadcrawl.overlay.addresses import ip_version
 
 RELEASE_POLL_S = 0.2
@@ -87,6 +89,7 @@ class CatchUp:
         self._closed: set[Cell] = set()
         """Those of the cells at hand that are closed, or were."""
         self.sources = Sources()
+        self.claims = Claims()
         self.absences = 0
         """How often this peer was away: what was asked before says nothing after."""
         self.newcomers = 0
@@ -130,12 +133,13 @@ class CatchUp:
         known = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]}
         # Where a peer is that we know others do not say.
         asked = known | before
+        placed = set(asked)
         if is_patient := self._is_patient(cell, began):
-            asked |= self.sources.of(cell) | asked
+            asked |= self._heard_sources(cell) | asked
         else:
             self._say("impatient", f"cell={cell} sources={len(self.sources.of(cell))}")
         asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked, backups, began)
+        answers = await self._ask_all(cell, asked, placed, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell)
@@ -149,15 +153,15 @@ class CatchUp:
         answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
         for contact, answer in answers:
             if answer.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, answer.held, push=False)
+                await self._reconcile(contact, answer.held, push=False)
         for contact, answer in answers:
             if contact.id in at_backups and answer.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, answer.held, push=True)
+                await self._reconcile(contact, answer.held, push=True)
         if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
             await self._store.durable()  # Before anybody is told to drop it.
         if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
             return False
-        unheard = [contact for peer, contact in self.sources.of(cell).items() if peer not in asked]
+        unheard = [contact for peer, contact in self._heard_sources(cell).items() if peer not in asked]
         if is_patient and any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
             return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
         for _, answer in answers:
@@ -176,6 +180,21 @@ class CatchUp:
         if came and any(contact.id not in at_backups for contact in self._known_backups(cell)):
             self._want(cell)  # Somebody nearer came while we were at it.
         return True
+
+    async def _reconcile(self, contact: Contact, held: CellDigest, *, push: bool) -> None:
+        try:
+            await self._exchanger.reconcile(contact, held, push=push)
+        except RemoteError:
+            self.claims.note(contact.id, VAIN, self._now())
+            raise
+
+    def _heard_sources(self, cell: Cell) -> dict[bytes, Contact]:
+        """Return the sources of a cell, once those are forgotten who have had too much done on their word."""
+        now = self._now()
+        for peer in self.sources.of(cell):
+            if not self.claims.are_heard(peer, now):
+                self.sources.discard(cell, peer)
+        return self.sources.of(cell)
 
     def _known_backups(self, cell: Cell) -> list[Contact]:
         """Return who the backups of a cell are to be, of those we know."""
@@ -198,11 +217,11 @@ class CatchUp:
         self._holdings.back_up_at(cell, backups)
         for contact, answer in releasing:
             if answer.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, answer.held, push=False)
+                await self._reconcile(contact, answer.held, push=False)
         for contact in backups:
             at_backup = answers.get(contact.id)
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, at_backup.held, push=True)
+                await self._reconcile(contact, at_backup.held, push=True)
 
     def _close(self, cell: Cell) -> None:
         """Somebody is still crawling it."""
@@ -213,9 +232,12 @@ class CatchUp:
             self._crawl.close(cell)
 
     async def _ask_all(
-        self, cell: Cell, asked: dict[bytes, Contact], backups: Sequence[Contact], began: float
+        self, cell: Cell, asked: dict[bytes, Contact], placed: set[bytes], backups: Sequence[Contact], began: float
     ) -> list[tuple[Contact, CellAnswer]] | None:
-        """Ask everybody what they have of a cell; None if it cannot be taken over now."""
+        """Ask everybody what they have of a cell; None if it cannot be taken over now.
+
+        `placed` are those who are asked whatever they had done on their word.
+        """
         me = self._overlay.me
         answers: dict[bytes, CellAnswer] = {}
         saved = False
@@ -235,7 +257,9 @@ class CatchUp:
                 # Told only once: after its release it names us, and they must still be asked if this try fails.
                 others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
                 self.sources.add_named(cell, others)
-                if answer.releasing and is_patient:
+                is_heard = contact.id in placed or self.claims.are_heard(contact.id, self._now())
+                if answer.releasing and is_patient and is_heard:
+                    self.claims.note(contact.id, VAIN, self._now())
                     releasing.append((contact, answer))
                     self._close(cell)
                     continue
@@ -248,7 +272,9 @@ class CatchUp:
                     self._overlay.suspect(answer.rival)
                     return None
                 if is_patient:
-                    asked |= {one.id: one for one in others if one.id not in asked}
+                    now = self._now()
+                    new = [one for one in others if one.id not in asked and self.claims.are_heard(one.id, now)]
+                    asked |= {one.id: one for one in new}
             if releasing and not saved and self._may_own(cell):
                 await self._save(cell, backups, releasing, answers)
                 saved = True
