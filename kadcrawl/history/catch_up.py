@@ -13,7 +13,9 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
+from kadcrawl.errors import RemoteError
 from kadcrawl.history.belief import Belief
+from kadcrawl.history.claims import VAIN, Claims
 from kadcrawl.history.copies import Copies, held_of
 from kadcrawl.history.crawl import Crawl
 from kadcrawl.history.exchange import Exchanger
@@ -90,6 +92,7 @@ class CatchUp:
         self._closed: set[Cell] = set()
         """Those of the cells at hand that are closed, or were."""
         self.sources = Sources()
+        self.claims = Claims()
         self.absences = 0
         """How often this peer was away: what was asked before says nothing after."""
         self.newcomers = 0
@@ -131,15 +134,16 @@ class CatchUp:
         backups = chosen[FIRST_BACKUP:]
         before = {contact.id: contact for contact in self._holdings.others(cell)}
         known = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]}
-        placed = {contact.id for contact in [*backups, *nearest[OWNER]]}
+        near = {contact.id for contact in [*backups, *nearest[OWNER]]}
         # Where a peer is that we know others do not say.
         asked = known | before
+        placed = set(asked)
         if is_patient := self._is_patient(cell, began):
-            asked |= self.sources.of(cell) | asked
+            asked |= self._heard_sources(cell) | asked
         else:
             self._say("impatient", f"cell={cell} sources={len(self.sources.of(cell))}")
         asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked, backups, began)
+        answers = await self._ask_all(cell, asked, placed, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell, self._now())
@@ -153,15 +157,15 @@ class CatchUp:
         answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
         for contact, answer in answers:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_placed=contact.id in placed)
+                await self._take_from(contact, answer.held, is_near=contact.id in near)
         for contact, answer in answers:
             if contact.id in at_backups and answer.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, answer.held, push=True)
+                await self._reconcile(contact, answer.held, push=True)
         if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
             await self._store.durable()  # Before anybody is told to drop it.
         if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
             return False
-        unheard = [contact for peer, contact in self.sources.of(cell).items() if peer not in asked]
+        unheard = [contact for peer, contact in self._heard_sources(cell).items() if peer not in asked]
         if is_patient and any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
             return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
         for _, answer in answers:
@@ -180,6 +184,21 @@ class CatchUp:
         if came and any(contact.id not in at_backups for contact in self._known_backups(cell)):
             self._want(cell)  # Somebody nearer came while we were at it.
         return True
+
+    async def _reconcile(self, contact: Contact, held: CellDigest, *, push: bool, believed: bool = True) -> None:
+        try:
+            await self._exchanger.reconcile(contact, held, push=push, believed=believed)
+        except RemoteError:
+            self.claims.note(contact.id, VAIN, self._now())
+            raise
+
+    def _heard_sources(self, cell: Cell) -> dict[bytes, Contact]:
+        """Return the sources of a cell, once those are forgotten who have had too much done on their word."""
+        now = self._now()
+        for peer in self.sources.of(cell):
+            if not self.claims.are_heard(peer, now):
+                self.sources.discard(cell, peer)
+        return self.sources.of(cell)
 
     def _known_backups(self, cell: Cell) -> list[Contact]:
         """Return who the backups of a cell are to be, of those we know."""
@@ -202,19 +221,19 @@ class CatchUp:
         self._holdings.back_up_at(cell, backups)
         for contact, answer in releasing:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_placed=contact in backups)
+                await self._take_from(contact, answer.held, is_near=contact in backups)
         for contact in backups:
             at_backup = answers.get(contact.id)
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
-                await self._exchanger.reconcile(contact, at_backup.held, push=True)
+                await self._reconcile(contact, at_backup.held, push=True)
 
-    async def _take_from(self, contact: Contact, held: CellDigest, *, is_placed: bool) -> None:
-        """Take what a peer has of a cell and we lack; not what is done, if it is not placed where it may know."""
+    async def _take_from(self, contact: Contact, held: CellDigest, *, is_near: bool) -> None:
+        """Take what a peer has of a cell and we lack; not what is done, if it is not where it may know."""
         cell = Cell(held.cell)
-        believed = is_placed or self._belief.is_settling(cell, self._now())
+        believed = is_near or self._belief.is_settling(cell, self._now())
         if not believed:
             self._say("unbelieved", f"cell={cell} from={contact} keys={held.keys} pending={held.pending}")
-        await self._exchanger.reconcile(contact, held, push=False, believed=believed)
+        await self._reconcile(contact, held, push=False, believed=believed)
 
     def _close(self, cell: Cell) -> None:
         """Somebody is still crawling it."""
@@ -225,9 +244,12 @@ class CatchUp:
             self._crawl.close(cell)
 
     async def _ask_all(
-        self, cell: Cell, asked: dict[bytes, Contact], backups: Sequence[Contact], began: float
+        self, cell: Cell, asked: dict[bytes, Contact], placed: set[bytes], backups: Sequence[Contact], began: float
     ) -> list[tuple[Contact, CellAnswer]] | None:
-        """Ask everybody what they have of a cell; None if it cannot be taken over now."""
+        """Ask everybody what they have of a cell; None if it cannot be taken over now.
+
+        `placed` are those who are asked whatever they had done on their word.
+        """
         me = self._overlay.me
         answers: dict[bytes, CellAnswer] = {}
         saved = False
@@ -247,7 +269,9 @@ class CatchUp:
                 # Told only once: after its release it names us, and they must still be asked if this try fails.
                 others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
                 self.sources.add_named(cell, others)
-                if answer.releasing and is_patient:
+                is_heard = contact.id in placed or self.claims.are_heard(contact.id, self._now())
+                if answer.releasing and is_patient and is_heard:
+                    self.claims.note(contact.id, VAIN, self._now())
                     releasing.append((contact, answer))
                     self._close(cell)
                     continue
@@ -260,7 +284,9 @@ class CatchUp:
                     self._overlay.suspect(answer.rival)
                     return None
                 if is_patient:
-                    asked |= {one.id: one for one in others if one.id not in asked}
+                    now = self._now()
+                    new = [one for one in others if one.id not in asked and self.claims.are_heard(one.id, now)]
+                    asked |= {one.id: one for one in new}
             if releasing and not saved and self._may_own(cell):
                 await self._save(cell, backups, releasing, answers)
                 saved = True

@@ -294,6 +294,15 @@ class CellSync:
         if cell in self._syncing:
             self.want(cell, claimant)  # We are about to open it ourselves.
 
+    def _want_of(self, cell: Cell, holder: Contact) -> None:
+        """Sync a cell of which a peer says that it has something, unless it has said so of too many."""
+        claims, now = self._catch_up.claims, self._now()
+        if not claims.are_heard(holder.id, now):
+            return  # It is asked where its place is, and says so again.
+        if not self._syncing.get(cell):
+            claims.note(holder.id, 1, now)
+        self.want(cell, holder)
+
     def _repair(self) -> None:
         """Compare every cell owned here with its backups; tell of every cell nobody has spoken of."""
         self._round += 1
@@ -315,7 +324,7 @@ class CellSync:
         for held in message.cells:
             cell = Cell(held.cell)
             if self._may_own(cell):
-                self.want(cell, message.holder)
+                self._want_of(cell, message.holder)
                 taken.append(cell)
             elif not self._telling.leaving:
                 # It takes us for the owner, so whom we take for it may be gone, or saying goodbye.

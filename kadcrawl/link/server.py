@@ -8,6 +8,7 @@ by the end of the connection; both are counted, and never reach a handler.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -16,7 +17,7 @@ from weakref import WeakValueDictionary
 from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
-from kadcrawl.link.burden import Burden
+from kadcrawl.link.burden import Burden, Crowd
 from kadcrawl.link.codec import MalformedError, pack, unpack
 from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, Source, more
 from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
@@ -31,6 +32,8 @@ from kadcrawl.members.credentials import Credentials
 PATH = "/kadcrawl/3"
 OF_ONE_PEER_MAX = 8
 """Connections; a peer needs one, and may have lost some without either end knowing."""
+CONNECTIONS_MAX = 1_000
+"""Of all peers: each takes a file and up to half a megabyte, most of it for TLS. Who is parted from dials anew."""
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +63,7 @@ class LinkServer:
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
         self._conduct = conduct or Conduct()
-        self._conduct.on_shunned.append(self._part_from)
+        self._conduct.on_shunned.append(self._part_from_shunned)
         self.malformed = 0
         self.strangers = 0
         """Who knocked and did not prove to be a member."""
@@ -75,6 +78,7 @@ class LinkServer:
         """Theirs."""
         self._answering: set[asyncio.Task[None]] = set()
         """Questions of all connections."""
+        self._crowd: Crowd | None = None
         self._burdens: WeakValueDictionary[bytes, Burden] = WeakValueDictionary()
         """Peer -> what it has asked, for as long as any of it is being handled."""
 
@@ -87,7 +91,9 @@ class LinkServer:
         """Begin to answer; return the port, which the system chose if `port` is 0. Raises OSError."""
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
         note = partial(self._log, "http", "a member")
-        server = web.Server(self._respond, access_log=None, logger=limited(log, note))
+        # Cancelled with its connection: what was read and has not begun is let go.
+        server = web.Server(self._respond, access_log=None, logger=limited(log, note), handler_cancellation=True)
+        self._crowd = Crowd(self._part_from)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
         try:
@@ -161,8 +167,11 @@ class LinkServer:
             transport.abort()
             return socket
         self._make_room(asker)
-        burden = self._burdens.setdefault(asker.peer, Burden()) if asker.peer is not None else Burden()
-        incoming = Incoming(socket, transport, partial(self._reply, asker), self._answering, burden)
+        assert self._crowd is not None, "it listens"
+        burden = self._burdens.get(asker.peer or b"") or Burden(self._crowd)
+        if asker.peer is not None:
+            self._burdens[asker.peer] = burden
+        incoming = Incoming(socket, request.protocol, transport, partial(self._reply, asker), self._answering, burden)
         self._incoming[incoming] = asker
         self._used.add(transport)
         code = WSCloseCode.OK
@@ -178,11 +187,24 @@ class LinkServer:
         return socket
 
     def _make_room(self, asker: Asker) -> None:
-        """End the oldest connection of a peer that has as many as one may have."""
+        """End the oldest connection of a peer that has as many as one may have, or one of who has most, if all have."""
         before = [incoming for incoming, other in self._incoming.items() if other.peer == asker.peer is not None]
         if len(before) >= OF_ONE_PEER_MAX:
             self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
             for incoming in before[: len(before) - OF_ONE_PEER_MAX + 1]:
+                incoming.part()
+        open_ = {incoming: other for incoming, other in self._incoming.items() if not incoming.is_ending}
+        if len(open_) >= CONNECTIONS_MAX:
+            counts = Counter(other.peer for other in open_.values())
+            quietest = min(open_, key=lambda incoming: (-counts[open_[incoming].peer], incoming.heard_at))
+            self._log("crowded", open_[quietest], f"there are {len(open_)} connections; one of who has most is ended")
+            quietest.part()
+
+    def _part_from(self, burden: Burden) -> None:
+        """End the connections of one of whom more waits than of anybody else."""
+        for incoming, asker in self._incoming.items():
+            if incoming.burden is burden:
+                self._log("unread", asker, "more waits here of its questions and answers than of anybody else's")
                 incoming.part()
 
     async def _reply(self, asker: Asker, question: bytes) -> bytes:
@@ -224,7 +246,7 @@ class LinkServer:
         if asker.peer is not None and self._conduct.note(asker.peer, fault, asyncio.get_running_loop().time()):
             self._log("shunned", asker, "it has done wrong too often")
 
-    def _part_from(self, shunned: Source) -> None:
+    def _part_from_shunned(self, shunned: Source) -> None:
         for incoming, asker in self._incoming.items():
             if asker.peer == shunned:
                 incoming.part()

@@ -17,7 +17,7 @@ from kadcrawl.cli.table import print_rows
 from kadcrawl.crawl.budget import Budget, listed
 from kadcrawl.crawl.found import deeper
 from kadcrawl.errors import RemoteError
-from kadcrawl.history import catch_up as catch_up_module, releases as releases_module
+from kadcrawl.history import catch_up as catch_up_module, claims as claims_module, releases as releases_module
 from kadcrawl.history.entry import Entry
 from kadcrawl.history.schema import DONE, STATE_MAX
 from kadcrawl.history.slices import SliceExchange
@@ -365,6 +365,42 @@ async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_
         anne.cells.sync._catch_up._say("impatient", f"cell={cell}")
     assert 1 <= said
     assert caplog.text.count("sync.impatient") <= said + 1, "it fills no log"
+
+
+@pytest.mark.parametrize("releasing", [True, False], ids=["crawls them for ever", "fails"])
+async def test_who_says_that_it_has_something_of_many_cells_and_fails_is_soon_not_asked_for_any(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, releasing: bool
+) -> None:
+    monkeypatch.setattr(claims_module, "CLAIMS_MAX", 10 * claims_module.VAIN)
+    monkeypatch.setattr(catch_up_module, "SYNCS_MAX", 2)
+    anne = await make_peer("one")
+    bert = await make_peer("two", join=anne)
+    await until(lambda: anne.overlay.contacts() == [bert.contact])
+    cells = [cell for cell in map(Cell, range(2**16)) if anne.overlay.owns(cell)][:20]
+    server = LinkServer(BYTES_MAX)
+    asked: list[int] = []
+
+    async def answer(sync: Sync) -> Synced:
+        asked.extend(sync.cells)
+        held = [CellDigest(one, 1, 1, DIGEST) for one in sync.cells]
+        return Synced([CellAnswer(one, None, [], releasing=releasing, released=False, sites=[]) for one in held])
+
+    server.handle(Sync, answer)
+    liar_at = Contact(LIAR, "127.0.0.1", await server.listen("127.0.0.1", 0))
+    try:
+        async with liar() as client:
+            claims = Have(liar_at, [CellDigest(cell, 1, 1, DIGEST) for cell in cells])
+            await say(client, anne, claims)
+            began = anne.clock.now()
+            await until(lambda: not anne.cells.sync.busy)
+            assert anne.clock.now() - began < releases_module.WAIT_S / 2, "it keeps none closed for two minutes"
+            assert all(anne.cells.holdings.is_open(cell) for cell in cells)
+            assert 0 < len(asked) <= 12
+            await say(client, anne, claims)
+            assert not anne.cells.sync.busy
+            assert bert.contact.id not in anne.cells.sync._catch_up.claims._of
+    finally:
+        await server.close()
 
 
 def test_a_tally_that_lies_is_passed_on_and_hides_no_others() -> None:

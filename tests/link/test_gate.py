@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.link import gate as module
+from kadcrawl.link import gate as module, server as server_module
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.conduct import Lines
 from kadcrawl.link.messages import Hello, Ok
@@ -117,6 +117,37 @@ async def test_one_member_holds_no_more_connections_than_it_may(tmp_path: Path) 
         assert await clients[0].ask(address, Hello(1), Ok, 10) == Ok(), "its oldest was ended: it dials anew"
         assert await is_answered(address, tmp_path)
         assert len(server._incoming) <= OF_ONE_PEER_MAX + 1
+
+
+async def test_members_hold_no_more_connections_than_all_together_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 4)
+    async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
+
+        async def client(shown: Credentials) -> LinkClient:
+            one = LinkClient(1_000_000, shown)
+            await one.open()
+            stack.push_async_callback(one.close)
+            assert await one.ask(address, Hello(1), Ok, 10) == Ok()
+            return one
+
+        honest, greedy = await client(credentials(tmp_path)), credentials(tmp_path)
+        (kept,) = server._incoming
+        for _ in range(6):
+            await client(greedy)
+            await until(lambda: len(server._incoming) <= 4)
+        assert kept in server._incoming, "who has most is parted from"
+        others = [await client(credentials(tmp_path)) for _ in range(2)]
+        await until(lambda: len(server._incoming) == 4)
+        assert kept in server._incoming
+        for one in (honest, *others):
+            assert await one.ask(address, Hello(1), Ok, 10) == Ok()
+        quiet, *_ = sorted(server._incoming, key=lambda one: one.heard_at)
+        others.append(await client(credentials(tmp_path)))
+        await until(lambda: len(server._incoming) == 4)
+        assert quiet not in server._incoming, "of those who have as many, who was quiet longest"
+        assert kept in server._incoming
 
 
 async def test_it_is_said_who_was_refused_and_why(
