@@ -30,6 +30,12 @@ def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
     assert left_open == []
 
 
+def test_copies_become_whole_although_no_peer_knows_all_others() -> None:
+    """As they do not beyond two buckets' worth: a backup that believed only owners it knows kept all others waiting."""
+    outcome, _ = crawl(plan_of(1, 60, kills=5), 600, show=lambda sight: None)
+    assert outcome.violations == {}
+
+
 def test_sites_are_all_alike() -> None:
     web = Alike(pages=1_000, sites=20).web(plan_of(1, 10, kills=0))
     assert {site.pages for site in web.sites} == {50}
