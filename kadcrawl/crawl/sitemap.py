@@ -98,7 +98,7 @@ def read(
         is_one = yield from _Reader(sitemap, shelf, url, now).read(content)
         return sitemap if is_one else None
     if expected:
-        yield from _read_lines(content, shelf)
+        yield from _read_lines(content, sitemap, shelf)
     return sitemap if sitemap.locations else None
 
 
@@ -134,12 +134,13 @@ class _Shelf:
             self._chars_left -= len(url)
 
 
-def _read_lines(content: bytes, shelf: _Shelf) -> Iterator[None]:
+def _read_lines(content: bytes, sitemap: Sitemap, shelf: _Shelf) -> Iterator[None]:
     """Read a sitemap of one URL a line; yield now and then."""
     piece = 0
     for number, line in enumerate(BytesIO(content.removeprefix(b"\xef\xbb\xbf"))):
         if number >= ELEMENTS_MAX:
-            break
+            sitemap.faulty = True
+            return
         piece += len(line) + LINE_BYTES
         if piece >= PIECE_BYTES:
             piece = 0

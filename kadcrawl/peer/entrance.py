@@ -38,12 +38,11 @@ async def welcomed(
         if not (bootstrap := await member.known.answering(job)):
             raise
         return await hello(member.client, bootstrap), bootstrap
+    data = member.config.data
+    if job is not None and welcome.job.seeds and not is_same(job, welcome.job):
+        raise StartError(f"{data} is of another swarm, with other seeds: choose another directory with --data")
     if member.admission is not None and member.admission.is_newcomer:
-        data, key = member.config.data, member.admission.credentials.keyring.key
-        if job is not None and not is_same(job, welcome.job):
-            raise StartError(
-                f"{data} is of another swarm, with another key and other seeds: choose another directory with --data"
-            )
+        key = member.admission.credentials.keyring.key
         if not rekeyed and not await member.known.answering(job):
             raise StartError(
                 f"{data} is of a swarm with another key, and no peer it knew lets it in by {key.told}: choose another "

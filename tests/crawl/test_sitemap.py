@@ -202,7 +202,11 @@ def test_a_text_too_long_is_not_kept_until_its_end() -> None:
 
 def test_lines_are_read_up_to_a_number_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sitemap, "ELEMENTS_MAX", 3)
-    assert ["http://a.test/1", "http://a.test/2"] == urls("\n".join(f"http://a.test/{n}" for n in (1, 1, 2, 3)))
+    found = listed("\n".join(f"http://a.test/{n}" for n in (1, 1, 2, 3)))
+    assert found is not None
+    assert ["http://a.test/1", "http://a.test/2"] == list(found.locations)
+    assert found.faulty
+    assert ["http://a.test/1"] == urls("http://a.test/1\n" * 3)
 
 
 @pytest.mark.parametrize(

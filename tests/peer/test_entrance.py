@@ -41,11 +41,27 @@ async def test_a_directory_of_another_swarm_stays_that_swarms(
     data = tmp_path / "two"
     before = await begun(data, THIRD_KEY, HERE, then=KEY)
     assert {"swarm.key", "swarm.key.former", "swarm.key.replaced", "peer.key"} == before.keys()
-    with pytest.raises(StartError, match="is of another swarm, with another key and other seeds"):
+    with pytest.raises(StartError, match="is of another swarm, with other seeds"):
         async with kind(config(data, OTHER_KEY)) as member:
             await member.join([first.contact.address], rekeyed=rekeyed)
     assert before == secrets(data)
     async with Peer(config(data)) as peer:
+        await peer.begin(paused=True)
+        assert (HERE,) == peer.job.seeds
+    assert (THERE,) == first.job.seeds
+
+
+async def test_a_directory_of_another_swarm_stays_that_swarms_without_keys_as_well(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    first = await make_peer("one", seeds=(THERE,))
+    data = tmp_path / "two"
+    async with Peer(config(data, None), Job(seeds=(HERE,))) as peer:
+        await peer.begin(paused=True)
+    with pytest.raises(StartError, match="is of another swarm, with other seeds"):
+        async with Peer(config(data, None)) as peer:
+            await peer.join([first.contact.address])
+    async with Peer(config(data, None)) as peer:
         await peer.begin(paused=True)
         assert (HERE,) == peer.job.seeds
     assert (THERE,) == first.job.seeds
