@@ -69,7 +69,7 @@ CONSTANTS = {
     # of peers and strangers
     "link.gate.HANDSHAKES_MAX": 100,
     "link.server.OF_ONE_PEER_MAX": 8,
-    "link.server.CONNECTIONS_MAX": 1_000,
+    "link.server.CONNECTIONS_MAX": 4_000,
     "link.burden.BURDEN_BYTES_MAX": 32 * MEGA,
     "link.burden.QUESTIONS_BYTES_MAX": 256 * MEGA,
     "link.burden.SMALL_BYTES": 4096,

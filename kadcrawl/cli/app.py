@@ -33,6 +33,7 @@ from kadcrawl.cli.options import (
     make_job,
     make_machine,
     make_sinks,
+    networks_of,
     say_missing,
 )
 from kadcrawl.cli.orders import add, leave, pause, resume, status, stop
@@ -133,7 +134,8 @@ def crawl(
                 4  it is whole, but a --sink lacks something; the same command, or kadcrawl export, goes on
                11  interrupted
     """
-    seeds, job = make_job(urls, options, data / f"peer-{min(peers_of(data), default=1)}")
+    first = data / f"peer-{min(peers_of(data), default=1)}"
+    seeds, job = make_job(urls, options, first)
     if not seeds:
         raise click.UsageError("Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE")
     plan = Plan(
@@ -141,7 +143,7 @@ def crawl(
         job=job,
         peers=peers,
         data=data,
-        allow_networks=allow_network,
+        allow_networks=networks_of(allow_network, first),
         respawn=respawn,
         swarm_key=key_to_begin(key_file, insecure, data),
         machine=make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job),
@@ -364,7 +366,7 @@ def _config(
         data=data,
         host=host,
         port=port,
-        allow_networks=allow_network,
+        allow_networks=networks_of(allow_network, data),
         swarm_key=key,
         exit_when_done=exit_when_done,
     )

@@ -126,7 +126,8 @@ class Swarm:
             self._going = True
             for child in self._children:
                 if child.row is not None and child.row.state == "paused":
-                    child.row = None  # As all were until now: the next one says what it does.
+                    # As all were until now: the next one says what it does.
+                    child.row = msgspec.structs.replace(child.row, state="starting")
 
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key by which those that have been started go, as it may have been changed since, or the plan's."""

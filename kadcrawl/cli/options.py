@@ -80,7 +80,8 @@ def allow_network_option(command: Command) -> Command:
         multiple=True,
         metavar="CIDR",
         callback=_network,
-        help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.",
+        help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable. If none is "
+        "given, those given before on this --data.",
     )(command)
 
 
@@ -257,6 +258,15 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
         contact = click.prompt("Contact for the sites' owners (URL or e-mail address; goes into the User-Agent)")
         job = replace(job, contact=contact)
     return seeds, job
+
+
+def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
+    """Return the networks that may be fetched: if none is given those with which the peer of this directory began."""
+    if given or not directory.is_dir():
+        return given
+    from kadcrawl.peer.job_record import journaled_networks  # As below.
+
+    return journaled_networks(directory)
 
 
 def _check_judge(job: Job, seeds: Sequence[str]) -> None:

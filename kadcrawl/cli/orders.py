@@ -42,7 +42,7 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
 @told
 def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     """Add seeds to a running crawl."""
-    seeds = [seed(url) for url in urls]
+    seeds = list(dict.fromkeys(seed(url) for url in urls))
     asked = _whom(peer, data, key_file)
     if needs_contact(seeds) and not asked.ask(GetStatus(), Status).job.contact:
         raise ConfigError(
@@ -51,7 +51,7 @@ def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path
         )
     for first in range(0, len(seeds), BATCH_MAX):
         asked.ask(Add(seeds[first : first + BATCH_MAX]), Ok)
-    click.echo(f"added {len(urls)} seed{'s' if len(urls) != 1 else ''}")
+    click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; what was found already is not fetched again")
     return DONE
 
 

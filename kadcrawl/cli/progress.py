@@ -32,6 +32,9 @@ class Progress:
         self._title = title
         self._began = time.monotonic()
         self._samples: list[tuple[float, int]] = []
+        """Instants, and pages fetched by then since this began to look."""
+        self._seen: dict[tuple[bytes, bool], int] = {}
+        """Pages of each peer, or leaf, as last shown."""
         self._line_at = 0.0
         self._told: tuple[object, ...] = ()
         """What the last line said of the crawl."""
@@ -61,7 +64,8 @@ class Progress:
         """Show the swarm as these rows describe it."""
         now = time.monotonic()
         pages = sum(row.counters.pages for row in rows)
-        self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, pages)]
+        fetched = (self._samples[-1][1] if self._samples else 0) + self._more(rows)
+        self._samples = [sample for sample in self._samples if now - sample[0] < RATE_OVER_S] + [(now, fetched)]
         pending = sum(row.pending for row in rows)
         failed = sum(sum(row.counters.failed.values()) for row in rows)
         living = sum(row.state not in GONE for row in rows)
@@ -83,6 +87,14 @@ class Progress:
             self._told = told
             self._line_at = now + LINE_INTERVAL_S
             click.echo(line, err=True)
+
+    def _more(self, rows: Sequence[PeerRow]) -> int:
+        """Return how many pages were fetched since the last look: who comes, or comes back, has old ones."""
+        before, self._seen = (
+            self._seen,
+            {(row.contact.id, row.state.startswith(LEAF_STATE)): row.counters.pages for row in rows},
+        )
+        return sum(max(0, pages - before.get(which, pages)) for which, pages in self._seen.items())
 
     def _rate(self) -> float:
         (first_at, first), (last_at, last) = self._samples[0], self._samples[-1]

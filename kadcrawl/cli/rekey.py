@@ -19,7 +19,7 @@ from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.members.key_file import read_key
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.places import FORMER_KEY
+from kadcrawl.places import FORMER_KEY, PEER_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 
@@ -62,15 +62,19 @@ def rekey(new: Path, data: Path, end_former: bool) -> int:
 
     Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. Let
     new peers join when all have the new key: until then they know only those that do. A third key within the hour
-    would end the first at once, and is refused without --end-former; going back to the former one, which is in DATA as
-    swarm.key.former, ends none. The new key goes from you to one peer at a time, never from peer to peer, so nobody
-    gets it whom you do not give it; and only who has a peer's directory can tell it to the peer. A leaf is started
-    again with the new key; a peer that is restarted with a key that was replaced goes on with the one that came after
-    it.
+    would end the first at once, and is refused without --end-former; going back to the former one, which is in DATA
+    as swarm.key.former, ends none, and a third with --end-former then ends only what you went back from. The new
+    key goes from you to one peer at a time, never from peer to peer, so nobody gets it whom you do not give it; and
+    only who has a peer's directory can tell it to the peer. A leaf is started again with the new key; a peer that
+    is restarted with a key that was replaced goes on with the one that came after it.
     """
     wanted = read_key(new)
     peers = _peers(data)
     if not peers:
+        if (data / PEER_KEY).exists() and address_of(data) is None:
+            raise ConfigError(
+                f"{data} is of a leaf, which cannot be told: stop it, and start it again with the new key (--key-file)"
+            )
         raise ConfigError(f"{data} is no directory of a peer with a key, nor of a crawl of such: name one by --data")
     if not end_former:
         _refuse_third(peers, wanted, data)
@@ -112,9 +116,9 @@ def _refuse_third(peers: Sequence[One], wanted: SwarmKey, data: Path) -> None:
             raise ConfigError(
                 f"{one} goes by two keys until {_clock(one.keyring.until)}: the one it was told last, and the former "
                 "one. A third ends the former one at once, and peers that have not been told of the one between are "
-                "shut out, and crawl by themselves. Wait until then; or go back first, which shuts nobody out: "
-                f"kadcrawl rekey {former} --data {data}; or, if no peer has only the former one, say "
-                "--end-former"
+                "shut out, and crawl by themselves. Wait until then; or, if no peer has only the former one, say "
+                "--end-former. If the last one was a mistake, go back first, which shuts nobody out (kadcrawl rekey "
+                f"{former} --data {data}), and then say --end-former, which ends only the mistaken one"
             )
 
 

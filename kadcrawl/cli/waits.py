@@ -9,14 +9,17 @@ from kadcrawl.link.messages import PeerRow
 
 PAUSED = "paused"
 FULL = "paused: disk full"
-PROXIES = "waiting for proxies"
-"""`peer.portrait` has these words, which commands do without."""
+REFUSED = "refused by"
+WAITING = (PAUSED, REFUSED)
+"""How such a state begins, ..."""
+LOOKING = ("waiting for proxies", "looking for a peer")
+"""... or what it is. `peer.portrait` and `peer.leaf` have these words, which commands do without."""
 
 
 def waits(rows: Sequence[PeerRow]) -> dict[str, int]:
     """Return how many of these peers wait for each thing, by their states."""
     states = (row.state.removeprefix(LEAF_STATE) for row in rows)
-    return dict(sorted(Counter(state for state in states if state.startswith(PAUSED) or state == PROXIES).items()))
+    return dict(sorted(Counter(state for state in states if state.startswith(WAITING) or state in LOOKING).items()))
 
 
 def in_words(waiting: dict[str, int], peers: int) -> str:

@@ -278,8 +278,6 @@ class Crawler:
         if known == "scope" and not self._scope.is_whole():  # Who handed it over may know more seeds.
             self._put_off(entry, SCOPE_WAIT_S)
             return
-        if known is None and self._deadly.has_killed(entry.url):
-            known = KILLED_PEER
         if known is None:
             known = self._robots.look_up(origin_of(entry.url), self._clock.now())
         if known is None:
@@ -293,11 +291,12 @@ class Crawler:
 
     async def _fetch(self, entry: Entry, rules: Rules) -> None:
         self._frontier.set_delay(entry.site, self._search.delay_s(rules), self._clock.now())
-        if not rules.allowed(entry.url):
+        is_allowed = rules.allowed(entry.url)
+        if not is_allowed or self._deadly.has_killed(entry.url):
             self._leave_slot(entry)
             links = self._answers.of_forbidden(entry, rules)
             await self._forwarder.forward_all(links, self._store.cell_of(entry.key))
-            self._finish_unfetched(entry, "robots")
+            self._finish_unfetched(entry, KILLED_PEER if is_allowed else "robots")
             return
         # The delay may be news, e.g. if the rules came from another peer: then the site waits from its last request on.
         if self._frontier.wait_s(entry.site, self._clock.now()) or not self._budget.begin():

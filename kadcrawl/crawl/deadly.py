@@ -3,8 +3,8 @@
 A library in C may have a fault, or a page may take more memory than there is. Then the process is gone, the next owner
 reads the same page, and so on around the swarm, again after each restart. So what is being read is noted in a file
 that outlives the process, and crossed out afterwards. What a peer finds there when it starts is what it may have died
-of. That alone proves nothing, as it may have been killed just then; so such a page is asked for once more, though never
-read beside another such page, and whatever a peer has died of twice is not asked for again.
+of. That alone proves nothing, as it may have been killed just then, or by another page; so such a page is asked for
+once more, but read while no other is, and whatever a peer has died of twice is not asked for again.
 
 Noted is only what runs over bytes of a site: undoing their coding, and reading what they are. Nothing is waited for in
 between but turns, least of all a place (hold.py), as whoever has that may wait for its turn here. The file need not
@@ -14,7 +14,7 @@ survive the machine: nobody writes to it but one process, in place, and a fault 
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
 
@@ -41,8 +41,12 @@ class Deadly:
         """Without a directory nothing is noted, and nothing known. A file that cannot be opened counts as none."""
         self._deaths: dict[bytes, int] = {}
         self._places = list(reversed(range(READING_MAX)))
+        self._count = 0
+        """Pages that are being read."""
         self._alone = asyncio.Lock()
-        """Held by the one suspect that is being read: if that kills, no other is suspected for it."""
+        """Held by the one suspect that is to be read, ..."""
+        self._is_quiet = asyncio.Event()
+        """... which waits until no other page is: so nothing else is blamed for it, nor it for others."""
         self._file: int | None = None
         if directory is not None:
             try:
@@ -68,16 +72,35 @@ class Deadly:
             yield
             return
         name = _name(url)
-        async with self._alone if name in self._deaths else nullcontext():
-            place = self._places.pop() if self._places else None
-            if place is not None:
-                self._write(place, b"\1" + name)
-            try:
+        if name not in self._deaths:
+            while self._alone.locked():
+                async with self._alone:
+                    pass  # One after the other may be a suspect.
+            async with self._noted(name):
                 yield
-            finally:
-                if place is not None:
-                    self._write(place, _FREE)
-                    self._places.append(place)
+            return
+        async with self._alone:
+            while self._count:
+                self._is_quiet.clear()
+                await self._is_quiet.wait()
+            async with self._noted(name):
+                yield
+
+    @asynccontextmanager
+    async def _noted(self, name: bytes) -> AsyncIterator[None]:
+        self._count += 1
+        place = self._places.pop() if self._places else None
+        if place is not None:
+            self._write(place, b"\1" + name)
+        try:
+            yield
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._is_quiet.set()
+            if place is not None:
+                self._write(place, _FREE)
+                self._places.append(place)
 
     def was_read(self, url: str) -> None:
         """The answer of this URL was read to its end: whatever a peer died of before was something else."""

@@ -4,7 +4,8 @@ Each has bounds of its own, but IDs cost a member nothing, so there are some ove
 that wait, a few begin in each round of the loop: of whoever had a turn longest ago, so that who asks seldom goes before
 who asks always. Nobody has more bytes of questions handled than are free beside them, so that there is room for one
 more, however many share the rest. Of what waits, questions that have not come in full or have no room, and answers that
-are not read, who has most loses it with its connections when all of it is too much.
+are not read, who has had most for longest loses it with its connections when all of it is too much: an honest member
+has much only for a moment.
 """
 
 import asyncio
@@ -121,7 +122,8 @@ class Crowd:
         else:
             self._whose.pop(burden, None)
         if more > 0 and self._waits > WAITING_BYTES_MAX:
-            self._part(max(self._whose, key=lambda one: one.waits))
+            now = self._loop.time()
+            self._part(max(self._whose, key=lambda one: (one.waits * (now - one.waits_since), one.waits)))
 
 
 class Burden:
@@ -138,7 +140,9 @@ class Burden:
         """Questions that have not begun, in their order."""
         self._is_queued = False
         self.waits = 0
-        """Bytes of all that waits."""
+        """Bytes of all that waits, ..."""
+        self.waits_since = 0.0
+        """... and at which second of the loop that began."""
         self._unsent = 0
         """Of these, of answers."""
         self.turn_at = crowd.next_number()
@@ -218,6 +222,8 @@ class Burden:
 
     def hold(self, more: int) -> None:
         """So many bytes more, or fewer, of questions were read and not let in."""
+        if not self.waits:
+            self.waits_since = self._loop.time()
         self.waits += more
         self._crowd.hold(self, more)
 

@@ -62,6 +62,8 @@ class Incoming:
         self._heard = 0
         self.heard_at = self._loop.time()
         """Second of the loop of its last question."""
+        self.under_way = 0
+        """Its questions that are being handled."""
         self._silence = self._loop.call_later(SILENCE_MAX_S, self._look, 0)
 
     @property
@@ -90,6 +92,7 @@ class Incoming:
                 count = max(len(frame.data), SMALL_BYTES)
                 await self.burden.add(count)
                 self._note_read(-_frame_bytes(len(frame.data)))
+                self.under_way += 1
                 task = loop.create_task(self._answer(frame.data, count), name="link answer")
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
@@ -143,6 +146,7 @@ class Incoming:
         except ConnectionError:
             pass  # The asker is gone, and asks again if it wants to know.
         finally:
+            self.under_way -= 1
             self._places.release()
             self.burden.drop(count)
             if held:

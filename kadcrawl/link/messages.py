@@ -12,7 +12,7 @@ Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRa
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, field
 
 from kadcrawl.config import Job
 from kadcrawl.link.basics import (
@@ -312,6 +312,8 @@ class Answer(Message, frozen=True):
 
     tally: Tally
     rows: Annotated[list[Raw], Meta(max_length=ROWS_MAX)]
+    left: Annotated[list[Raw], Meta(max_length=ROWS_MAX)] = field(default_factory=list)
+    """Of peers that are not there any more: apart, so that however many they are all others are told."""
 
 
 # --- control: from a person's command to any one peer -------------------------------------------------------------
@@ -322,7 +324,7 @@ class GetStatus(Message, frozen=True):
 
 
 class Described(Message, frozen=True, tag="Answer"):
-    """The answer of the whole swarm to a census, for a person: the same on the wire, read at once."""
+    """The answer of the whole swarm to a census, for a person: read, and each peer once; who left comes last."""
 
     tally: Tally
     rows: Annotated[list[PeerRow], Meta(max_length=ROWS_MAX)]

@@ -11,12 +11,18 @@ from collections.abc import Iterable, Sequence
 from msgspec import Raw
 
 from kadcrawl.link.codec import MalformedError, pack_part, unpack_part
-from kadcrawl.link.messages import ROWS_MAX, PeerRow
+from kadcrawl.link.leaf_messages import LEAF_STATE
+from kadcrawl.link.messages import LEFT, ROWS_MAX, PeerRow
 
 ROWS_AT_ONCE = 20
 """The largest take a quarter of a millisecond each."""
 
 log = logging.getLogger(__name__)
+
+
+def has_left(row: PeerRow) -> bool:
+    """Say whether this describes a peer that is not there any more."""
+    return row.state in (LEFT, LEAF_STATE + LEFT)
 
 
 def packed_rows(rows: Iterable[PeerRow]) -> list[Raw]:

@@ -32,8 +32,9 @@ from kadcrawl.members.credentials import Credentials
 PATH = "/kadcrawl/3"
 OF_ONE_PEER_MAX = 8
 """Connections; a peer needs one, and may have lost some without either end knowing."""
-CONNECTIONS_MAX = 1_000
-"""Of all peers: each takes a file and up to half a megabyte, most of it for TLS. Who is parted from dials anew."""
+CONNECTIONS_MAX = 4_000
+"""Of all peers, as in a swarm of so many all may ask within a minute: each takes a file, and up to half a megabyte. Who
+is parted from dials anew."""
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +197,7 @@ class LinkServer:
         open_ = {incoming: other for incoming, other in self._incoming.items() if not incoming.is_ending}
         if len(open_) >= CONNECTIONS_MAX:
             counts = Counter(other.peer for other in open_.values())
-            quietest = min(open_, key=lambda incoming: (-counts[open_[incoming].peer], incoming.heard_at))
+            quietest = min(open_, key=lambda one: (-counts[open_[one].peer], one.under_way > 0, one.heard_at))
             self._log("crowded", open_[quietest], f"there are {len(open_)} connections; one of who has most is ended")
             quietest.part()
 

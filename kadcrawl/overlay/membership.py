@@ -38,6 +38,7 @@ class Membership:
         self.evictions = 0
         self.on_joined: list[Callable[[Contact], None]] = []
         self.on_lost: list[Callable[[Contact], None]] = []
+        self.on_left: list[Callable[[Contact], None]] = []
         self._cell_bits = cell_bits
         self._settings = settings
 
@@ -140,6 +141,13 @@ class Membership:
         if neighbor.live:
             self._lost(neighbor, now)
         return [replacement.contact for replacement in self.table.replacements(neighbor)]
+
+    def left(self, contact: Contact, now: float) -> list[Contact]:
+        """As `gone`, as it said so itself."""
+        instead = self.gone(contact, now)
+        for listener in self.on_left:
+            listener(contact)
+        return instead
 
     def owns(self, cell: Cell) -> bool:
         """Return whether `cell` is ours (see `ownership`)."""

@@ -43,8 +43,8 @@ class Overlay:
     """One peer's place in the swarm.
 
     `me` is our contact, known once `listen` has returned; its host may be overwritten by the address others reach us
-    at. The callbacks in `on_joined` and `on_lost` run on the loop, right when the set of `contacts` changes, and must
-    not raise. Until `join` has returned we know hardly anybody, so `owns` and `owner` claim too much.
+    at. The callbacks in `on_joined`, `on_lost` and `on_left` run on the loop, right when the set of `contacts` changes,
+    and must not raise. Until `join` has returned we know hardly anybody, so `owns` and `owner` claim too much.
     """
 
     me: Contact
@@ -59,10 +59,7 @@ class Overlay:
         credentials: Credentials | None = None,
         conduct: Conduct | None = None,
     ) -> None:
-        """`credentials` are those of the peer with this ID; without them all is said openly.
-
-        `conduct` is what it knows of others.
-        """
+        """`credentials`: of the peer with this ID; without, all is said openly. `conduct`: what it knows of others."""
         self._conduct = conduct
         self._settings = settings or OverlaySettings()
         self._node_id = node_id
@@ -122,6 +119,7 @@ class Overlay:
         Afterwards the siblings are exact and every bucket has been refreshed. Raises StartError when nobody answers,
         or when who did is gone before it has named anybody.
         """
+        names = ", ".join(f"{host}:{port}" for host, port in bootstrap)
         for _ in range(self._settings.join_tries):
             async with asyncio.TaskGroup() as group:
                 greetings = [group.create_task(self._greet(address)) for address in bootstrap]
@@ -129,15 +127,12 @@ class Overlay:
                 break
             await asyncio.sleep(self._settings.resend_s)
         else:
-            names = ", ".join(f"{host}:{port}" for host, port in bootstrap)
             raise StartError(f"no peer answered at {names}; {why_silent(self.me.host, bootstrap[0][0])}")
-        # One more than the siblings: we are in the result ourselves.
-        await self.lookup(self._node_id, self._settings.siblings + 1)
+        await self.lookup(self._node_id, self._settings.siblings + 1)  # We are in the result ourselves.
         await self._refresh()
         await self._sibling_round()
         if not self.contacts():
             # It answered and left: alone we would take ourselves for the swarm, and its work for done.
-            names = ", ".join(f"{host}:{port}" for host, port in bootstrap)
             raise StartError(f"whoever answered at {names} was leaving; join by another peer, or try again")
 
     async def leave(self) -> None:
@@ -175,6 +170,11 @@ class Overlay:
     def on_lost(self) -> list[Callable[[Contact], None]]:
         """Called with each contact that is suspected, dead or gone."""
         return self._membership.on_lost
+
+    @property
+    def on_left(self) -> list[Callable[[Contact], None]]:
+        """Called after that with each that said goodbye."""
+        return self._membership.on_left
 
     def contacts(self) -> list[Contact]:
         """Return all live contacts."""

@@ -277,7 +277,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         self._send(encode(self._random.getrandbits(64), Leave(self.source_node.id)), sender[:2], to)
 
     def rpc_leave(self, sender: Sender, message: Leave) -> Message:
-        self._verify_all(self._membership.gone(Contact(message.sender, sender.host, sender.port), self._loop.time()))
+        self._verify_all(self._membership.left(Contact(message.sender, sender.host, sender.port), self._loop.time()))
         return Left(self.source_node.id)
 
     def welcome_if_new(self, node: Neighbor) -> None:

@@ -15,7 +15,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
-from kadcrawl.link.rows import fitting, packed_rows
+from kadcrawl.link.rows import fitting, has_left, packed_rows
 from kadcrawl.overlay.quiescence import MISSING, add_up
 
 DEADLINE_S = 10.0
@@ -31,6 +31,8 @@ NO_BUCKET = 0
 
 ROWS_BYTES_MAX = 3 * 1024 * 1024
 """Of all rows in one answer: with the job beside them they fit a message (`Limits.message_bytes_max`)."""
+LEFT_BYTES_MAX = 256 * 1024
+"""Of those of peers that left, beside them: a thousand."""
 
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 
@@ -82,8 +84,13 @@ class Waves:
         deadline = loop.time() + wave.deadline_s * SHARE_PER_LEVEL
         subtrees = self._tree.subtrees(wave.limit).items()
         below = await asyncio.gather(*(self._ask_one(*subtree, wave.question, deadline) for subtree in subtrees))
-        all_rows = [*packed_rows(rows), *(row for answer in below for row in answer.rows)]
-        return Answer(add_up([tally, *(answer.tally for answer in below)]), fitting(all_rows, ROWS_BYTES_MAX))
+        here = packed_rows(row for row in rows if not has_left(row))
+        left = packed_rows(row for row in rows if has_left(row))
+        return Answer(
+            add_up([tally, *(answer.tally for answer in below)]),
+            fitting([*here, *(row for answer in below for row in answer.rows)], ROWS_BYTES_MAX),
+            fitting([*left, *(row for answer in below for row in answer.left)], LEFT_BYTES_MAX),
+        )
 
     async def _ask_one(self, index: int, members: list[Contact], question: Question, deadline: float) -> Answer:
         loop = asyncio.get_running_loop()

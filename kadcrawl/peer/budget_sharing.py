@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.budget import SOON_S, Resting, budget_cell, listed, share
 from kadcrawl.link.messages import Grant
-from kadcrawl.peer.departed import has_left
+from kadcrawl.link.rows import has_left
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer

@@ -7,6 +7,7 @@ so one that has come back is not counted twice. Who dies says no goodbye: what i
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -20,8 +21,11 @@ from kadcrawl.link.messages import Contact, Ok, PeerRow
 
 KEEPERS = 2
 """One of them may die."""
-FAREWELL_S = 3.0
-"""How long who leaves waits for them: figures are not worth more."""
+SPARE = 4
+"""Others that are told if these do not take it."""
+TRIES = 3
+FAREWELL_S = 2.0
+"""How long who leaves waits for an answer, as often: figures are not worth more."""
 
 log = logging.getLogger(__name__)
 
@@ -62,31 +66,42 @@ class DepartedPeers:
             for one in self._kept.values()
         ]
 
-    def farewells(self, me: Departed, nearest: Nearest) -> list[tuple[Contact, Farewell]]:
-        """Return what this peer has to say, and to whom, when it leaves: of itself, and of whom it kept in mind."""
-        said: dict[Contact, list[Departed]] = {}
+    def farewells(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
+        """Return what this peer has to say when it leaves, of itself and of whom it kept in mind, and to whom.
+
+        The first two of each that take it are enough.
+        """
+        told = []
         for one in [me, *(one for one in self._kept.values() if one.contact.id != me.contact.id)]:
-            others = [contact for contact in nearest(one.contact.number, KEEPERS + 2) if contact.id != me.contact.id]
-            for contact in [other for other in others if other.id != one.contact.id][:KEEPERS]:
-                said.setdefault(contact, []).append(one)
-        return [(contact, Farewell(me.contact.id, departed[:DEPARTED_MAX])) for contact, departed in said.items()]
+            others = nearest(one.contact.number, KEEPERS + SPARE + 2)
+            told.append((one, [other for other in others if other.id not in (me.contact.id, one.contact.id)]))
+        return told
 
 
-async def say(client: LinkClient, farewells: Iterable[tuple[Contact, Farewell]]) -> None:
-    """Say farewell to all of these; whoever does not answer soon does without."""
+async def say(client: LinkClient, sender: bytes, farewells: Sequence[tuple[Departed, Sequence[Contact]]]) -> None:
+    """Tell each of these to the first two of its contacts that take it: one may be leaving as well."""
 
-    async def one(contact: Contact, farewell: Farewell) -> None:
+    async def heard(contact: Contact, departed: Sequence[Departed]) -> bool:
         try:
-            await client.ask(contact, farewell, Ok, FAREWELL_S)
+            await client.ask(contact, Farewell(sender, [*departed[:DEPARTED_MAX]]), Ok, FAREWELL_S)
         except RemoteError as error:
             log.info("farewell.unheard peer=%s why=%s", contact, error)
+            return False
+        return True
 
-    await asyncio.gather(*(one(contact, farewell) for contact, farewell in farewells))
-
-
-def has_left(row: PeerRow) -> bool:
-    """Say whether this describes a peer that is not there any more."""
-    return row.state in (LEFT, LEAF_STATE + LEFT)
+    deaf: set[bytes] = set()
+    said: set[tuple[bytes, bytes]] = set()
+    for _ in range(TRIES):
+        told: defaultdict[Contact, list[Departed]] = defaultdict(list)
+        for one, contacts in farewells:
+            for contact in [contact for contact in contacts if contact.id not in deaf][:KEEPERS]:
+                if (contact.id, one.contact.id) not in said:
+                    told[contact].append(one)
+        answers = await asyncio.gather(*(heard(contact, departed) for contact, departed in told.items()))
+        for (contact, departed), answer in zip(told.items(), answers, strict=True):
+            said |= {(contact.id, one.contact.id) for one in departed}
+            if not answer:
+                deaf.add(contact.id)
 
 
 def _pages(departed: Departed) -> int:

@@ -15,12 +15,14 @@ from msgspec.structs import replace
 from kadcrawl.config import Job
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.conduct import Lines, more
 from kadcrawl.link.leaf_messages import DRAWN_URLS_MAX, HOLD_S, Doing, Draw, Drawn
 from kadcrawl.link.messages import VERSION, Contact, Hello, Lend, LoanReport, PeerRow, Report, Reported, Welcome
 from kadcrawl.peer.ends import HELLO_DEADLINE_S
 from kadcrawl.peer.full_peers import FullPeer, FullPeers
 from kadcrawl.peer.known_peers import is_same
 from kadcrawl.peer.lending import FREE_S
+from kadcrawl.peer.refusals import is_refused
 
 DEADLINE_S = HOLD_S + FREE_S + 5.0
 HAND_BACK_S = 5.0
@@ -73,11 +75,18 @@ class Drawing:
         self.home: Contact | None = None
         """The full peer that last answered."""
         self._heard_at = -inf
+        self._refused_at = -inf
+        self._lines = Lines()
 
     @property
     def is_lost(self) -> bool:
         """Whether nobody has answered lately."""
         return asyncio.get_running_loop().time() > self._heard_at + LOST_S
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nobody has answered lately but by refusing its key."""
+        return self.is_lost and self._refused_at > self._heard_at
 
     @property
     def hung_on(self) -> Contact:
@@ -96,9 +105,17 @@ class Drawing:
             try:
                 await self._draw(peer)
             except RemoteError as error:
-                log.info("leaf.refused why=%s", error)
+                self._note(error, time())
                 self._peers.failed(peer, time())
             await asyncio.sleep(SPACING_S)
+
+    def _note(self, error: RemoteError, now: float) -> None:
+        if not is_refused(error):
+            log.info("leaf.unheard why=%s", error)
+            return
+        self._refused_at = now
+        if (left_out := self._lines.count("refused", now)) is not None:
+            log.warning("leaf.refused why=%s%s", error, more(left_out))
 
     async def _draw(self, peer: FullPeer) -> None:
         """Ask one peer. Raises RemoteError."""

@@ -43,7 +43,7 @@ async def leave(peer: "Peer") -> None:
     await drain(peer, LEAVE_LINKS_S)
     if peer.begun:
         me = Departed(peer.contact, peer.totals.counters())
-        await say(peer.client, peer.departed.farewells(me, peer.overlay.nearest_known))
+        await say(peer.client, peer.contact.id, peer.departed.farewells(me, peer.overlay.nearest_known))
         await peer.cells.leave(peer.overlay.leave, LEAVE_S)
     await peer.store.commit()
 

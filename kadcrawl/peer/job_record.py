@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -16,6 +17,9 @@ FIXED = ("name", "partition", "cell_bits", "history")
 """What cannot change once anything is stored: keys and files depend on it."""
 FIXED_BLOOM = (*FIXED, "recrawl_after_s", "grain_s", "filters")
 """With fingerprints their shape depends on more."""
+
+
+Kind = TypeVar("Kind")
 
 
 class JobRecord:
@@ -48,13 +52,27 @@ class JobRecord:
         """Journal the job."""
         self._store.set_meta("job", msgspec.json.encode(job))
 
+    def keep_networks(self, networks: tuple[str, ...]) -> None:
+        """Journal which addresses may be fetched here although they are not public, for whoever starts it again."""
+        self._store.set_meta("networks", msgspec.json.encode(networks))
+
 
 def journaled_job(directory: Path) -> Job | None:
     """Return the job of the peer that has, or had, this directory; None if it holds none that can be read."""
+    return _read(directory, "job", Job)
+
+
+def journaled_networks(directory: Path) -> tuple[str, ...]:
+    """Return in the same way what it was allowed to fetch although it is not public."""
+    return _read(directory, "networks", tuple[str, ...]) or ()
+
+
+def _read(directory: Path, name: str, kind: type[Kind]) -> Kind | None:
     path = directory / "peer.sqlite"
+    query = "SELECT value FROM meta WHERE name=? AND typeof(value)='blob'"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as journal:
-            row = journal.execute("SELECT value FROM meta WHERE name='job' AND typeof(value)='blob'").fetchone()
-        return msgspec.json.decode(row[0], type=Job) if row else None
+            row = journal.execute(query, (name,)).fetchone()
+        return msgspec.json.decode(row[0], type=kind) if row else None
     except (*UNREADABLE, msgspec.DecodeError):
         return None

@@ -17,11 +17,11 @@ from contextlib import AsyncExitStack
 from kadcrawl.config import Config, Job
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
-from kadcrawl.link.farewell_messages import Departed, Farewell
+from kadcrawl.link.farewell_messages import Departed
 from kadcrawl.link.leaf_messages import Doing, leaf_contact
 from kadcrawl.link.messages import Contact, PeerRow
 from kadcrawl.peer.borrowing import Borrowing
-from kadcrawl.peer.departed import KEEPERS, say
+from kadcrawl.peer.departed import KEEPERS, SPARE, say
 from kadcrawl.peer.drawing import Drawing
 from kadcrawl.peer.entrance import welcomed
 from kadcrawl.peer.full_peers import FullPeers
@@ -77,8 +77,8 @@ class Leaf(Member):
         if self.begun:
             self._drawer.cancel()
             await self.work.give_back()
-            farewell = Farewell(self._me.id, [Departed(self._me, self.totals.counters())])
-            await say(self.client, [(peer, farewell) for peer in self.full_peers.contacts()[:KEEPERS]])
+            me = Departed(self._me, self.totals.counters())
+            await say(self.client, self._me.id, [(me, self.full_peers.contacts()[: KEEPERS + SPARE])])
         await self.store.commit()
 
     # --- what it is ----------------------------------------------------------------------------------------------
@@ -126,6 +126,8 @@ class Leaf(Member):
         for hold, state in WAITING.items():
             if hold in holds:
                 return state
+        if self._drawing.is_refused:
+            return "refused by all: key changed?"
         if self._drawing.is_lost:
             return "looking for a peer"
         return "crawling" if self.borrowing.loans else "idle"
@@ -163,6 +165,7 @@ class Leaf(Member):
 
     def _build(self, job: Job) -> None:
         self._jobs.keep(job)
+        self._jobs.keep_networks(self.config.allow_networks)
         work = LeafWork(
             me=self._me,
             job=job,

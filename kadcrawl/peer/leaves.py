@@ -16,7 +16,7 @@ from kadcrawl.balance.portions import portions
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.leaf_messages import DRAWN_LOANS_MAX, LEAF_STATE, Doing, Draw, Drawn, is_leaf, leaf_contact
 from kadcrawl.link.messages import LOANS_MAX, Contact, Lend, PeerRow
-from kadcrawl.peer.departed import has_left
+from kadcrawl.link.rows import has_left
 
 if TYPE_CHECKING:
     from kadcrawl.config import Job
@@ -160,17 +160,20 @@ def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
     A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
     kept in mind by several, who may know different things; if it is back, it knows best.
     """
-    latest: dict[tuple[bool, bytes], PeerRow] = {}
+    there: dict[tuple[bool, bytes], PeerRow] = {}
+    gone: dict[bytes, PeerRow] = {}
     for row in rows:
+        if has_left(row):
+            before = gone.get(row.contact.id)
+            if before is None or before.counters.pages < row.counters.pages:
+                gone[row.contact.id] = row
+            continue
         which = row.state.startswith(LEAF_STATE), row.contact.id
-        known = latest.get(which)
-        if known is None or _rank(known) <= _rank(row):
-            latest[which] = row
-    return list(latest.values())
-
-
-def _rank(row: PeerRow) -> tuple[bool, int, int]:
-    return not has_left(row), row.uptime_s, row.counters.pages
+        known = there.get(which)
+        if known is None or known.uptime_s <= row.uptime_s:
+            there[which] = row
+    back = {peer for _, peer in there}  # As what it was, or as the other.
+    return [*there.values(), *(row for peer, row in gone.items() if peer not in back)]
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from kadcrawl.config import Config, Job
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.place import Place
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.link.messages import LONG_S_MAX, Census, Contact, Described, Link, Order, PeerRow
+from kadcrawl.link.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Described, Link, Order, PeerRow
 from kadcrawl.link.rows import read_rows
 from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay import Overlay
@@ -241,7 +241,8 @@ class Peer(Member):
     async def census(self) -> Described:
         """Ask every peer of the swarm to describe itself."""
         answer = await self.waves.ask_all(Census())
-        return Described(answer.tally, each_once(await read_rows(answer.rows)))
+        rows = [*await read_rows(answer.rows), *await read_rows(answer.left)]
+        return Described(answer.tally, each_once(rows)[:ROWS_MAX])
 
     # --- what others ask of it (see `service`) ----------------------------------------------------------------------
 
@@ -402,6 +403,7 @@ class Peer(Member):
     async def _start(self) -> None:
         parts = self.parts
         self._jobs.keep(self.job)
+        self._jobs.keep_networks(self.config.allow_networks)
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes

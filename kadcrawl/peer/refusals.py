@@ -55,8 +55,8 @@ class Refusals:
         if len(self._lost) > LOST_MAX:
             self._lost.popitem(last=False)
 
-    def heard(self, contact: Contact) -> None:
-        """Note that it is in touch."""
+    def forget(self, contact: Contact) -> None:
+        """Note that it is in touch, or has left."""
         self._lost.pop(contact.id, None)
         self._by -= {contact.id}
 
@@ -82,7 +82,8 @@ async def watch(peer: "Peer") -> None:
         if not overlay.is_live(contact.id):
             refusals.lost(contact, now())
     overlay.on_lost.append(lambda contact: refusals.lost(contact, now()))
-    overlay.on_joined.append(refusals.heard)
+    overlay.on_joined.append(refusals.forget)
+    overlay.on_left.append(refusals.forget)
     await asyncio.sleep(FIRST_S)
     while True:
         lost = refusals.to_dial(now())
@@ -96,5 +97,10 @@ async def _refuses(client: LinkClient, contact: Contact) -> bool:
     try:
         await client.ask(contact, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
     except RemoteError as error:
-        return error.why.startswith(REFUSED) and ANOTHER_KEY in error.why
+        return is_refused(error)
     return False
+
+
+def is_refused(error: RemoteError) -> bool:
+    """Say whether somebody was there that goes by another key."""
+    return error.why.startswith(REFUSED) and ANOTHER_KEY in error.why

@@ -57,7 +57,9 @@ class Safe:
         said = read_secret(former).decode(errors="replace")
         try:
             text, until = said.split()
-            return Keyring(key, SwarmKey.from_text(text, str(former)), float(until)).at(now)
+            former_key = SwarmKey.from_text(text, str(former))
+            # The same, if a change was cut off between the two files: then there was none.
+            return Keyring(key) if former_key == key else Keyring(key, former_key, float(until)).at(now)
         except ValueError:
             raise StartError(
                 f"{former} is damaged: delete it, and the swarm's former key is accepted no more"

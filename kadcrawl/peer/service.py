@@ -248,6 +248,8 @@ class Service:
 
     async def farewell(self, farewell: Farewell) -> Ok:
         peer = self._ready()
+        if peer.leaving:
+            raise NotReadyError("this peer leaves as well")
         peer.departed.keep(farewell.departed)
         await peer.store.durable()
         return Ok()

@@ -12,7 +12,20 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.cli.command import KADCRAWL, PIPE, SITES, children, crawl, ended, finished, kadcrawl, slow_web, start, until
+from tests.cli.command import (
+    KADCRAWL,
+    LOOPBACK,
+    PIPE,
+    SITES,
+    children,
+    crawl,
+    ended,
+    finished,
+    kadcrawl,
+    slow_web,
+    start,
+    until,
+)
 from tests.web import Web, html, tree
 
 
@@ -223,6 +236,19 @@ async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
     assert "address_refused 1" in run.out
     assert "--allow-network" in run.err
     assert not site.requests
+
+
+async def test_who_goes_on_fetches_what_was_allowed_before(tmp_path: Path) -> None:
+    """Else all that is left of a private site would fail for good."""
+    async with Web() as site:
+        site.pages["/"] = lambda request: html("/1")
+        site.fallback = lambda request: html()
+        command = ["--data", str(tmp_path), "--delay", "0", "--contact", "a@b.example", "--peers", "1"]
+        run = await kadcrawl("crawl", site.url(), *command, *LOOPBACK)
+        assert run.code == 0, run
+        run = await kadcrawl("crawl", site.url("/2"), *command)
+        assert run.code == 0, run
+        assert site.fetched[site.url("/2")] == 1
 
 
 async def test_if_nobody_is_there_it_is_said_what_to_do() -> None:

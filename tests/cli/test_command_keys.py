@@ -245,6 +245,16 @@ async def test_a_third_key_within_the_hour_is_refused_unless_it_is_said_to_end_t
         assert (await interrupted(process)).code == 11
 
 
+async def test_of_a_leaf_it_is_said_how_it_gets_another_key(tmp_path: Path) -> None:
+    await keygen(tmp_path / "new.key")
+    data = make(tmp_path / "leaf")
+    Safe(data).keep(Keyring(LOOSE))
+    Safe(data).keep_peer_key(PeerKey.generate())
+    run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(data), env=NO_KEY)
+    assert run.code == 2, run
+    assert "is of a leaf, which cannot be told: stop it, and start it again with the new key" in run.err
+
+
 async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Path) -> None:
     """It writes the key down before it answers: so its directory may know what the lost answer would have said."""
     new, data = await keygen(tmp_path / "new.key"), make(tmp_path / "one")

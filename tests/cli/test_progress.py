@@ -33,6 +33,29 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
     assert 10 / LINE_INTERVAL_S == len(busy)
 
 
+def test_the_rate_is_of_what_is_fetched_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not of old pages of who has come, or is back, nor less by those of who has gone."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    shown = Progress("start")
+    shown._table = None
+
+    def rate(*pages: int) -> str:
+        nonlocal now
+        now += LINE_INTERVAL_S
+        contacts = [Contact(id_bytes(number), "10.0.0.1", 1) for number, _ in enumerate(pages, 1)]
+        counted = zip(contacts, pages, strict=True)
+        shown.update([PeerRow(one, "idle", 3, 0, 1, Counters(pages=count), 0, 0) for one, count in counted if count])
+        return capsys.readouterr().err.partition("(")[2].partition("/s")[0]
+
+    assert [rate(100), rate(104), rate(108)] == ["0.0", "2.0", "2.0"]
+    assert rate(112, 5000) == "2.0", "one has come"
+    assert rate(0, 5004) == "2.0", "one has gone"
+    assert rate(116, 5008) == "2.0", "and is back"
+
+
 def rows(*states: str) -> list[PeerRow]:
     return [
         PeerRow(Contact(id_bytes(number), "10.0.0.1", number), state, 3, 0, 1, Counters(), 0, 0)
@@ -48,6 +71,8 @@ def rows(*states: str) -> list[PeerRow]:
         (("paused", "leaf: paused", "died", "left", "leaf: left"), "2 peers, paused, 0:00"),
         (("crawling", "paused: disk full"), "2 peers, 1 paused: disk full, 0:00"),
         (("waiting for proxies", "waiting for proxies", "crawling"), "3 peers, 2 waiting for proxies, 0:00"),
+        (("leaf: looking for a peer",), "1 peer, looking for a peer, 0:00"),
+        (("refused by 2 known peers: key changed?",), "1 peer, refused by 2 known peers: key changed?, 0:00"),
     ],
 )
 def test_a_line_says_that_peers_wait(states: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:

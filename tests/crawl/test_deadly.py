@@ -79,14 +79,36 @@ async def test_of_several_suspects_only_the_one_that_is_read_is_blamed(tmp_path:
     deadly = Deadly(tmp_path)
     begun = deadly.reading(BAD)
     await begun.__aenter__()
-    waiting = asyncio.create_task(reads(deadly, GOOD))
-    fine = asyncio.create_task(reads(deadly, FINE))
-    await asyncio.wait_for(fine, 5)
-    assert not waiting.done()
+    waiting = [asyncio.create_task(reads(deadly, url)) for url in (GOOD, FINE)]
+    await asyncio.sleep(0.01)
+    assert not any(one.done() for one in waiting)
     deadly.close()
-    waiting.cancel()
+    for one in waiting:
+        one.cancel()
     deadly = Deadly(tmp_path)
     assert [deadly.has_killed(url) for url in (BAD, GOOD, FINE)] == [True, False, False]
+
+
+async def test_a_suspect_is_not_blamed_for_what_kills_for_the_first_time(tmp_path: Path) -> None:
+    await dies_reading(tmp_path, GOOD, BAD)
+    deadly = Deadly(tmp_path)
+    begun = deadly.reading(FINE)
+    await begun.__aenter__()
+    waiting = asyncio.create_task(reads(deadly, GOOD))
+    await asyncio.sleep(0.01)
+    deadly.close()  # FINE has killed.
+    waiting.cancel()
+    deadly = Deadly(tmp_path)
+    assert not any(deadly.has_killed(url) for url in (GOOD, BAD, FINE))
+    begun = deadly.reading(FINE)
+    await begun.__aenter__()
+    waiting = asyncio.create_task(reads(deadly, GOOD))
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    await begun.__aexit__(None, None, None)
+    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(reads(deadly, BAD), 5)
+    deadly.close()
 
 
 async def test_more_than_are_noted_are_read_all_the_same(tmp_path: Path) -> None:

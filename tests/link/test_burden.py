@@ -230,6 +230,22 @@ async def test_when_too_much_waits_who_has_most_of_it_is_parted_from(
     assert [most] * parted == ended
 
 
+async def test_who_has_much_for_a_moment_stays_and_who_has_some_for_long_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else many with the beginnings of small questions would keep out whoever asks a larger one."""
+    monkeypatch.setattr(module, "WAITING_BYTES_MAX", 100)
+    ended: list[Burden] = []
+    together = crowd(ended.append)
+    some = [Burden(together) for _ in range(4)]
+    for one in some:
+        one.hold(20)
+    await asyncio.sleep(0.05)
+    some[0].hold(-20)
+    some[0].hold(20)  # It has begun another.
+    large = Burden(together)
+    large.hold(40)
+    assert ended == [some[1]]
+
+
 async def test_questions_that_never_come_in_full_cost_their_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WAITING_BYTES_MAX", 20_000)
     async with link() as (server, client, address):

@@ -148,6 +148,12 @@ async def test_members_hold_no_more_connections_than_all_together_may(
         await until(lambda: len(server._incoming) == 4)
         assert quiet not in server._incoming, "of those who have as many, who was quiet longest"
         assert kept in server._incoming
+        quiet, other, *_ = sorted(server._incoming, key=lambda one: one.heard_at)
+        quiet.under_way = 1
+        others.append(await client(credentials(tmp_path)))
+        await until(lambda: len(server._incoming) == 4)
+        assert quiet in server._incoming, "whoever waits for an answer is not quiet"
+        assert other not in server._incoming
 
 
 async def test_it_is_said_who_was_refused_and_why(

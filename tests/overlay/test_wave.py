@@ -1,13 +1,18 @@
 """A wave reaches every peer once, says so when it could not, and needs few steps."""
 
 from collections import Counter
+from functools import partial
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS, firstdiff
-from kadcrawl.link.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.codec import pack_part
+from kadcrawl.link.messages import Answer, Census, Contact, Counters, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.rows import read_rows
+from kadcrawl.overlay import wave as wave_module
 from kadcrawl.overlay.quiescence import own_view
 from kadcrawl.overlay.wave import Waves
 
@@ -96,6 +101,25 @@ async def test_a_subtree_nobody_answers_for_is_told_as_missing() -> None:
     answer = await swarm.waves[1].ask_all(Survey())
     assert (1, 1) == (answer.tally.members, answer.tally.missing)
     assert swarm.suspected == swarm.dead
+
+
+def described(rows: list[PeerRow], question: Question) -> tuple[Tally, list[PeerRow]]:
+    return Tally(1, bytes(16), 0, 0, 0), rows
+
+
+async def test_rows_of_peers_that_left_take_the_place_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many somebody has made up, or a crawl of years has seen: a budget goes by the rows of the rest."""
+    swarm = Swarm(40, seed=5)
+    here = [PeerRow(contact, "idle", 0, 0, 1, Counters(), 0, 0) for contact in swarm.contacts]
+    gone = [replace(row, contact=Contact(row.contact.id[::-1], "10.9.9.9", 1), state="left") for row in here]
+    for waves, row in zip(swarm.waves.values(), here, strict=True):
+        waves._respond = partial(described, [*gone, row])
+    monkeypatch.setattr(wave_module, "ROWS_BYTES_MAX", sum(len(pack_part(row)) for row in here))
+    monkeypatch.setattr(wave_module, "LEFT_BYTES_MAX", 10 * len(pack_part(gone[0])))
+    answer = await swarm.waves[1].ask_all(Census())
+    assert {row.contact for row in here} == {row.contact for row in await read_rows(answer.rows)}
+    assert {"left"} == {row.state for row in await read_rows(answer.left)}
+    assert len(answer.left) == 10
 
 
 async def test_a_few_may_be_asked_for_themselves_alone() -> None:

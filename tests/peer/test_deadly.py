@@ -89,3 +89,21 @@ async def test_what_has_killed_its_owner_twice_no_later_owner_asks_for(
         await finish([second])
         assert {site.url(): 1, site.url("/1"): 1, site.url("/2"): 1} == site.fetched
         assert "killed_peer" == lines()[site.url("/deadly")].failed
+
+
+async def test_a_site_one_of_whose_pages_has_killed_is_still_read_by_its_sitemaps(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    async with Web() as site:
+        listed = [site.url(f"/{number}") for number in range(3)]
+        sitemap = "<urlset>" + "".join(f"<url><loc>{url}</loc></url>" for url in listed) + "</urlset>"
+        site.pages["/robots.txt"] = lambda request: web.Response(text=f"Sitemap: {site.url('/map.xml')}\n")
+        site.pages["/map.xml"] = lambda request: web.Response(text=sitemap, content_type="application/xml")
+        site.fallback = lambda request: html()
+        (tmp_path / "one").mkdir()
+        for _ in range(2):
+            await dies_reading(tmp_path / "one", site.url("/"))
+        peer = await make_peer("one", sitemaps=True)
+        await peer.crawl([site.url()])
+        await finish([peer])
+        assert {*listed, site.url("/map.xml")} == {*site.fetched}

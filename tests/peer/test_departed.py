@@ -1,18 +1,20 @@
 """What a peer did stays in the totals when it leaves, is counted once when it is back, and takes little room."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from kadcrawl.config import Limits
+from kadcrawl.errors import RemoteError
 from kadcrawl.history.store import Store
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.basics import REASONS_MAX
 from kadcrawl.link.codec import pack, unpack
 from kadcrawl.link.leaf_messages import leaf_contact
-from kadcrawl.link.messages import COUNT_MAX, DEPARTED_MAX, Contact, Counters, Departed, Farewell, Request
-from kadcrawl.peer.departed import KEEPERS, DepartedPeers
+from kadcrawl.link.messages import COUNT_MAX, DEPARTED_MAX, Contact, Counters, Departed, Farewell, Ok, Request
+from kadcrawl.peer.departed import KEEPERS, DepartedPeers, say
 from kadcrawl.peer.leaves import each_once
 from kadcrawl.peer.peer import Peer
 from tests.peer.conftest import MakePeer, finish, swarm, until
@@ -65,21 +67,46 @@ def test_who_is_kept_is_journaled(tmp_path: Path) -> None:
     assert {} == pages(DepartedPeers(store))
 
 
-def test_farewell_is_said_to_those_nearest_to_each(kept: DepartedPeers) -> None:
-    known = [Contact(id_bytes(number), "10.0.0.1", 4160) for number in (0b0000, 0b0001, 0b0010, 0b1000, 0b1001)]
+KNOWN = [Contact(id_bytes(number), "10.0.0.1", 4160) for number in (0b0000, 0b0001, 0b0010, 0b1000, 0b1001)]
 
-    def nearest(target: int, count: int) -> list[Contact]:
-        return sorted(known, key=lambda contact: contact.number ^ target)[:count]
 
+def nearest(target: int, count: int) -> list[Contact]:
+    return sorted(KNOWN, key=lambda contact: contact.number ^ target)[:count]
+
+
+class Others:
+    """They take farewells, but for those that leave as well."""
+
+    def __init__(self, *leaving: int) -> None:
+        self._leaving = leaving
+        self.told: dict[int, list[int]] = {}
+        self.asked = 0
+
+    async def ask(self, to: Contact, message: Farewell, expected: type[Ok], deadline_s: float) -> Ok:
+        self.asked += 1
+        if to.number in self._leaving:
+            raise RemoteError(to, "this peer leaves as well")
+        self.told.setdefault(to.number, []).extend(one.contact.number for one in message.departed)
+        return Ok()
+
+
+@pytest.mark.parametrize(
+    ("leaving", "told", "asked"),
+    [
+        ([], {0b0001: [0b0000, 0b1001], 0b0010: [0b0000], 0b1000: [0b1001]}, 3),
+        ([0b0001], {0b0010: [0b0000, 0b1001], 0b1000: [0b1001, 0b0000]}, 5),
+        ([0b0001, 0b0010, 0b1000, 0b1001], {}, 4),
+    ],
+)
+async def test_farewell_is_said_to_those_nearest_to_each_that_stay(
+    kept: DepartedPeers, leaving: list[int], told: dict[int, list[int]], asked: int
+) -> None:
     kept.keep([departed(0b1001, 5)])
-    said = {
-        to.number: [one.contact.number for one in farewell.departed]
-        for to, farewell in kept.farewells(departed(0b0000, 9), nearest)
-    }
-    assert {0b0001: [0b0000, 0b1001], 0b0010: [0b0000], 0b1000: [0b1001]} == said
+    others: Any = Others(*leaving)
+    await say(others, KNOWN[0].id, kept.farewells(departed(0b0000, 9), nearest))
+    assert told == others.told
+    assert asked == others.asked
     assert KEEPERS == 2
-    known = known[:1]
-    assert [] == kept.farewells(departed(0b0000, 9), nearest), "nobody else is there"
 
 
 def test_a_peer_that_is_back_speaks_for_itself(kept: DepartedPeers) -> None:
@@ -90,6 +117,8 @@ def test_a_peer_that_is_back_speaks_for_itself(kept: DepartedPeers) -> None:
     leaf_back = replace(leaf, state="leaf: idle", counters=Counters(pages=4))
     for rows in ([left, leaf, back, leaf_back], [leaf_back, back, leaf, left]):
         assert {6, 4} == {row.counters.pages for row in each_once(rows)}
+    other = replace(left, state="leaf: idle", counters=Counters(pages=5))
+    assert [other] == each_once([left, other]) == each_once([other, left]), "or as the other kind"
     more = replace(left, counters=Counters(pages=7))
     assert [more] == each_once([more, left]) == each_once([left, more]), "two keep it in mind"
 

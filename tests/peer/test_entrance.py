@@ -1,5 +1,6 @@
 """A directory goes with one swarm: by another key it enters only where that swarm is shown, or said, to be."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,18 @@ async def test_a_directory_of_another_swarm_stays_that_swarms(
         await peer.begin(paused=True)
         assert (HERE,) == peer.job.seeds
     assert (THERE,) == first.job.seeds
+
+
+async def test_who_is_told_to_join_itself_comes_back_by_those_it_knew(make_peer: MakePeer, tmp_path: Path) -> None:
+    """As where all of a swarm are started by one command that names one of them."""
+    first = await make_peer("one", key=KEY, seeds=(HERE,))
+    data = tmp_path / "two"
+    async with Peer(config(data)) as peer:
+        await peer.join([first.contact.address])
+        address = peer.contact.address
+    async with Peer(replace(config(data), port=address[1])) as peer:
+        await peer.join([address])
+        assert [first.contact] == peer.overlay.contacts()
 
 
 async def test_a_directory_of_another_swarm_stays_that_swarms_without_keys_as_well(

@@ -1,14 +1,15 @@
 """A peer that was not told of a change of keys finds out that the others do not let it in, and says so."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from kadcrawl import Config, Peer
+from kadcrawl import Config, Leaf, Peer
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.messages import Contact
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
-from kadcrawl.peer import refusals as refusals_module
+from kadcrawl.peer import drawing as drawing_module, refusals as refusals_module
 from kadcrawl.peer.known_peers import come_back
 from kadcrawl.peer.refusals import LOST_MAX, LOST_S, SAY_S, Refusals
 from kadcrawl.swarm_key import SwarmKey
@@ -43,6 +44,19 @@ async def test_whom_known_peers_refuse_by_its_key_says_so_until_it_has_theirs(
     await until(lambda: "refused" not in left_out.row().state)
 
 
+async def test_who_has_said_goodbye_is_no_longer_asked(make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else may be at its address by then."""
+    monkeypatch.setattr(refusals_module, "FIRST_S", 0.0)
+    first = await make_peer("a", key=KEY)
+    second = await make_peer("b", key=KEY, join=first)
+    await until(lambda: first.overlay.contacts() == [second.contact])
+    await asyncio.sleep(0.01)
+    first.refusals.lost(ONE, asyncio.get_running_loop().time())
+    await second.leave()
+    await until(lambda: first.overlay.contacts() == [])
+    assert [ONE] == first.refusals.to_dial(asyncio.get_running_loop().time())
+
+
 async def test_who_begins_by_itself_as_all_it_knew_refuse_it_says_so(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -69,7 +83,7 @@ def test_it_is_said_once_in_a_while_and_when_there_are_more() -> None:
     assert refusals.note([ONE.id, TWO.id], SAY_S - 1)
     assert not refusals.note([TWO.id], SAY_S)
     assert refusals.note([TWO.id], 2 * SAY_S)
-    refusals.heard(TWO)
+    refusals.forget(TWO)
     assert 0 == refusals.count
     assert not refusals.note([TWO.id], 9 * SAY_S), "it was heard meanwhile"
 
@@ -84,3 +98,22 @@ def test_those_lost_last_are_dialled_and_none_for_ever() -> None:
     assert [] == refusals.to_dial(LOST_MAX + LOST_S)
     refusals.note([CONTACTS[3].id], LOST_S)
     assert 0 == refusals.count
+
+
+async def test_a_leaf_that_was_not_told_of_a_change_says_so(
+    make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(drawing_module, "LOST_S", 0.1)
+    first = await make_peer("a", key=KEY)
+    async with Leaf(Config(data=tmp_path / "leaf", swarm_key=KEY)) as leaf:
+        await leaf.join([first.contact.address])
+        await until(lambda: leaf.row().state in ("idle", "done"))
+        assert first.admission is not None
+        first.admission.credentials.use(Keyring(OTHER_KEY))  # As after its hour.
+        first.server.part()
+        leaf.client.part()
+        await until(lambda: leaf.row().state == "refused by all: key changed?")
+        assert "leaf.refused" in caplog.text
+        assert leaf.admission is not None
+        leaf.admission.credentials.use(Keyring(OTHER_KEY))
+        await until(lambda: leaf.row().state in ("idle", "done"))

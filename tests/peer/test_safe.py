@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.errors import ConfigError
+from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
+from kadcrawl.peer import safe as safe_module
 from kadcrawl.peer.safe import REPLACED_MAX, Safe
 from kadcrawl.swarm_key import SwarmKey
 
@@ -40,6 +41,26 @@ def test_a_key_can_be_changed_back(tmp_path: Path) -> None:
     changed(safe, SECOND, FIRST)
     for given in (FIRST, SECOND):
         assert safe.keyring(given, NOW).key == FIRST
+
+
+def test_a_change_that_was_cut_off_between_two_files_can_be_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    safe = Safe(tmp_path)
+    safe.keep(Keyring(FIRST))
+
+    def write(path: Path, secret: bytes) -> None:
+        if path.name == "swarm.key":
+            raise StartError("the disk is full")
+        write_secret(path, secret)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(safe_module, "write_secret", write)
+        with pytest.raises(StartError):
+            changed(safe, FIRST, SECOND)
+    assert (tmp_path / "swarm.key.former").exists()
+    assert safe.keyring(FIRST, NOW) == Keyring(FIRST)
+    assert changed(safe, FIRST, SECOND) == Keyring(SECOND, FIRST, NOW + OVERLAP_S)
 
 
 def test_a_change_this_peer_had_no_part_in_loses_no_key(tmp_path: Path) -> None:
