@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from kadcrawl.keys import ID_BYTES
 
-VERSION = 9
+VERSION = 10
 """Of the wire. A peer that hears another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1120
 """Fits an IPv6 path without fragments, with the 77 bytes that sealing adds (members/sealing.py)."""
