@@ -74,9 +74,10 @@ bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and mea
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
 
-.venv-bench/.installed: scripts/bench-requirements.txt
+# The opponent, in an environment of its own.
+.venv-bench/.installed: Makefile
 	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r scripts/bench-requirements.txt
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check 'scrapy==2.19.0' lxml uvloop
 	touch $@
 
 $(VENV)/.installed-fuzz: $(STAMP)
