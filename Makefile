@@ -40,7 +40,7 @@ check: $(STAMP) ## Run ruff, mypy and the checks of the house
 fuzz: $(STAMP) $(VENV)/.installed-fuzz ## Fuzz what comes from strangers, disk and people (about three minutes; ARGS="html --seconds 600")
 	$(BIN)/python -m fuzz $(ARGS)
 
-bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about ten minutes)
+bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about two minutes)
 	$(BIN)/python -m scripts.bench $(ARGS)
 
 bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
