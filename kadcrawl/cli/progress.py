@@ -11,14 +11,15 @@ from kadcrawl.cli.summary import next_due_s
 from kadcrawl.cli.waits import explained, in_words, waits
 from kadcrawl.durations import roughly
 from kadcrawl.link.leaf_messages import LEAF_STATE
-from kadcrawl.link.messages import LEFT, PeerRow
+from kadcrawl.link.messages import PeerRow
+from kadcrawl.link.rows import LEFT_STATES
 
 if TYPE_CHECKING:
     from kadcrawl.cli.table import LiveTable
 
 DIED = "died"
 """State of a peer that is shown for what it did."""
-GONE = (DIED, LEFT, LEAF_STATE + LEFT)
+GONE = (DIED, *LEFT_STATES)
 LINE_INTERVAL_S = 2.0
 SAME_INTERVAL_S = 300.0
 """Between two lines that say the same: the log of a crawl of months is read for what happened."""

@@ -17,12 +17,15 @@ from kadcrawl.link.messages import LEFT, ROWS_MAX, PeerRow
 ROWS_AT_ONCE = 20
 """The largest take a quarter of a millisecond each."""
 
+LEFT_STATES = (LEFT, LEAF_STATE + LEFT)
+"""Of peers that are not there any more, and of leaves."""
+
 log = logging.getLogger(__name__)
 
 
 def has_left(row: PeerRow) -> bool:
     """Say whether this describes a peer that is not there any more."""
-    return row.state in (LEFT, LEAF_STATE + LEFT)
+    return row.state in LEFT_STATES
 
 
 def packed_rows(rows: Iterable[PeerRow]) -> list[Raw]:

@@ -194,6 +194,8 @@ class LinkServer:
             self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
             for incoming in before[: len(before) - OF_ONE_PEER_MAX + 1]:
                 incoming.part()
+        if len(self._incoming) < CONNECTIONS_MAX:
+            return  # As nearly always: each that comes would have all looked through.
         open_ = {incoming: other for incoming, other in self._incoming.items() if not incoming.is_ending}
         if len(open_) >= CONNECTIONS_MAX:
             counts = Counter(other.peer for other in open_.values())

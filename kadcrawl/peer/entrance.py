@@ -29,10 +29,9 @@ async def welcomed(
     swarm's key was changed meanwhile. Raises StartError when nobody answers, or it is another swarm.
     """
     job = member.journaled_job
-    others: Sequence[Address] = [address for address in bootstrap if address != member.listens_at]
-    if not (others := others or await member.known.answering(job)):
+    others = [address for address in bootstrap if address != member.listens_at]
+    if not (bootstrap := others or await member.known.answering(job)):
         raise StartError("cannot join: the peer to join is this very peer; --bootstrap names another one of the swarm")
-    bootstrap = others
     try:
         welcome = await hello(member.client, bootstrap)
     except StartError:
