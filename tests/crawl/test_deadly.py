@@ -92,10 +92,11 @@ async def test_of_several_suspects_only_the_one_that_is_read_is_blamed(tmp_path:
 async def test_a_suspect_is_not_blamed_for_what_kills_for_the_first_time(tmp_path: Path) -> None:
     await dies_reading(tmp_path, GOOD, BAD)
     deadly = Deadly(tmp_path)
-    begun = deadly.reading(FINE)
+    begun, suspect = deadly.reading(FINE), deadly.reading(GOOD)
     await begun.__aenter__()
-    waiting = asyncio.create_task(reads(deadly, GOOD))
+    waiting = asyncio.create_task(anext(suspect.gen))
     await asyncio.sleep(0.01)
+    assert not waiting.done()
     deadly.close()  # FINE has killed.
     waiting.cancel()
     deadly = Deadly(tmp_path)

@@ -125,6 +125,8 @@ def test_nobody_believes_records_from_far(play: Play) -> None:
         other = next(peer for peer in reversed(by_distance) if peer not in (*holders, far))
         for told in (other, next_one, *reversed(holders)):
             await told.answer(Settle(far.contact, 1, [CellDigest(CELL, 1, 0, bytes(16))]))
+            backed = told.cells.holdings.backed.get(CELL)
+            assert backed is None or backed.owner != far.contact or told not in holders, "it keeps it for who is nearer"
             for lie in lies():
                 await told.answer(Records(far.contact, lie))
             await asyncio.sleep(SILENT_S)

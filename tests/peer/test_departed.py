@@ -17,6 +17,7 @@ from kadcrawl.link.messages import COUNT_MAX, DEPARTED_MAX, Contact, Counters, D
 from kadcrawl.peer.departed import KEEPERS, DepartedPeers, say
 from kadcrawl.peer.leaves import each_once
 from kadcrawl.peer.peer import Peer
+from kadcrawl.peer.service import NotReadyError
 from tests.peer.conftest import MakePeer, finish, swarm, until
 from tests.web import Web, tree
 
@@ -149,3 +150,13 @@ async def test_totals_keep_what_those_did_who_left_and_count_it_once_when_they_a
         for peer in (peers[0], back):
             total, states = await counted(peer)
             assert (PAGES, 2) == (total, states.count("left"))
+
+
+async def test_who_leaves_as_well_takes_no_farewell(make_peer: MakePeer) -> None:
+    """It has said already what it kept in mind."""
+    peer = await make_peer("a")
+    farewell = Farewell(id_bytes(1), [departed(1, 5)])
+    assert Ok() == await peer._service.farewell(farewell)
+    peer._left = True
+    with pytest.raises(NotReadyError):
+        await peer._service.farewell(farewell)
