@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -53,7 +54,10 @@ async def finish(peers: Sequence[Peer]) -> None:
 
 @pytest.fixture
 async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
-    """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., **fields of the job)."""
+    """Return a coroutine function: make_peer(directory, join=peer, limits=..., key=..., random=..., **fields).
+
+    The fields are those of the job; without a key, `random` makes the peer's ID.
+    """
     async with AsyncExitStack() as stack:
 
         async def make(
@@ -62,13 +66,14 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
             join: Peer | None = None,
             limits: Limits = QUICK,
             key: SwarmKey | None = None,
+            random: Random | None = None,
             **job: Any,
         ) -> Peer:
             config = Config(
                 data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits, swarm_key=key
             )
             loop = asyncio.get_running_loop()
-            world = World(wall=loop.wall() if isinstance(loop, BriskLoop) else None)
+            world = World(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
             peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job), world))
             if join is not None:
                 await peer.join([join.contact.address])

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from random import Random
 from urllib.parse import urlsplit
 
 import pytest
 
-from kadcrawl import ConfigError, Job
+from kadcrawl import ConfigError, Job, Peer
+from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Contact, Lend, Lent, PendingRecord, SiteRecord
 from scripts.kadcrawl_run import PageLine
@@ -24,20 +26,29 @@ TICK_S = 1e-3
 """What a timer may be early."""
 
 
+async def weak_and_strong(make_peer: MakePeer, **job: object) -> tuple[Peer, Peer]:
+    """Return two peers whose IDs differ in the first bit, and who therefore own eight of these sites each.
+
+    That is so whatever the web's port, as by `partition` domain a site's address without it is hashed.
+    """
+    weak = await make_peer("a", limits=WEAK, random=Random(1), partition="domain", update_s=0.2, **job)
+    strong = await make_peer("b", join=weak, random=Random(5))
+    assert ID_BITS - 1 == firstdiff(*(int.from_bytes(peer.contact.id) for peer in (weak, strong)))
+    return weak, strong
+
+
 @pytest.mark.parametrize("balance", ["level", "off"])
 async def test_a_strong_peer_fetches_for_a_weak_one(
     make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]], balance: str
 ) -> None:
     async with Web(SITES) as site:
         site.fallback = slow(tree(PAGES, SITES)(site), ANSWER_S)
-        weak = await make_peer("a", limits=WEAK, balance=balance, block_urls=4, update_s=0.2)
-        strong = await make_peer("b", join=weak)
+        weak, strong = await weak_and_strong(make_peer, balance=balance, block_urls=4)
         await weak.crawl([site.url()])
         await finish([weak, strong])
         assert PAGES == len(lines())
         loans = weak.balancing.loans
         assert 0 == loans.lending.urls == strong.balancing.loans.borrowing.urls
-        # How many pages it owns is up to its ID.
         assert (loans.lending.done > weak.totals.urls // 10) is (balance == "level")
         assert loans.lending.done == strong.balancing.loans.borrowing.done
         assert strong.totals.pages > weak.totals.pages or balance == "off"
@@ -50,12 +61,11 @@ async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
     """By the web's own log, of both peers together; robots.txt included."""
     async with Web(SITES) as site:
         site.fallback = slow(tree(PAGES // 2, SITES)(site), 4 * ANSWER_S)
-        weak = await make_peer("a", limits=WEAK, balance=balance, block_urls=1, update_s=0.2, delay_s=DELAY_S)
-        strong = await make_peer("b", join=weak)
+        weak, strong = await weak_and_strong(make_peer, balance=balance, block_urls=1, delay_s=DELAY_S)
         await weak.crawl([site.url()])
         await finish([weak, strong])
     assert PAGES // 2 == len(lines())
-    # How many pages it owns is up to its ID.
+    assert weak.totals.urls > PAGES // 5
     assert weak.balancing.loans.lending.done > weak.totals.urls // 10
     asked: dict[str, list[float]] = {}
     for at_s, url in site.requests:
