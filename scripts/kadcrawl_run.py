@@ -44,9 +44,11 @@ def crawl_command(
 
 
 def page_lines(data: Path) -> Iterator[PageLine]:
-    """Yield every line of every peer's pages.jsonl below `data`."""
+    """Yield every line of every peer's pages.jsonl below `data`, but one its writer was killed in the middle of."""
     for log in sorted(data.rglob("pages.jsonl")):
         with log.open() as lines:
             for line in lines:
+                if not line.endswith("\n"):
+                    break
                 fields = json.loads(line)
                 yield PageLine(log.parent, fields["url"], fields["status"], fields.get("failed"), fields)

@@ -149,9 +149,12 @@ async def _obey(peer: Peer, orders: Orders) -> None:
 
 
 async def _tell(peer: Peer) -> None:
-    """Say what the peer has done, every now and then."""
+    """Say what the peer has done, every now and then, and what a person should know at once."""
+    warning = None
     while True:
-        _report_if_room(Doing(peer.row()))
+        warning = warning or peer.warning()
+        if _report_if_room(Doing(peer.row(), warning)):
+            warning = None
         await asyncio.sleep(REPORT_INTERVAL_S)
 
 
@@ -163,12 +166,17 @@ async def _tell_waiting(row: PeerRow | None, orders: Orders) -> None:
         await asyncio.sleep(REPORT_INTERVAL_S)
 
 
-def _report_if_room(report: Report) -> None:
-    """As `_report`, unless it would have to wait for a parent that does not read: then the next one will do."""
+def _report_if_room(report: Report) -> bool:
+    """As `_report`, unless it would have to wait for a parent that does not read: then the next one will do.
+
+    Return whether it was said.
+    """
     said = line(report)
     _, writable, _ = select.select([], [sys.stdout], [], 0)
-    if writable and len(said) <= select.PIPE_BUF:
+    has_room = bool(writable) and len(said) <= select.PIPE_BUF
+    if has_room:
         _write(said)
+    return has_room
 
 
 def _report(report: Report) -> None:

@@ -40,6 +40,8 @@ class Child:
         """It has said that it ends as asked."""
         self.why: str | None = None
         """What that process said before it ended, if it could not go on."""
+        self.warning: str | None = None
+        """What it said last that a person should know."""
         self.deaths: list[float] = []
         """Loop seconds of the latest."""
         self.dead = False
@@ -165,6 +167,8 @@ class Child:
                 report = msgspec.json.decode(said, type=Report)
                 if isinstance(report, Doing | Final):
                     self.row = report.row
+                if isinstance(report, Doing) and report.warning is not None:
+                    self.warning = report.warning
                 if isinstance(report, Ready):
                     self.address = report.address  # It may have moved, if it was away for want of room on the disk.
                 if not isinstance(report, Doing):

@@ -11,6 +11,7 @@ of the crawl or the overlay.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -31,6 +32,8 @@ REVIVE_WAIT_S = 1.0
 END_S = 240.0
 """Once a peer has ended with the crawl, the others do within this time, or will not: one may be stopped."""
 SHOW_INTERVAL_S = 0.5
+WARNING_INTERVAL_S = 600.0
+"""Between two warnings: each peer may have the same."""
 WAITING = "paused: "
 """How the state of a peer begins that waits for its machine."""
 
@@ -246,9 +249,15 @@ class Swarm:
     async def _watch(self) -> None:
         """Show what the peers say they do."""
         shown: dict[str, str] = {}
+        warned_at = -inf
         while True:
             await asyncio.sleep(SHOW_INTERVAL_S)
+            now = asyncio.get_running_loop().time()
             for child in self._children:
+                if child.warning is not None and now >= warned_at + WARNING_INTERVAL_S:
+                    self._progress.say(f"kadcrawl: {child.name}: {child.warning}")
+                    warned_at = now
+                child.warning = None
                 state = child.row.state if child.row is not None else ""
                 before = shown.get(child.name, "")
                 if state != before and state.startswith(WAITING):

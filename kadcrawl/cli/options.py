@@ -35,6 +35,8 @@ class Address(click.ParamType[tuple[str, int]]):
         if isinstance(value, tuple):
             return value
         text = str(value)
+        if "://" in text:
+            self.fail(f"{text!r}: an address has no scheme; write HOST:PORT", param, ctx)
         if text.count(":") > 1 and not text.startswith("["):
             self.fail(f"{text!r}: an IPv6 address goes into brackets, e.g. [::1]:{PORT_DEFAULT}", param, ctx)
         parts = _IPV6_AND_PORT.fullmatch(text) or _NAME_AND_PORT.fullmatch(text)

@@ -73,6 +73,8 @@ class Doing(msgspec.Struct, tag=True):
     """What the peer has done so far."""
 
     row: PeerRow
+    warning: str | None = None
+    """What a person should know now (see `Member.warning`)."""
 
 
 class Final(msgspec.Struct, tag=True):

@@ -34,7 +34,7 @@ class Refused:
         log.warning("address.refused address=%s allow_network=%s", address, network)
         self._warning = (
             f"{address} is neither public nor allowed here, so this peer does not ask it, and its URLs there fail for "
-            "good (address_refused); if it is yours to crawl, stop this peer and start it with "
+            "good (address_refused); if it is yours to crawl, stop, and start again with "
             f"--allow-network {network}"
         )
 

@@ -8,10 +8,12 @@ import signal
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
 
+from scripts.kadcrawl_run import page_lines
 from tests.cli.command import (
     KADCRAWL,
     LOOPBACK,
@@ -21,6 +23,7 @@ from tests.cli.command import (
     crawl,
     ended,
     finished,
+    interrupted,
     kadcrawl,
     slow_web,
     start,
@@ -168,6 +171,7 @@ async def test_nothing_fetched_is_exit_1(tmp_path: Path) -> None:
         (["join", "--bootstrap", "::1:4160"], "brackets, e.g. [::1]:4160"),
         (["start", "--listen", f"{'a' * 64}:0"], "HOST:PORT"),
         (["status", "--peer", "[::x]:1"], "HOST:PORT"),
+        (["join", "--bootstrap", "http://10.0.0.1:4160"], "has no scheme"),
         (["status", "--peer", "127.0.0.1:9"], "127.0.0.1:9"),
         (["pause", "--peer", "127.0.0.1:9"], "127.0.0.1:9"),
     ],
@@ -236,6 +240,22 @@ async def test_what_is_refused_by_default_is_explained(tmp_path: Path) -> None:
     assert "address_refused 1" in run.out
     assert "--allow-network" in run.err
     assert not site.requests
+
+
+async def test_what_is_refused_is_said_while_the_crawl_goes_on(tmp_path: Path) -> None:
+    """Once, whichever peer met it first: whoever waited for the summary would have waited in vain."""
+    options = ("--delay", "0.2", "--scope", "any", "--peers", "3", "--allow-network", "127.0.0.2/32")
+    async with Web(2) as site:
+        site.fallback = lambda request: html(f"{request.path}x", site.url(request.path, site=1))
+        process = await start("crawl", site.url("/0"), *options, "--data", str(tmp_path))
+        assert process.stderr is not None
+        async with asyncio.timeout(60):
+            await process.stderr.readuntil(b" is neither public nor allowed here")
+        assert "start again with --allow-network 127.0.0.0/8" in (await process.stderr.readline()).decode()
+        await until(lambda: sum(line.failed == "address_refused" for line in page_lines(tmp_path)) > 3, process)
+        run = await interrupted(process)
+    assert " is neither public nor allowed here" not in run.err
+    assert {"127.0.0.2"} == {urlsplit(url).hostname for _, url in site.requests}
 
 
 async def test_who_goes_on_fetches_what_was_allowed_before(tmp_path: Path) -> None:

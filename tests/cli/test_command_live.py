@@ -224,7 +224,7 @@ async def test_who_joins_a_private_crawl_without_its_networks_hears_so_at_once(t
         async with asyncio.timeout(60):
             await second.stderr.readuntil(b" is neither public nor allowed here")
             said = (await second.stderr.readline()).decode()
-        assert "start it with --allow-network 127.0.0.0/8" in said
+        assert "start again with --allow-network 127.0.0.0/8" in said
         assert "address.refused address=127.0.0." in (tmp_path / "two" / "peer.log").read_text()
         left = await interrupted(second)
         assert left.out.startswith("0 pages fetched by this peer, "), "nobody was asked by it"
