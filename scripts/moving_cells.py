@@ -150,7 +150,7 @@ class Swarm:
     def _settle(self, cell: Cell, chosen: Sequence[Contact]) -> None:
         """Let the holders of a cell know it, as its sync does."""
         owner, *backups = chosen
-        self.holdings[owner.number].own(cell)
+        self.holdings[owner.number].own(cell, 0.0)
         self.holdings[owner.number].back_up_at(cell, backups)
         for role, backup in enumerate(backups, FIRST_BACKUP):
             self.holdings[backup.number].back_up_for(cell, owner, role, 0.0)

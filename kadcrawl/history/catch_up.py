@@ -35,8 +35,8 @@ RELEASE_POLL_S = 0.2
 RELEASE_POLL_MOST_S = 2.0
 RELEASE_POLL_SHARE = 0.1
 """Of how long it has taken so far: who is slow to release many cells is asked for each of them again and again."""
-SYNCS_MAX = 2 * BATCH_MAX
-"""Cells synced at the same time."""
+SYNCS_MAX = BATCH_MAX
+"""Cells synced at the same time: as many as one message asks about. With twice as many other work waits longer."""
 
 log = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ class CatchUp:
         else:
             self._say("impatient", f"cell={cell} sources={len(self.sources.of(cell))}")
         asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked, placed, backups, began)
+        answers = await self._ask_all(cell, asked, placed, near, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell, self._now())
@@ -208,6 +208,7 @@ class CatchUp:
     async def _save(
         self,
         cell: Cell,
+        near: set[bytes],
         backups: Sequence[Contact],
         releasing: Sequence[tuple[Contact, CellAnswer]],
         answers: Mapping[bytes, CellAnswer],
@@ -221,7 +222,7 @@ class CatchUp:
         self._holdings.back_up_at(cell, backups)
         for contact, answer in releasing:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_near=contact in backups)
+                await self._take_from(contact, answer.held, is_near=contact.id in near)
         for contact in backups:
             at_backup = answers.get(contact.id)
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
@@ -244,11 +245,17 @@ class CatchUp:
             self._crawl.close(cell)
 
     async def _ask_all(
-        self, cell: Cell, asked: dict[bytes, Contact], placed: set[bytes], backups: Sequence[Contact], began: float
+        self,
+        cell: Cell,
+        asked: dict[bytes, Contact],
+        placed: set[bytes],
+        near: set[bytes],
+        backups: Sequence[Contact],
+        began: float,
     ) -> list[tuple[Contact, CellAnswer]] | None:
         """Ask everybody what they have of a cell; None if it cannot be taken over now.
 
-        `placed` are those who are asked whatever they had done on their word.
+        `placed` are those who are asked whatever they had done on their word, `near` those who may know what is done.
         """
         me = self._overlay.me
         answers: dict[bytes, CellAnswer] = {}
@@ -288,7 +295,7 @@ class CatchUp:
                     new = [one for one in others if one.id not in asked and self.claims.are_heard(one.id, now)]
                     asked |= {one.id: one for one in new}
             if releasing and not saved and self._may_own(cell):
-                await self._save(cell, backups, releasing, answers)
+                await self._save(cell, near, backups, releasing, answers)
                 saved = True
             if silent:
                 return None

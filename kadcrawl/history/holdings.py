@@ -61,7 +61,7 @@ class Holdings:
         owned = self.owned.get(cell)
         return owned is not None and owned.open
 
-    def own(self, cell: Cell, now: float = 0.0) -> Owned:
+    def own(self, cell: Cell, now: float) -> Owned:
         """Return the cell as owned here, from `now` on and closed until it has caught up if it was not owned before."""
         if cell not in self.owned:
             self.let_go(cell)

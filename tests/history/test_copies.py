@@ -94,9 +94,9 @@ class Bench:
         self.client = FakeClient()
         client: Any = self.client
         self.holdings = Holdings(ME.number, BITS)
-        self.holdings.own(CELL).open = True
+        self.holdings.own(CELL, 0.0).open = True
         self.holdings.back_up_at(CELL, [A, B])
-        self.holdings.own(OTHER).open = True
+        self.holdings.own(OTHER, 0.0).open = True
         self.holdings.back_up_at(OTHER, [A])
         self.made: list[list[Key]] = []
         self.copies = Copies(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S)
@@ -308,7 +308,7 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: Bench) -
 
 def test_a_cell_without_backups_waits_for_nobody(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.holdings.own(Cell(2))
+        bench.holdings.own(Cell(2), 0.0)
         assert not bench.copies.is_unheard(Cell(2))
         assert not bench.copies.is_unheard(Cell(3))
 

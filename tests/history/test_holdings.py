@@ -27,14 +27,14 @@ def holdings() -> Holdings:
 
 
 def test_an_owned_cell_is_closed_at_first(holdings: Holdings) -> None:
-    owned = holdings.own(CELL)
+    owned = holdings.own(CELL, 0.0)
     assert (False, False, False, ()) == (owned.open, owned.closing, owned.whole, owned.backups)
     assert not holdings.is_open(CELL)
 
 
 def test_owning_again_keeps_it_open(holdings: Holdings) -> None:
-    holdings.own(CELL).open = True
-    assert holdings.own(CELL).open
+    holdings.own(CELL, 0.0).open = True
+    assert holdings.own(CELL, 0.0).open
     assert holdings.is_open(CELL)
 
 
@@ -44,20 +44,20 @@ def test_a_cell_nobody_spoke_of_is_not_open(holdings: Holdings) -> None:
 
 
 def test_a_cell_is_owned_or_backed_up_never_both(holdings: Holdings) -> None:
-    holdings.own(CELL).open = True
+    holdings.own(CELL, 0.0).open = True
     holdings.back_up_at(CELL, [A])
     holdings.back_up_for(CELL, B, FIRST_BACKUP, 1.0)
     assert not holdings.is_open(CELL)
     assert ([], [CELL]) == (list(holdings.owned), list(holdings.backed))
     assert ([], []) == holdings.lost(A.id)
-    holdings.own(CELL)
+    holdings.own(CELL, 0.0)
     assert ([CELL], []) == (list(holdings.owned), list(holdings.backed))
     assert ([], []) == holdings.lost(B.id)
 
 
 def test_a_lost_backup_leaves_its_cells_short(holdings: Holdings) -> None:
     for cell, backups in ((CELL, [A, B]), (OTHER, [B, C])):
-        holdings.own(cell).whole = True
+        holdings.own(cell, 0.0).whole = True
         holdings.back_up_at(cell, backups)
     assert ([CELL], []) == holdings.lost(A.id)
     assert (False, (B,)) == (holdings.owned[CELL].whole, holdings.owned[CELL].backups)
@@ -73,12 +73,12 @@ def test_a_lost_owner_leaves_orphans_which_are_strays(holdings: Holdings) -> Non
 
 
 def test_a_stranger_that_is_lost_leaves_nothing_short(holdings: Holdings) -> None:
-    holdings.own(CELL)
+    holdings.own(CELL, 0.0)
     assert ([], []) == holdings.lost(A.id)
 
 
 def test_a_backup_replaced_is_no_loss(holdings: Holdings) -> None:
-    holdings.own(CELL)
+    holdings.own(CELL, 0.0)
     holdings.back_up_at(CELL, [A, B])
     holdings.back_up_at(CELL, [B, C])
     assert [B, C] == holdings.others(CELL)
@@ -105,7 +105,7 @@ def test_an_owner_is_silent_until_it_speaks_again(holdings: Holdings) -> None:
 
 def test_cells_with_fewer_than_two_backups_are_short(holdings: Holdings) -> None:
     for cell, backups in ((Cell(1), []), (Cell(2), [A]), (Cell(3), [A, B])):
-        holdings.own(cell)
+        holdings.own(cell, 0.0)
         holdings.back_up_at(cell, backups)
     assert [Cell(1), Cell(2)] == holdings.short()
 
@@ -114,7 +114,7 @@ def test_cells_with_fewer_than_two_backups_are_short(holdings: Holdings) -> None
 def test_a_newcomer_at_the_place_of_a_cell_is_to_hold_it(holdings: Holdings, role: int) -> None:
     place = placement_keys(CELL, BITS)[role]
     if role == OWNER:
-        holdings.own(CELL)
+        holdings.own(CELL, 0.0)
     else:
         holdings.back_up_for(CELL, A, role, 0.0)
     assert ([CELL], []) == holdings.joined(place)
@@ -125,7 +125,7 @@ def test_a_newcomer_at_the_place_of_a_cell_is_to_hold_it(holdings: Holdings, rol
 @pytest.mark.parametrize("role", [FIRST_BACKUP, SECOND_BACKUP])
 def test_a_newcomer_at_the_place_of_a_backup_is_to_hold_its_copy(holdings: Holdings, role: int) -> None:
     """The owner finds it out by itself: the backup may not know the newcomer."""
-    holdings.own(CELL)
+    holdings.own(CELL, 0.0)
     holdings.back_up_at(CELL, [A, B])
     place = placement_keys(CELL, BITS)[role]
     assert CELL in holdings.joined(place)[1]
@@ -135,7 +135,7 @@ def test_a_newcomer_at_the_place_of_a_backup_is_to_hold_its_copy(holdings: Holdi
 
 def test_a_backup_that_the_overlay_gets_to_know_takes_nothing_from_itself(holdings: Holdings) -> None:
     """It was found by a lookup, and is heard of only now."""
-    holdings.own(CELL)
+    holdings.own(CELL, 0.0)
     holdings.back_up_at(CELL, [A])
     assert [] == holdings.joined(A.number)[1]
 
@@ -178,7 +178,7 @@ class AnyOrder(RuleBasedStateMachine):
             self._gone(cell)
             self.backups[cell] = []
             self.roles[cell] = OWNER
-        self.holdings.own(cell).whole = True
+        self.holdings.own(cell, 0.0).whole = True
 
     @rule(cell=cells, backups=st.lists(peers, max_size=2, unique=True))
     def back_up_at(self, cell: Cell, backups: list[Contact]) -> None:

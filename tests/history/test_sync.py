@@ -720,7 +720,7 @@ def test_who_finds_that_another_still_crawls_its_cell_stops(play: Play) -> None:
         while newcomer.contact.id not in old.overlay.known:
             await asyncio.sleep(0.01)
         # As if it had opened the cell without having heard of the old owner.
-        newcomer.cells.holdings.own(cell).open = True
+        newcomer.cells.holdings.own(cell, 0.0).open = True
         newcomer.cells.crawl.open(cell, hold=False)
         await asyncio.sleep(10.0)
         assert [] == swarm.open_at(cell)

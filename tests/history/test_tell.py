@@ -101,7 +101,7 @@ class Bench:
         return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
 
     def own(self) -> None:
-        self.holdings.own(CELL).open = True
+        self.holdings.own(CELL, 0.0).open = True
 
     def asked_by(self, owner: Contact) -> Any:
         (answer,) = self.telling.answer(Sync(owner, [CELL])).cells
