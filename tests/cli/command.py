@@ -112,13 +112,29 @@ def free_port() -> int:
         return port
 
 
-async def joinable(*arguments: str, address: str, data: Path) -> asyncio.subprocess.Process:
+async def joinable(*arguments: str, data: Path, address: str = "127.0.0.1:0") -> asyncio.subprocess.Process:
     """Start a first peer and return when others can join it."""
-    process = await start("start", *arguments, "--listen", address, "--data", str(data), *LOOPBACK)
+    return await _listening("start", *arguments, "--data", str(data), *LOOPBACK, address=address)
+
+
+async def joined(address: str, data: Path, *arguments: str) -> asyncio.subprocess.Process:
+    """Start a peer that joins another, and return when it is in."""
+    return await _listening("join", "--bootstrap", address, "--data", str(data), *LOOPBACK, *arguments)
+
+
+async def _listening(*arguments: str, address: str = "127.0.0.1:0") -> asyncio.subprocess.Process:
+    process = await start(*arguments, "--listen", address)
     assert process.stderr is not None
     async with asyncio.timeout(60):
         await process.stderr.readuntil(b"others join with")
     return process
+
+
+async def address_of(process: asyncio.subprocess.Process) -> str:
+    """Return where a peer just started or joined listens: the end of what it says others join it by."""
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        return (await process.stderr.readline()).decode().split()[-1]
 
 
 async def interrupted(process: asyncio.subprocess.Process) -> Run:

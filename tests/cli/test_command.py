@@ -29,6 +29,7 @@ from tests.cli.command import (
     start,
     until,
 )
+from tests.cli.endless import endless_web
 from tests.web import Web, html, tree
 
 
@@ -214,10 +215,10 @@ async def test_a_port_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
 
 
 async def test_a_directory_in_use_is_one_clear_sentence(tmp_path: Path) -> None:
-    async with slow_web(3000) as site:
-        process = await start(*crawl(tmp_path, site.url("/0")))
+    async with endless_web() as endless:
+        process = await start(*crawl(tmp_path, endless.seed))
         await until(lambda: finished(tmp_path), process)
-        run = await kadcrawl(*crawl(tmp_path, site.url("/0")))
+        run = await kadcrawl(*crawl(tmp_path, endless.seed))
         assert run.code == 2, run
         assert "another peer is running in" in run.err
         process.send_signal(signal.SIGINT)
