@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import stat
 import subprocess
 from asyncio.subprocess import Process
@@ -23,7 +24,7 @@ from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import KADCRAWL, LOOPBACK, Run, crawl, ended, finished, free_port, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, Run, crawl, ended, finished, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)
@@ -389,7 +390,9 @@ async def test_nobody_at_a_name_is_told_apart_from_nobody_there(tmp_path: Path) 
         run.code,
         run.err,
     )
-    run = await kadcrawl(*join, f"127.0.0.1:{free_port()}")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # And does not listen.
+        run = await kadcrawl(*join, f"127.0.0.1:{taken.getsockname()[1]}")
     assert (2, True) == (run.code, "connection refused [Hello]. Is a peer running there?\n" in run.err), run
 
 
