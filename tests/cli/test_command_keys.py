@@ -24,7 +24,7 @@ from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import KADCRAWL, LOOPBACK, Run, crawl, ended, finished, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, Run, address_of, crawl, ended, finished, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)
@@ -149,9 +149,10 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
         for key in (old, new.text):
             assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": key})).code == 0
         assert (await interrupted(process)).code == 11
-        again = await start("start", "--listen", address, *here, env=NO_KEY)
+        again = await start("start", "--listen", "127.0.0.1:0", *here, env=NO_KEY)
         assert again.stderr is not None
         await again.stderr.readuntil(b"others join with")
+        address = await address_of(again)
         assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": old})).code == 0, "still for an hour"
         assert (await interrupted(again)).code == 11
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
