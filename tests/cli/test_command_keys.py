@@ -312,18 +312,17 @@ def test_no_process_started_from_here_gets_the_key(
 
 async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) -> None:
     data, other = tmp_path / "one", tmp_path / "other.key"
-    here = ["--data", str(data)]
-    async with peer(data) as (process, said):
-        address = said.split()[-1]
+    here = ["--data", str(data), "--listen", "127.0.0.1:0"]
+    async with peer(data) as (process, _):
         assert (await interrupted(process)).code == 11
     key = (data / "swarm.key").read_text()
     await keygen(other)
-    run = await kadcrawl("start", "--listen", address, *here, "--key-file", str(other), env=NO_KEY)
+    run = await kadcrawl("start", *here, "--key-file", str(other), env=NO_KEY)
     assert (run.code, "is of a swarm with another key" in run.err) == (2, True), run
     async with peer(tmp_path / "two", "--key-file", str(other)) as (process, said):
         run = await kadcrawl("join", "--bootstrap", said.split()[-1], *here, env=NO_KEY)
         assert (run.code, "another swarm's key" in run.err) == (2, True), run
-        joining = ["--bootstrap", said.split()[-1], "--data", str(tmp_path / "three")]
+        joining = ["--bootstrap", said.split()[-1], "--listen", "127.0.0.1:0", "--data", str(tmp_path / "three")]
         (tmp_path / "wrong.key").write_text(key)
         (tmp_path / "wrong.key").chmod(0o600)
         run = await kadcrawl("join", *joining, "--key-file", str(tmp_path / "wrong.key"), env=NO_KEY)
@@ -332,7 +331,7 @@ async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) 
         assert (await interrupted(process)).code == 11
     assert (data / "swarm.key").read_text() == key, "it was let in by none of them"
     (data / "swarm.key").unlink()
-    run = await kadcrawl("start", "--listen", address, *here, env=NO_KEY)
+    run = await kadcrawl("start", *here, env=NO_KEY)
     assert (run.code, "has a key, and that is not there" in run.err) == (2, True), run
 
 
