@@ -4,6 +4,7 @@ import asyncio
 import base64
 import datetime
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -77,6 +78,8 @@ class ProxyServer:
         self.port = 0
         self._tls = tls
         self._server: asyncio.Server | None = None
+        self._place: socket.socket | None = None
+        """Holds the port while nobody listens there, which somebody else might be given meanwhile."""
         self._running: set[asyncio.Task[None]] = set()
 
     @property
@@ -85,8 +88,14 @@ class ProxyServer:
         return f"{self.kind}://{who}127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls)
-        self.port = self._server.sockets[0].getsockname()[1]
+        if self._place is None:
+            self._place = socket.socket()
+            self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            self._place.bind(("127.0.0.1", 0))
+            self.port = self._place.getsockname()[1]
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", self.port, ssl=self._tls, reuse_port=True
+        )
 
     async def die(self) -> None:
         """Close everything at once, and listen no more."""
@@ -111,6 +120,8 @@ class ProxyServer:
             yield self
         finally:
             await self.die()
+            if self._place is not None:
+                self._place.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -105,20 +104,29 @@ async def slow_web(size: int, seconds: float = 0.02) -> AsyncIterator[Web]:
         yield site
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+async def joinable(*arguments: str, data: Path) -> asyncio.subprocess.Process:
+    """Start a first peer, at a port the system chooses, and return when others can join it."""
+    return await _listening("start", *arguments, "--data", str(data), *LOOPBACK)
 
 
-async def joinable(*arguments: str, address: str, data: Path) -> asyncio.subprocess.Process:
-    """Start a first peer and return when others can join it."""
-    process = await start("start", *arguments, "--listen", address, "--data", str(data), *LOOPBACK)
+async def joined(address: str, data: Path, *arguments: str) -> asyncio.subprocess.Process:
+    """Start a peer that joins another, and return when it is in."""
+    return await _listening("join", "--bootstrap", address, "--data", str(data), *LOOPBACK, *arguments)
+
+
+async def _listening(*arguments: str) -> asyncio.subprocess.Process:
+    process = await start(*arguments, "--listen", "127.0.0.1:0")
     assert process.stderr is not None
     async with asyncio.timeout(60):
         await process.stderr.readuntil(b"others join with")
     return process
+
+
+async def address_of(process: asyncio.subprocess.Process) -> str:
+    """Return where a peer just started or joined listens: the end of what it says others join it by."""
+    assert process.stderr is not None
+    async with asyncio.timeout(60):
+        return (await process.stderr.readline()).decode().split()[-1]
 
 
 async def interrupted(process: asyncio.subprocess.Process) -> Run:

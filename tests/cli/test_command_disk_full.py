@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import LOOPBACK, SITES, crawl, ended, finished, free_port, kadcrawl, slow_web, start, until
+from tests.cli.command import SITES, address_of, crawl, ended, finished, joinable, kadcrawl, slow_web, start, until
+from tests.cli.endless import endless_web
 
 DISK_BYTES = 72 * 1024 * 1024
 """A little more than the reserve."""
 PAGES = 300
-MANY = 900
-"""Pages of a crawl that is not over before a person has looked at it."""
 
 
 class SmallDisk:
@@ -51,10 +50,10 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 async def test_status_says_that_a_peer_waits_for_room(small_disk: SmallDisk) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    job = ("--delay", "0", "--scope", "any", *LOOPBACK, "--exit-when-done")
-    async with slow_web(MANY) as site:
-        peer = await start("start", site.url("/0"), "--listen", address, "--data", str(small_disk.path / "one"), *job)
+    job = ("--delay", "0", "--scope", "any", "--exit-when-done")
+    async with endless_web() as endless:
+        peer = await joinable(endless.seed, *job, data=small_disk.path / "one")
+        address = await address_of(peer)
         await until(lambda: len(finished(small_disk.path)) > 20, peer)
         small_disk.fill(left_bytes=8 * 1024 * 1024)
         states: list[str] = []
@@ -67,9 +66,10 @@ async def test_status_says_that_a_peer_waits_for_room(small_disk: SmallDisk) -> 
         assert status["state"] == "paused: disk full"
         assert (await kadcrawl("status", "--peer", address)).out.startswith("paused: disk full: ")
         small_disk.clear()
+        endless.end()
         run = await ended(peer)
         assert run.code == 0, run
-        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(MANY)} == dict(finished(small_disk.path))
+        assert dict.fromkeys(endless.linked, 1) == dict(finished(small_disk.path))
 
 
 async def test_a_local_crawl_on_a_full_disk_waits_for_room_and_loses_nothing(small_disk: SmallDisk) -> None:

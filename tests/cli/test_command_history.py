@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import crawl, finished, free_port, interrupted, joinable, kadcrawl, slow_web, until
+from tests.cli.command import address_of, crawl, finished, interrupted, joinable, kadcrawl, slow_web, until
 from tests.web import Web, html
 
 PAGES = 60
@@ -52,9 +52,9 @@ async def test_pages_come_round_by_their_seeds_and_the_status_counts_fingerprint
     async with Web() as site:
         for path, links in (("/", ("/a", "/b")), ("/a", ("/",)), ("/b", ("/",))):
             site.pages[path] = partial(lambda links, request: html(*links), links)
-        address = f"127.0.0.1:{free_port()}"
         options = ["--history", "bloom", "--recrawl-after", "2s", "--grain", "1s", "--delay", "0"]
-        process = await joinable(site.url("/"), *options, address=address, data=tmp_path)
+        process = await joinable(site.url("/"), *options, data=tmp_path)
+        address = await address_of(process)
         await until(lambda: len(site.fetched) == 3 and min(site.fetched.values()) >= 2, process)
         status = await kadcrawl("status", "--peer", address)
         told = await kadcrawl("status", "--json", "--peer", address)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import stat
 import subprocess
 from asyncio.subprocess import Process
@@ -23,7 +24,7 @@ from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.peer.safe import Safe
 from kadcrawl.swarm_key import SwarmKey
-from tests.cli.command import KADCRAWL, LOOPBACK, Run, crawl, ended, finished, free_port, interrupted, kadcrawl, start
+from tests.cli.command import KADCRAWL, LOOPBACK, Run, address_of, crawl, ended, finished, interrupted, kadcrawl, start
 from tests.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)
@@ -148,9 +149,10 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
         for key in (old, new.text):
             assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": key})).code == 0
         assert (await interrupted(process)).code == 11
-        again = await start("start", "--listen", address, *here, env=NO_KEY)
+        again = await start("start", "--listen", "127.0.0.1:0", *here, env=NO_KEY)
         assert again.stderr is not None
         await again.stderr.readuntil(b"others join with")
+        address = await address_of(again)
         assert (await kadcrawl("status", "--peer", address, env={"KADCRAWL_KEY": old})).code == 0, "still for an hour"
         assert (await interrupted(again)).code == 11
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
@@ -310,18 +312,17 @@ def test_no_process_started_from_here_gets_the_key(
 
 async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) -> None:
     data, other = tmp_path / "one", tmp_path / "other.key"
-    here = ["--data", str(data)]
-    async with peer(data) as (process, said):
-        address = said.split()[-1]
+    here = ["--data", str(data), "--listen", "127.0.0.1:0"]
+    async with peer(data) as (process, _):
         assert (await interrupted(process)).code == 11
     key = (data / "swarm.key").read_text()
     await keygen(other)
-    run = await kadcrawl("start", "--listen", address, *here, "--key-file", str(other), env=NO_KEY)
+    run = await kadcrawl("start", *here, "--key-file", str(other), env=NO_KEY)
     assert (run.code, "is of a swarm with another key" in run.err) == (2, True), run
     async with peer(tmp_path / "two", "--key-file", str(other)) as (process, said):
         run = await kadcrawl("join", "--bootstrap", said.split()[-1], *here, env=NO_KEY)
         assert (run.code, "another swarm's key" in run.err) == (2, True), run
-        joining = ["--bootstrap", said.split()[-1], "--data", str(tmp_path / "three")]
+        joining = ["--bootstrap", said.split()[-1], "--listen", "127.0.0.1:0", "--data", str(tmp_path / "three")]
         (tmp_path / "wrong.key").write_text(key)
         (tmp_path / "wrong.key").chmod(0o600)
         run = await kadcrawl("join", *joining, "--key-file", str(tmp_path / "wrong.key"), env=NO_KEY)
@@ -330,7 +331,7 @@ async def test_no_second_swarm_is_begun_in_the_directory_of_one(tmp_path: Path) 
         assert (await interrupted(process)).code == 11
     assert (data / "swarm.key").read_text() == key, "it was let in by none of them"
     (data / "swarm.key").unlink()
-    run = await kadcrawl("start", "--listen", address, *here, env=NO_KEY)
+    run = await kadcrawl("start", *here, env=NO_KEY)
     assert (run.code, "has a key, and that is not there" in run.err) == (2, True), run
 
 
@@ -389,7 +390,9 @@ async def test_nobody_at_a_name_is_told_apart_from_nobody_there(tmp_path: Path) 
         run.code,
         run.err,
     )
-    run = await kadcrawl(*join, f"127.0.0.1:{free_port()}")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # And does not listen.
+        run = await kadcrawl(*join, f"127.0.0.1:{taken.getsockname()[1]}")
     assert (2, True) == (run.code, "connection refused [Hello]. Is a peer running there?\n" in run.err), run
 
 

@@ -10,18 +10,23 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.cli.command import LOOPBACK, SITES, ended, finished, joinable, kadcrawl, slow_web, start, until
-from tests.web import tree
+from tests.cli.command import (
+    LOOPBACK,
+    SITES,
+    address_of,
+    ended,
+    finished,
+    joinable,
+    kadcrawl,
+    slow_web,
+    start,
+    until,
+)
+from tests.cli.endless import endless_web
 
 PAGES = 400
+SOME = 20
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done", "--fetches", "4")
-
-
-async def address_of(process: asyncio.subprocess.Process) -> str:
-    """Return what a peer just started says others join it by."""
-    assert process.stderr is not None
-    async with asyncio.timeout(60):
-        return (await process.stderr.readline()).decode().split()[-1]
 
 
 async def leaf_of(address: str, data: Path) -> asyncio.subprocess.Process:
@@ -68,7 +73,7 @@ async def test_a_leaf_crawls_with_the_others_and_ends_with_them(tmp_path: Path) 
             return answer if isinstance(answer, web.StreamResponse) else await answer
 
         site.fallback = held
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+        one = await joinable(site.url("/0"), *JOB, data=tmp_path / "one")
         address = await address_of(one)
         leaf = await leaf_of(address, tmp_path / "leaf")
         assert open_to_others(one)
@@ -83,48 +88,47 @@ async def test_a_leaf_crawls_with_the_others_and_ends_with_them(tmp_path: Path) 
 
 
 async def test_a_leaf_pauses_and_stops_with_the_swarm(tmp_path: Path) -> None:
-    async with slow_web(PAGES, seconds=0.1) as site:
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+    async with endless_web() as endless:
+        one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
         address = await address_of(one)
         leaf = await leaf_of(address, tmp_path / "leaf")
-        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 20, leaf)
+        await until(lambda: len(finished(tmp_path / "leaf")) > SOME, leaf)
         assert (await kadcrawl("pause", "--peer", address)).code == 0
         await told(address, {"paused", "leaf: paused"})
         before = len(finished(tmp_path / "leaf"))
         assert (await kadcrawl("resume", "--peer", address)).code == 0
-        await until(lambda: len(finished(tmp_path / "leaf")) > before + PAGES // 20, leaf)
+        await until(lambda: len(finished(tmp_path / "leaf")) > before + SOME, leaf)
         assert (await kadcrawl("stop", "--peer", address)).code == 0
         runs = [await ended(one), await ended(leaf)]
         assert [0, 0] == [run.code for run in runs], runs
         assert {1} == set(finished(tmp_path).values())
-        assert len(finished(tmp_path)) < PAGES
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_the_first_signal_lets_a_leaf_give_back_what_it_has_and_go(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    async with slow_web(PAGES, seconds=0.1) as site:
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+    async with endless_web() as endless:
+        one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
         leaf = await leaf_of(await address_of(one), tmp_path / "leaf")
-        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 10, leaf)
+        await until(lambda: len(finished(tmp_path / "leaf")) > SOME, leaf)
         leaf.send_signal(number)
         gone = await ended(leaf)
         assert gone.code == 11, gone
         assert "giving back and leaving" in gone.err
         assert "0 URLs left on it" in gone.out
-        site.fallback = tree(PAGES, SITES)(site)  # The rest need not be slow.
+        endless.end()
         stayed = await ended(one)
         assert stayed.code == 0, stayed
-        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+        assert dict.fromkeys(endless.linked, 1) == dict(finished(tmp_path))
 
 
 async def test_the_second_signal_ends_a_leaf_at_once(tmp_path: Path) -> None:
     """Here it could give nothing back: its only full peer hangs."""
-    async with slow_web(PAGES, seconds=0.1) as site:
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+    async with endless_web() as endless:
+        one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
         leaf = await leaf_of(await address_of(one), tmp_path / "leaf")
-        await until(lambda: len(finished(tmp_path / "leaf")) > PAGES // 10, leaf)
+        await until(lambda: len(finished(tmp_path / "leaf")) > SOME, leaf)
         one.send_signal(signal.SIGSTOP)
         leaf.send_signal(signal.SIGTERM)
         assert leaf.stderr is not None
@@ -139,7 +143,7 @@ async def test_the_second_signal_ends_a_leaf_at_once(tmp_path: Path) -> None:
 
 
 async def test_what_no_leaf_can_do_is_said(tmp_path: Path) -> None:
-    one = await joinable("--max-pages", "5", address="127.0.0.1:0", data=tmp_path / "one")
+    one = await joinable("--max-pages", "5", data=tmp_path / "one")
     join = ["join", "--leaf", "--bootstrap", await address_of(one), "--data", str(tmp_path / "leaf")]
     refused = await kadcrawl(*join)
     assert (2, "") == (refused.code, refused.out)

@@ -10,41 +10,29 @@ from aiohttp import web
 
 from kadcrawl.peer.job_record import journaled_job
 from tests.cli.command import (
-    LOOPBACK,
     SITES,
+    address_of,
     ended,
     finished,
-    free_port,
     interrupted,
     joinable,
+    joined,
     kadcrawl,
-    slow_web,
     start,
     until,
 )
+from tests.cli.endless import endless_web
 from tests.web import Web, html, tree
 
 
 async def test_a_swarm_of_commands(tmp_path: Path) -> None:
     """start, join, status, pause, resume, add, leave, stop: a swarm as people build it over machines."""
-    ports = [free_port() for _ in range(2)]
-    one, two = (f"127.0.0.1:{port}" for port in ports)
-    async with slow_web(3000, seconds=0.3) as site:
-        first = await start(
-            "start",
-            site.url("/0"),
-            "--listen",
-            one,
-            "--data",
-            str(tmp_path / "one"),
-            "--delay",
-            "0",
-            "--scope",
-            "any",
-            *LOOPBACK,
-        )
+    async with endless_web() as endless:
+        first = await joinable(endless.seed, "--delay", "0", "--scope", "any", data=tmp_path / "one")
+        one = await address_of(first)
         await until(lambda: len(finished(tmp_path)) > 5, first)
-        second = await start("join", "--bootstrap", one, "--listen", two, "--data", str(tmp_path / "two"), *LOOPBACK)
+        second = await joined(one, tmp_path / "two")
+        two = await address_of(second)
         await until(lambda: len(finished(tmp_path / "two")) > 5, second)
         status = json.loads((await kadcrawl("status", "--peer", two, "--json")).out)
         assert ("crawling", 2, 0) == (status["state"], len(status["peers"]), status["unanswered"])
@@ -54,14 +42,14 @@ async def test_a_swarm_of_commands(tmp_path: Path) -> None:
         table = (await kadcrawl("status", "--peer", one)).out
         assert table.startswith("paused: ")
         assert two in table
-        assert (await kadcrawl("add", site.url("/extra"), "--peer", one)).code == 0
+        assert (await kadcrawl("add", endless.site.url("/extra"), "--peer", one)).code == 0
         assert (await kadcrawl("add", "nonsense", "--peer", one)).code == 2
         assert (await kadcrawl("resume", "--peer", one)).code == 0
         assert (await kadcrawl("leave", "--peer", two)).code == 0
         left = await ended(second)
         assert left.code == 0, left
         assert "0 URLs left on it" in left.out
-        await until(lambda: site.url("/extra") in site.fetched, first)
+        await until(lambda: endless.site.url("/extra") in endless.site.fetched, first)
         assert (await kadcrawl("stop", "--peer", one)).code == 0
         stopped = await ended(first)
         assert stopped.code == 0, stopped
@@ -69,47 +57,20 @@ async def test_a_swarm_of_commands(tmp_path: Path) -> None:
 
 
 async def test_join_exits_when_done_if_told_so(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
     async with Web(SITES) as site:
         site.fallback = tree(100, SITES)(site)
-        options = ("--delay", "0", "--scope", "any", *LOOPBACK, "--exit-when-done")
-        first = await start(
-            "start",
-            "--listen",
-            address,
-            "--data",
-            str(tmp_path / "one"),
-            "--delay",
-            "0",
-            "--scope",
-            "any",
-            *LOOPBACK,
-            "--exit-when-done",
-        )
-        assert first.stderr is not None
-        await first.stderr.readuntil(b" --bootstrap " + address.encode())
-        second = await start(
-            "join",
-            "--bootstrap",
-            address,
-            "--listen",
-            "127.0.0.1:0",
-            "--data",
-            str(tmp_path / "two"),
-            *LOOPBACK,
-            "--exit-when-done",
-        )
-        assert second.stderr is not None
-        await second.stderr.readuntil(b"others join with")
+        first = await joinable("--delay", "0", "--scope", "any", "--exit-when-done", data=tmp_path / "one")
+        address = await address_of(first)
+        second = await joined(address, tmp_path / "two", "--exit-when-done")
         assert (await kadcrawl("add", site.url("/0"), "--peer", address)).code == 0
         runs = [await ended(first), await ended(second)]
-        assert [0, 0] == [run.code for run in runs], (runs, options)
+        assert [0, 0] == [run.code for run in runs], runs
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(100)} == dict(finished(tmp_path))
 
 
 async def test_more_seeds_are_added_than_one_message_holds(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    peer = await joinable(address=address, data=tmp_path)
+    peer = await joinable(data=tmp_path)
+    address = await address_of(peer)
     assert (await kadcrawl("pause", "--peer", address)).code == 0
     run = await kadcrawl("add", *(f"http://127.0.0.2:9/{n}" for n in range(1200)), "--peer", address)
     assert run.code == 0, run
@@ -120,8 +81,8 @@ async def test_more_seeds_are_added_than_one_message_holds(tmp_path: Path) -> No
 
 
 async def test_a_swarm_without_a_contact_takes_no_sites_of_others(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    peer = await joinable(address=address, data=tmp_path)
+    peer = await joinable(data=tmp_path)
+    address = await address_of(peer)
     assert (await kadcrawl("pause", "--peer", address)).code == 0
     run = await kadcrawl("add", "https://example.org/", "--peer", address)
     assert run.code == 2, run
@@ -132,7 +93,7 @@ async def test_a_swarm_without_a_contact_takes_no_sites_of_others(tmp_path: Path
 
 async def test_a_started_peer_keeps_the_options_it_is_not_given_again(tmp_path: Path) -> None:
     for arguments in (["http://127.0.0.2:9/", "--contact", "me@example.org", "--exclude", "/x"], ["--max-depth", "3"]):
-        peer = await joinable(*arguments, address="127.0.0.1:0", data=tmp_path)
+        peer = await joinable(*arguments, data=tmp_path)
         assert (await interrupted(peer)).code == 11
     job = journaled_job(tmp_path)
     assert job is not None
@@ -171,15 +132,10 @@ async def test_ctrl_c_leaves_a_swarm_that_is_stuck_in_its_requests(tmp_path: Pat
             return html()
 
         site.fallback = stuck
-        address = f"127.0.0.1:{free_port()}"
         seeds = [site.url("/0", site=n) for n in range(12)]
-        giver = await joinable(*seeds, "--delay", "0", address=address, data=tmp_path / "one")
+        giver = await joinable(*seeds, "--delay", "0", data=tmp_path / "one")
         await until(lambda: len(site.fetched) == 12, giver)
-        join = ["join", "--bootstrap", address, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"), *LOOPBACK]
-        taker = await start(*join)
-        assert taker.stderr is not None
-        async with asyncio.timeout(60):
-            await taker.stderr.readuntil(b"others join with")
+        taker = await joined(await address_of(giver), tmp_path / "two")
         run = await interrupted(taker)
         assert run.code == 11, run
         assert "leaving" in run.err
@@ -195,11 +151,11 @@ async def test_an_ipv6_peer_is_shown_as_others_can_type_it(tmp_path: Path) -> No
             probe.bind(("::1", 0))
         except OSError:
             pytest.skip("this machine has no IPv6")
-        address = f"[::1]:{probe.getsockname()[1]}"
-    peer = await start("start", "--listen", address, "--data", str(tmp_path))
+    peer = await start("start", "--listen", "[::1]:0", "--data", str(tmp_path))
     assert peer.stderr is not None
     async with asyncio.timeout(60):
-        await peer.stderr.readuntil(f" --bootstrap '{address}'".encode())
+        await peer.stderr.readuntil(b" --bootstrap '[::1]:")
+        address = "[::1]:" + (await peer.stderr.readuntil(b"'"))[:-1].decode()
     assert f"@{address} " in (await kadcrawl("status", "--peer", address)).out
     assert (await interrupted(peer)).code == 11
 
@@ -214,10 +170,9 @@ async def test_a_peer_that_fetches_nothing_says_why(tmp_path: Path) -> None:
 
 
 async def test_who_joins_a_private_crawl_without_its_networks_hears_so_at_once(tmp_path: Path) -> None:
-    one = f"127.0.0.1:{free_port()}"
-    async with slow_web(2000) as site:
-        options = ("--delay", "0.2", "--scope", "any")
-        first = await joinable(site.url("/0"), *options, address=one, data=tmp_path / "one")
+    async with endless_web() as endless:
+        first = await joinable(endless.seed, "--delay", "0.2", "--scope", "any", data=tmp_path / "one")
+        one = await address_of(first)
         await until(lambda: len(finished(tmp_path)) > 5, first)
         second = await start("join", "--bootstrap", one, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"))
         assert second.stderr is not None

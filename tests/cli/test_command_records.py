@@ -17,7 +17,7 @@ from kadcrawl.cli.app import main
 from scripts.kadcrawl_run import page_lines
 from sim.sample_pages import SITES
 from sim.sample_web import SampleWeb
-from tests.cli.command import children, crawl, ended, free_port, interrupted, joinable, kadcrawl, start, until
+from tests.cli.command import address_of, children, crawl, ended, interrupted, joinable, kadcrawl, start, until
 from tests.web import Web, html, slow
 
 EXAMPLE = Path("scripts/records/kadcrawl.toml")
@@ -187,17 +187,17 @@ async def test_a_worker_does_not_outlive_its_peer(tmp_path: Path) -> None:
 
 
 async def test_who_joins_says_which_hook_may_be_called(tmp_path: Path) -> None:
-    address = f"127.0.0.1:{free_port()}"
     job = tmp_path / "kadcrawl.toml"
     job.write_text("seeds = ['http://127.0.0.1:9/']\n[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:title'\n")
-    one = await joinable("--job", str(job), "--delay", "9", address=address, data=tmp_path / "one")
+    one = await joinable("--job", str(job), "--delay", "9", data=tmp_path / "one")
+    address = await address_of(one)
     join = ("join", "--bootstrap", address, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"))
     refused = await kadcrawl(*join)
     assert refused.code == 2, refused
     assert "join with --hook tests.crawl.hooks:title" in refused.err
     two = await start(*join, "--hook", "tests.crawl.hooks:title")
     assert two.stderr is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await two.stderr.readuntil(b"others join with")
     for process in (two, one):
         await interrupted(process)

@@ -8,34 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import LOOPBACK, SITES, ended, finished, joinable, kadcrawl, slow_web, start, until
+from tests.cli.command import address_of, ended, finished, joinable, joined, kadcrawl, until
+from tests.cli.endless import endless_web
 
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done")
-PAGES = 800
-
-
-async def joined(address: str, data: Path) -> asyncio.subprocess.Process:
-    options = ["--listen", "127.0.0.1:0", "--data", str(data), *LOOPBACK, "--exit-when-done"]
-    process = await start("join", "--bootstrap", address, *options)
-    assert process.stderr is not None
-    async with asyncio.timeout(60):
-        await process.stderr.readuntil(b"others join with")
-    return process
-
-
-async def address_of(process: asyncio.subprocess.Process) -> str:
-    """Return what a peer just started says others join it by."""
-    assert process.stderr is not None
-    async with asyncio.timeout(60):
-        return (await process.stderr.readline()).decode().split()[-1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_the_first_signal_lets_a_peer_hand_over_and_go(number: signal.Signals, tmp_path: Path) -> None:
-    async with slow_web(PAGES, seconds=0.1) as site:
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+    async with endless_web() as endless:
+        one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
         address = await address_of(one)
-        two = await joined(address, tmp_path / "two")
+        two = await joined(address, tmp_path / "two", "--exit-when-done")
         await until(lambda: len(finished(tmp_path / "two")) > 5, two)
         two.send_signal(number)
         gone = await ended(two)
@@ -46,29 +30,29 @@ async def test_the_first_signal_lets_a_peer_hand_over_and_go(number: signal.Sign
             assert "again" in shown.err or "answer" in shown.err, shown
         rows = json.loads(shown.out)["peers"]
         assert [address] == [row["address"] for row in rows]
+        endless.end()
         stayed = await ended(one)
         assert stayed.code == 0, stayed
-        assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(PAGES)} == dict(finished(tmp_path))
+        assert dict.fromkeys(endless.linked, 1) == dict(finished(tmp_path))
 
 
 async def test_a_peer_that_is_alone_says_what_is_left_on_it(tmp_path: Path) -> None:
-    async with slow_web(PAGES, seconds=0.1) as site:
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
+    async with endless_web() as endless:
+        one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
         await until(lambda: len(finished(tmp_path / "one")) > 5, one)
         one.send_signal(signal.SIGTERM)
         gone = await ended(one)
         done = len(finished(tmp_path / "one"))
-        assert done < PAGES
         counts = re.search(r"^([0-9]+) pages fetched by this peer, ([0-9]+) URLs left on it", gone.out)
         assert counts is not None, gone
-        assert (done, True) == (int(counts[1]), 0 < int(counts[2]) <= PAGES - done)
+        assert (done, True) == (int(counts[1]), 0 < int(counts[2]) <= len(endless.linked) - done)
 
 
 async def test_the_second_signal_ends_a_peer_at_once(tmp_path: Path) -> None:
     """Here it could not even hand over: the only other peer hangs."""
-    async with slow_web(PAGES, seconds=0.1) as site:
-        one = await joinable(site.url("/0"), *JOB, address="127.0.0.1:0", data=tmp_path / "one")
-        two = await joined(await address_of(one), tmp_path / "two")
+    async with endless_web() as endless:
+        one = await joinable(endless.seed, *JOB, data=tmp_path / "one")
+        two = await joined(await address_of(one), tmp_path / "two", "--exit-when-done")
         await until(lambda: len(finished(tmp_path / "two")) > 5, two)
         one.send_signal(signal.SIGSTOP)
         two.send_signal(signal.SIGTERM)

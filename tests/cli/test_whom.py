@@ -11,11 +11,12 @@ from tests.cli.command import (
     finished,
     interrupted,
     joinable,
+    joined,
     kadcrawl,
-    slow_web,
     start,
     until,
 )
+from tests.cli.endless import endless_web
 
 
 def leaf(data: Path) -> None:
@@ -56,8 +57,8 @@ async def test_a_directory_nobody_can_be_asked_by_says_why_and_what_to_do(
 
 
 async def test_of_a_local_crawl_the_first_peer_that_is_up_is_asked(tmp_path: Path) -> None:
-    async with slow_web(2000) as site:
-        process = await start(*crawl(tmp_path, site.url("/0"), peers=3))
+    async with endless_web() as endless:
+        process = await start(*crawl(tmp_path, endless.seed, peers=3))
         await until(lambda: len(finished(tmp_path)) > 5, process)
         listening = (tmp_path / "peer-1" / "address").read_text()
         (tmp_path / "peer-1" / "address").write_text("127.0.0.1:9\n")
@@ -71,13 +72,8 @@ async def test_of_a_local_crawl_the_first_peer_that_is_up_is_asked(tmp_path: Pat
 
 
 async def test_leave_returns_when_the_peer_is_gone(tmp_path: Path) -> None:
-    one = await joinable(address="127.0.0.1:0", data=tmp_path / "one")
-    here = (tmp_path / "one" / "address").read_text().strip()
-    join = ["join", "--bootstrap", here, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two")]
-    two = await start(*join)
-    assert two.stderr is not None
-    async with asyncio.timeout(60):
-        await two.stderr.readuntil(b"others join with")
+    one = await joinable(data=tmp_path / "one")
+    two = await joined((tmp_path / "one" / "address").read_text().strip(), tmp_path / "two")
     run = await kadcrawl("leave", "--data", str(tmp_path / "two"))
     assert (0, "the peer has left\n") == (run.code, run.out), run
     assert "it finishes what is under way and hands its range over" in run.err

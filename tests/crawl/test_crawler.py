@@ -293,7 +293,7 @@ async def test_a_page_whose_cell_closed_while_it_was_fetched_is_finished_here_al
 async def test_no_file_to_open_is_no_fault_of_the_site(
     known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kadcrawl.crawl.crawler.FILES_WAIT_S", 0.05)
+    monkeypatch.setattr("kadcrawl.crawl.crawler.FILES_WAIT_S", 0.2)
     async with crawling(tmp_path) as world:
         if known:
             world.know_robots(PAGE)

@@ -108,10 +108,8 @@ async def test_a_page_comes_through_each_kind_of_proxy(
 async def test_of_a_proxy_that_cannot_be_connected_to_the_site_is_not_blamed(
     kind: str, scheme: str, site: Site
 ) -> None:
-    server = ProxyServer()
-    await server.start()
-    await server.die()
-    async with fetching() as fetcher:
+    async with ProxyServer().living() as server, fetching() as fetcher:
+        await server.die()
         proxy = Proxy(kind, "127.0.0.1", server.port, *SECRET)
         fetched = await fetcher.fetch(site.url(scheme), proxy=proxy)
     assert (None, Failure.PROXY) == (fetched.status, fetched.failure)

@@ -70,7 +70,7 @@ async def test_a_connection_on_which_other_answers_come_is_kept(monkeypatch: pyt
         return await gate(hello) if hello.version == 0 else Ok()
 
     async with link(slow=slow) as (server, client, address):
-        unanswered = asyncio.create_task(client.ask(address, Hello(0), Ok, 0.3))
+        unanswered = asyncio.create_task(client.ask(address, Hello(0), Ok, 1.0))
         patient = asyncio.create_task(client.ask(address, Hello(0), Ok, 60))
         await until(lambda: gate.inside == 2)
         assert Ok() == await client.ask(address, Hello(1), Ok, 60)
@@ -186,7 +186,7 @@ async def test_the_dialler_closes_what_is_without_use_but_not_what_is_waited_for
 
 
 async def test_a_dialler_that_vanished_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming, "SILENCE_MAX_S", 0.05)
+    monkeypatch.setattr(incoming, "SILENCE_MAX_S", 0.3)
     async with link() as (server, client, address):
         assert Ok() == await client.ask(address, Hello(1), Ok, 5)
         await until(lambda: not server._incoming and not client._connections)

@@ -104,7 +104,7 @@ async def test_without_a_good_answer_the_first_id_drawn_is_taken(
         return Ranges([])
 
     monkeypatch.setattr(Guide, "find", find)
-    monkeypatch.setattr(identity, "ASK_S", 0.2)
+    monkeypatch.setattr(identity, "ASK_S", 2.0)
     first = await make_peer("a")
     drawn: list[NodeId] = []
     draw = identity.Identity._draw
@@ -180,7 +180,7 @@ class Owner:
 
 
 async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "ENTER_S", 0.05)
+    monkeypatch.setattr(identity, "ENTER_S", 1.0)
     guide, overlay = Guide(), Alone()
     halves = [id_bytes(1 << 159 | 1), id_bytes(1)]
     first = await guide.find(overlay, FindRanges(halves))  # type: ignore[arg-type]
@@ -190,7 +190,7 @@ async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(mon
     # Of the half that was taken the one expected is told, of the other the peer itself, each owning one half.
     second = await guide.find(overlay, FindRanges([id_bytes(1 << 159 | 2), id_bytes(2)]))  # type: ignore[arg-type]
     assert [FoundRange(taken, id_bytes(1 << 159)), FoundRange(bytes(20), id_bytes(1 << 159))] == second.found
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(2.0)
     third = await guide.find(overlay, FindRanges([id_bytes(3)]))  # type: ignore[arg-type]
     assert [FoundRange(bytes(20), bytes(20))] == third.found
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from aiohttp import web
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.history.store import DONE
@@ -24,6 +25,7 @@ from tests.web import Web, slow, tree
 SITES = 16
 PAGES = 600
 ANSWER_S = 0.03
+LATE_ANSWER_S = 0.3
 
 WEAK = replace(QUICK, fetches_max=3)
 """Full peers that have more to fetch than they can."""
@@ -152,6 +154,16 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     before = leaf.totals.pages
     peers.remove(home)
     unsafe = in_hand(site, home, leaf, peers)
+    quick = site.fallback
+
+    async def page(request: web.BaseRequest) -> web.StreamResponse:
+        """Slow until the leaf has had its part: else the others may be through before it has found one of them."""
+        if leaf.totals.pages <= before + PAGES // 20:
+            await asyncio.sleep(LATE_ANSWER_S)
+        answer = quick(request)
+        return answer if isinstance(answer, web.StreamResponse) else await answer
+
+    site.fallback = page
     await crash(home)
     await finish(peers)
     await done(leaf)

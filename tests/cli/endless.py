@@ -1,0 +1,47 @@
+"""A web without an end until a test has seen enough: no crawl of it is over before that, however busy the machine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from tests.cli.command import SITES
+from tests.web import Web, html
+
+WIDE = 40
+"""Pages that are linked and not yet answered, or hardly more: as many are left when it ends."""
+
+
+class Endless:
+    """Each page links to new ones, on the sites in turn."""
+
+    def __init__(self, site: Web, seconds: float) -> None:
+        self.site = site
+        self.seed = site.url("/0")
+        self.linked = {self.seed}
+        """All pages there are so far."""
+        self._seconds = seconds
+        self._answered = 0
+        self._ends = False
+        site.fallback = self._page
+
+    def end(self) -> None:
+        """From now on link to nothing, and answer at once."""
+        self._ends = True
+
+    async def _page(self, _: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(0.0 if self._ends else self._seconds)
+        self._answered += 1
+        count = 0 if self._ends else 1 + (len(self.linked) - self._answered < WIDE)
+        numbers = range(len(self.linked), len(self.linked) + count)
+        links = [self.site.url(f"/{number}", site=number % SITES) for number in numbers]
+        self.linked.update(links)
+        return html(*links)
+
+
+@asynccontextmanager
+async def endless_web(seconds: float = 0.2) -> AsyncIterator[Endless]:
+    """Give one whose pages take so long until it ends."""
+    async with Web(SITES) as site:
+        yield Endless(site, seconds)
