@@ -208,8 +208,10 @@ def _named(key: str) -> str:
 
 
 def _meant(key: str) -> str:
-    near = get_close_matches(key.lower(), KEYS, 1)
-    return f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(KEYS)}"
+    keys = [*KEYS, SINKS]
+    near = get_close_matches(key.lower(), keys, 1)
+    tables = " and ".join(f"[[{table}]]" for table in TABLES)
+    return f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(keys)}; the tables {tables}"
 
 
 def _checked(key: str, value: object) -> object:

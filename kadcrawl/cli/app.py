@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from kadcrawl.cli.check import check
 from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, told
@@ -29,6 +28,7 @@ from kadcrawl.cli.local import Plan, Swarm, peers_of
 from kadcrawl.cli.options import (
     Address,
     allow_network_option,
+    listen_at,
     machine_options,
     make_job,
     make_machine,
@@ -40,7 +40,8 @@ from kadcrawl.cli.orders import add, leave, pause, resume, status, stop
 from kadcrawl.cli.progress import Progress
 from kadcrawl.cli.rekey import rekey
 from kadcrawl.cli.run import run
-from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons
+from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, remainder
+from kadcrawl.cli.tenant import check_for_crawl, check_for_peer
 from kadcrawl.config import PORT_DEFAULT, Config
 from kadcrawl.errors import ConfigError
 from kadcrawl.swarm_key import SwarmKey
@@ -49,9 +50,8 @@ from kadcrawl.version import VERSION
 LISTEN = click.option(
     "--listen",
     type=Address(),
-    default=f"127.0.0.1:{PORT_DEFAULT}",
-    show_default=True,
-    help="Address for other peers, TCP and UDP; port 0 chooses a free one.",
+    help="Address for other peers, TCP and UDP; port 0 chooses a free one.  [default: where the peer of --data "
+    f"listened before, or 127.0.0.1:{PORT_DEFAULT}]",
 )
 DATA = click.option(
     "--data",
@@ -134,6 +134,7 @@ def crawl(
                 4  it is whole, but a --sink lacks something; the same command, or kadcrawl export, goes on
                11  interrupted
     """
+    check_for_crawl(data)
     first = data / f"peer-{min(peers_of(data), default=1)}"
     seeds, job = make_job(urls, options, first)
     if not seeds:
@@ -164,13 +165,15 @@ def crawl(
         f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
         f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
     )
-    for sentence in limits_met(result.links_left_out):
+    endings = () if swarm.interrupted else remainder(result, job)
+    for sentence in (*endings, *limits_met(result.links_left_out)):
         click.echo(sentence)
     for sentence in advice(result.urls_failed):
         click.echo(sentence, err=True)
     # What a peer could not deliver before it ended, or died with.
     whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
     if swarm.interrupted:
+        click.echo("kadcrawl: interrupted; the same command goes on", err=True)
         return INTERRUPTED
     if result.left_behind:
         click.echo(
@@ -200,7 +203,7 @@ async def _crawl(plan: Plan, progress: Progress) -> tuple[Swarm, Summary]:
 @told
 def start(
     urls: tuple[str, ...],
-    listen: tuple[str, int],
+    listen: tuple[str, int] | None,
     data: Path,
     key_file: Path | None,
     insecure: bool,
@@ -271,7 +274,7 @@ for command in (status, add, pause, resume, leave, stop):
 def join(
     bootstrap: tuple[tuple[str, int], ...],
     leaf: bool,
-    listen: tuple[str, int],
+    listen: tuple[str, int] | None,
     data: Path,
     key_file: Path | None,
     insecure: bool,
@@ -301,7 +304,7 @@ def join(
     config = replace(machine.config(_config(data, listen, allow_network, exit_when_done, key)), hooks=hooks)
     say_insecure(key)
     if leaf:
-        if click.get_current_context().get_parameter_source("listen") is not ParameterSource.DEFAULT:
+        if listen is not None:
             raise ConfigError("a leaf listens on nothing: leave out --listen")
         if network is not None or powers:
             raise ConfigError("nobody predicts how long a leaf takes: leave out --network and --power")
@@ -356,12 +359,13 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
 
 def _config(
     data: Path,
-    listen: tuple[str, int],
+    listen: tuple[str, int] | None,
     allow_network: tuple[str, ...],
     exit_when_done: bool,
     key: SwarmKey | None,
 ) -> Config:
-    host, port = listen
+    check_for_peer(data)
+    host, port = listen_at(listen, data)
     return Config(
         data=data,
         host=host,

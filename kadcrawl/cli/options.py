@@ -271,6 +271,15 @@ def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
     return journaled_networks(directory)
 
 
+def listen_at(given: tuple[str, int] | None, directory: Path) -> tuple[str, int]:
+    """Return where to listen (host, port): if nothing is given where others may look for the peer of this directory."""
+    if given is None and directory.is_dir():
+        from kadcrawl.peer.job_record import journaled_listening  # As below.
+
+        given = journaled_listening(directory)
+    return given or ("127.0.0.1", PORT_DEFAULT)
+
+
 def _check_judge(job: Job, seeds: Sequence[str]) -> None:
     partition: Partition = "domain" if job.partition == "domain" else "host"
     for url in seeds if job.by_proxies else ():

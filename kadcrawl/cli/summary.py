@@ -109,6 +109,16 @@ def advice(failed: Mapping[str, int]) -> Iterator[str]:
         )
 
 
+def remainder(summary: Summary, job: Job) -> Iterator[str]:
+    """Say why a crawl that has ended did not finish all it found; nothing if it did."""
+    lacking = summary.urls_found - summary.urls_done - summary.left_behind
+    if lacking > 0 and job.max_pages is not None and summary.pages >= job.max_pages:
+        yield f"--max-pages {job.max_pages} ended it"
+    elif lacking > 0 and job.max_pages is None:
+        urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
+        yield f"{urls} found here went to peers that joined from elsewhere: their directories have the pages"
+
+
 def next_due_s(rows: Iterable[PeerRow]) -> float | None:
     """Return in how many seconds the first page of these peers is to be fetched again; None if none is."""
     return min((row.due_s for row in rows if row.due_s is not None), default=None)

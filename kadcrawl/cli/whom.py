@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from kadcrawl.cli.options import shown
+from kadcrawl.cli.tenant import JOURNAL
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.messages import Message
 from kadcrawl.places import ADDRESS, PEER_KEY
@@ -19,7 +20,6 @@ from kadcrawl.swarm_key import SwarmKey
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-JOURNAL = "peer.sqlite"
 ANOTHER = "--peer HOST:PORT asks any other peer of the swarm"
 
 Expected = TypeVar("Expected", bound=Message)

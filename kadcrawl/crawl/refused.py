@@ -34,8 +34,8 @@ class Refused:
         log.warning("address.refused address=%s allow_network=%s", address, network)
         self._warning = (
             f"{address} is neither public nor allowed here, so this peer does not ask it, and its URLs there fail for "
-            "good (address_refused); if it is yours to crawl, stop, and start again with "
-            f"--allow-network {network}"
+            f"good (address_refused); if it is yours to crawl, start again with --allow-network {network}: with the "
+            "same --data for what is left, with another for all"
         )
 
     def take(self) -> str | None:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 REFUSED = "does not let us in"
 """How what is said begins if the other end does not go by our key."""
-ANOTHER_KEY = "it goes by another swarm's key"
+ANOTHER_KEY = "it goes by another swarm's key, or its swarm's was changed (kadcrawl rekey), or it is no peer"
 
 Expected = TypeVar("Expected", bound=Message)
 Address = tuple[str, int]

@@ -56,6 +56,10 @@ class JobRecord:
         """Journal which addresses may be fetched here although they are not public, for whoever starts it again."""
         self._store.set_meta("networks", msgspec.json.encode(networks))
 
+    def keep_listening(self, address: tuple[str, int]) -> None:
+        """Journal where this peer listens (host, port), in the same way."""
+        self._store.set_meta("listens_at", msgspec.json.encode(address))
+
 
 def journaled_job(directory: Path) -> Job | None:
     """Return the job of the peer that has, or had, this directory; None if it holds none that can be read."""
@@ -65,6 +69,11 @@ def journaled_job(directory: Path) -> Job | None:
 def journaled_networks(directory: Path) -> tuple[str, ...]:
     """Return in the same way what it was allowed to fetch although it is not public."""
     return _read(directory, "networks", tuple[str, ...]) or ()
+
+
+def journaled_listening(directory: Path) -> tuple[str, int] | None:
+    """Return in the same way where it listened (host, port)."""
+    return _read(directory, "listens_at", tuple[str, int])
 
 
 def _read(directory: Path, name: str, kind: type[Kind]) -> Kind | None:

@@ -1,8 +1,10 @@
 """Whom a peer knew: a few contacts in its journal, by which it finds its swarm again, whoever has gone meanwhile.
 
 A journaled address proves nothing, as another swarm may live there by now. So those who answer are first asked for
-their job, which introduces nobody, and must have this peer's. A peer that finds nobody begins by itself. Peers that
-were all away at once, for a moment, take turns at that, and keep trying each other like evicted contacts.
+their job, which introduces nobody, and must have this peer's. A peer that finds nobody begins by itself, and keeps
+trying those it knew, like evicted contacts: they may come later, and know only where it was before. Without a key
+nobody proves who he is, so there only peers that were all away at once, for a moment, do that; these take turns at
+beginning.
 """
 
 import asyncio
@@ -98,5 +100,5 @@ async def come_back(peer: "Peer", *, briefly_away: bool = False) -> None:
             break
         await asyncio.sleep(RETRY_S)
     await peer.begin()
-    if briefly_away:
+    if briefly_away or peer.credentials is not None:
         peer.overlay.remember(peer.known.contacts)

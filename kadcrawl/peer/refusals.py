@@ -26,7 +26,7 @@ LOST_S = 86_400.0
 """For how long one is: who was left out by a change of keys is no news for ever."""
 FIRST_S = 10.0
 """After the start; most have been heard by then."""
-EVERY_S = 60.0
+EVERY_S = 20.0
 SAY_S = 3600.0
 """Between two lines of the log that say the same."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl import Config, Job, Peer, StorageError
+from kadcrawl import Config, Peer, StorageError
 from kadcrawl.cli.live import live
 from kadcrawl.errors import DiskFullError
 from kadcrawl.history.journal import sync_files
@@ -180,23 +180,3 @@ async def test_peers_that_were_all_away_become_one_swarm_again_and_only_one_begi
         await until(lambda: all(len(peer.overlay.contacts()) == 2 for peer in back))
         assert len((await back[0].census()).rows) == 3
         assert [min(peer.contact.id for peer in back)] == begun
-
-
-async def test_a_peer_that_comes_back_joins_no_other_crawl_at_an_address_it_knew(
-    make_peer: MakePeer, tmp_path: Path
-) -> None:
-    """Ports are used again; the other crawl must not even hear of us."""
-    peers = await swarm(make_peer, "ab", seeds=("http://127.0.0.2:9/",), max_depth=0)
-    await until(lambda: peers[1].known.contacts)
-    await peers[1].store.commit()
-    address = peers[0].contact.address
-    for peer in peers:
-        await peer.__aexit__(None, None, None)
-    other = Config(data=tmp_path / "other", port=address[1])
-    async with Peer(other, Job(seeds=("http://127.0.0.3:9/",), max_depth=0)) as stranger:
-        await stranger.begin()
-        async with Peer(config(tmp_path / "b")) as back:
-            await come_back(back)
-            assert back.begun
-            assert back.job.seeds == ("http://127.0.0.2:9/",)
-            assert not [*back.overlay.contacts(), *stranger.overlay.contacts()]

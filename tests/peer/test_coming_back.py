@@ -1,0 +1,63 @@
+"""A peer started again finds its swarm, whoever else was away and wherever it listens now; and no other one."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from kadcrawl import Config, Job, Peer
+from kadcrawl.peer.known_peers import come_back
+from kadcrawl.swarm_key import SwarmKey
+from tests.peer.conftest import MakePeer, until
+
+KEY = SwarmKey(b"k" * 32)
+SEED = "http://127.0.0.2:9/"
+TRIES_S = 60.0
+"""Longer than a peer waits before it tries somebody again that it knew."""
+
+
+async def ended(make_peer: MakePeer, key: SwarmKey | None) -> list[tuple[str, int]]:
+    """Let two peers know each other and end; return where they listened."""
+    first = await make_peer("a", key=key, seeds=(SEED,), max_depth=0)
+    second = await make_peer("b", key=key, join=first)
+    await until(lambda: first.overlay.contacts() and second.overlay.contacts())
+    for peer in (first, second):
+        peer.known.keep()
+        await peer.store.commit()
+        await peer.__aexit__(None, None, None)
+    return [first.contact.address, second.contact.address]
+
+
+async def test_peers_that_were_all_away_find_each_other_though_one_listens_elsewhere(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    """The first finds nobody, as the other is not there yet; the other asks where nobody is any more."""
+    first_at, second_at = await ended(make_peer, KEY)
+    with socket.socket() as taken:
+        taken.bind(second_at)
+        async with Peer(Config(data=tmp_path / "b", port=0, swarm_key=KEY)) as second:
+            await come_back(second)
+            assert second_at != second.contact.address
+            async with Peer(Config(data=tmp_path / "a", port=first_at[1], swarm_key=KEY)) as first:
+                await come_back(first)
+                await until(lambda: first.overlay.contacts() and second.overlay.contacts())
+                await until(lambda: first.cells.unsettled + second.cells.unsettled == 0)
+                assert 2 == len((await first.census()).rows)
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+async def test_a_peer_that_comes_back_joins_no_other_crawl_at_an_address_it_knew(
+    key: SwarmKey | None, make_peer: MakePeer, tmp_path: Path
+) -> None:
+    """Ports are used again; the other crawl must not even hear of us."""
+    address, _ = await ended(make_peer, key)
+    other = Config(data=tmp_path / "other", port=address[1], swarm_key=key)
+    async with Peer(other, Job(seeds=("http://127.0.0.3:9/",), max_depth=0)) as stranger:
+        await stranger.begin()
+        async with Peer(Config(data=tmp_path / "b", port=0, swarm_key=key)) as back:
+            await come_back(back)
+            assert back.begun
+            assert back.job.seeds == (SEED,)
+            await asyncio.sleep(0 if key is None else TRIES_S)  # Without one it tries nobody.
+            assert not [*back.overlay.contacts(), *stranger.overlay.contacts()]
