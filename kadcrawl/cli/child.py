@@ -32,6 +32,8 @@ from kadcrawl.swarm_key import SwarmKey
 log = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.5
+SETTLE_S = 15.0
+"""How long a swarm that begins anew waits for what one of its peers knows; after that a page may be fetched again."""
 LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_evict=4)
 """Peers of one machine are missed by their parent when they die; a busy machine must not look like a death."""
 
@@ -113,6 +115,7 @@ async def _one_life(
         elif assignment.bootstrap:
             # All below one directory are of one crawl, whatever became of its key.
             await peer.join(assignment.bootstrap, rekeyed=True)
+            await _settle(peer)
         else:
             await peer.begin(paused=True)
         _report(Ready(peer.contact.address))
@@ -138,6 +141,7 @@ async def _obey(peer: Peer, orders: Orders) -> None:
         try:
             for start in range(0, len(order.seeds), BATCH_MAX):
                 await peer.crawl(order.seeds[start : start + BATCH_MAX])
+            await _settle(peer)
             await peer.concord.order("resume")
         except DiskFullError:
             raise
@@ -146,6 +150,12 @@ async def _obey(peer: Peer, orders: Orders) -> None:
         else:
             _report(Going())
         orders.carried_out()
+
+
+async def _settle(peer: Peer) -> None:
+    """While nothing is fetched yet, let the owners of pages hear what is done: others may have fetched it for them."""
+    if peer.paused and not await peer.cells.settle(SETTLE_S):
+        log.warning("peer.unsettled cells=%d", peer.cells.unsettled)
 
 
 async def _tell(peer: Peer) -> None:

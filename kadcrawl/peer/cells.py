@@ -47,6 +47,7 @@ WHOLE_WAIT_S = 5.0
 """How long it then waits for the copies; both together are less than it is waited for (crawl/forward.py)."""
 FINISHING_S = 1.0
 """How long a cell that goes waits for pages that are fetched already and whose links travel."""
+SETTLE_POLL_S = 0.02
 BEAT_S = 0.5
 STALL_S = 1.5
 """Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""
@@ -184,6 +185,19 @@ class Cells:
         """What is pending in cells owned here that may not be crawled just now, as far as is known here."""
         closed = (cell for cell, owned in self.holdings.owned.items() if not owned.open)
         return sum(self._store.cells.get(cell, EMPTY).pending for cell in closed)
+
+    @property
+    def at_home(self) -> bool:
+        """Whether what is stored here is known to the owners of its cells, as far as is known here."""
+        return not (self.unsettled or self.sync.busy or self.holdings.strays(self._store.cells))
+
+    async def settle(self, seconds: float) -> bool:
+        """Wait until all is `at_home`, so long at most; return whether it is."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self.at_home:  # noqa: ASYNC110 -- changes in many places
+                    await asyncio.sleep(SETTLE_POLL_S)
+        return self.at_home
 
     async def run(self) -> None:
         """Sync, tell, copy and watch for stalls; until cancelled."""

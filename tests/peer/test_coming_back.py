@@ -2,19 +2,29 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kadcrawl import Config, Job, Peer
+from kadcrawl.history.store import DONE
+from kadcrawl.keys import Key
 from kadcrawl.peer.known_peers import come_back
 from kadcrawl.swarm_key import SwarmKey
-from tests.peer.conftest import MakePeer, until
+from tests.peer.conftest import JOB, MakePeer, finish, until
+from tests.web import Web, tree
 
 KEY = SwarmKey(b"k" * 32)
 SEED = "http://127.0.0.2:9/"
+SITES = 12
+PAGES = 60
 TRIES_S = 60.0
 """Longer than a peer waits before it tries somebody again that it knew."""
+
+
+def owns(peer: Peer, key: Key) -> bool:
+    return peer.store.cell_of(key) in peer.cells.holdings.owned
 
 
 async def ended(make_peer: MakePeer, key: SwarmKey | None) -> list[tuple[str, int]]:
@@ -61,3 +71,30 @@ async def test_a_peer_that_comes_back_joins_no_other_crawl_at_an_address_it_knew
             assert back.job.seeds == (SEED,)
             await asyncio.sleep(0 if key is None else TRIES_S)  # Without one it tries nobody.
             assert not [*back.overlay.contacts(), *stranger.overlay.contacts()]
+
+
+async def test_what_a_peer_fetched_of_others_is_known_to_them_once_it_has_settled(
+    make_peer: MakePeer, tmp_path: Path
+) -> None:
+    """As after a crawl was killed: the owner of a page has not heard that it was fetched for it."""
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        before = await make_peer("b")
+        await before.crawl([site.url("/0")])
+        await finish([before])
+        await before.__aexit__(None, None, None)
+        one, two = (Config(data=tmp_path / name, port=0, allow_networks=("127.0.0.0/8",)) for name in "ab")
+        async with Peer(one, replace(JOB, name=before.job.name)) as first, Peer(two) as second:
+            await first.begin(paused=True)
+            await first.crawl([site.url("/0")])
+            await second.join([first.contact.address])
+            assert not second.cells.at_home
+            assert await second.cells.settle(30)
+            urls = [site.url(f"/{number}", site=number % SITES) for number in range(PAGES)]
+            keys = [first.parts.placer.place(url).key for url in urls]
+            owned = [(peer, key) for peer in (first, second) for key in keys if owns(peer, key)]
+            assert PAGES == len(owned)
+            assert all(peer.store.state(key) == DONE for peer, key in owned)
+            await first.concord.order("resume")
+            await finish([first, second])
+        assert {1} == set(site.fetched.values())
