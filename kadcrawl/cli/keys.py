@@ -14,6 +14,7 @@ import click
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
+from kadcrawl.cli.tenant import JOURNAL
 from kadcrawl.cli.whom import directories
 from kadcrawl.config import PORT_DEFAULT
 from kadcrawl.errors import ConfigError
@@ -76,7 +77,16 @@ def key_to_begin(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey 
 
     Raises ConfigError.
     """
-    return _key(key_file, insecure, data) or (None if insecure else SwarmKey.generate())
+    key = _key(key_file, insecure, data)
+    if key is not None or insecure:
+        return key
+    if any((directory / JOURNAL).exists() for directory in directories(data)):
+        click.echo(
+            f"kadcrawl: the swarm of {data} had no key; it gets one now, and the peer another ID: others need the key "
+            "to join, and --insecure goes on without",
+            err=True,
+        )
+    return SwarmKey.generate()
 
 
 def key_to_join(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:

@@ -179,6 +179,7 @@ async def test_a_local_crawl_has_a_key_of_its_own_and_goes_on_with_it(tmp_path: 
         assert len(keys) == (0 if before else 1)
         second = await kadcrawl(*command, env=NO_KEY)
         assert second.code == 0, second
+        assert ("had no key; it gets one now" in second.err, "had no key" in first.err) == (bool(before), False)
         assert keys <= {path.read_text() for path in tmp_path.glob("peer-*/swarm.key")}
         assert len({path.read_text() for path in tmp_path.glob("peer-*/swarm.key")}) == 1
         assert some <= len(finished(tmp_path))
