@@ -37,7 +37,7 @@ from kadcrawl.overlay import flood as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer import safe as safe_module
-from kadcrawl.peer.admission import ANSWER_S
+from kadcrawl.peer.admission import ANSWER_S, RUNS_MAX
 from kadcrawl.peer.safe import Safe
 from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
@@ -224,6 +224,18 @@ async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
                 pass
     assert all(after - before >= 2**29 for before, after in pairwise(first)), first
     assert 2000 * NUMBERS_A_SECOND <= first[-1] < 2001 * NUMBERS_A_SECOND
+
+
+async def test_a_clock_that_is_far_ahead_is_to_be_set_right_and_spoils_no_directory(tmp_path: Path) -> None:
+    config = Config(data=tmp_path / "one", port=0, swarm_key=KEY)
+    for now in (1.8e9, 5e9, float(RUNS_MAX), 1.8e9, RUNS_MAX - 9.0, 1.8e9):
+        if now < RUNS_MAX:
+            async with Peer(config, world=World(wall=now)):
+                pass
+        else:
+            with pytest.raises(StartError, match="set it right"):
+                async with Peer(config, world=World(wall=now)):
+                    pass
 
 
 async def test_without_a_key_it_listens_on_loopback_only(tmp_path: Path) -> None:
