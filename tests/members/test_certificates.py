@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -53,6 +54,17 @@ def test_no_copy_of_the_key_of_a_peer_stays_open(tmp_path: Path) -> None:
     server_context(KEYRING.key, PeerKey.generate(), tmp_path)
     assert files() <= before, "those of earlier tests may be closed meanwhile"
     assert not list(tmp_path.iterdir())
+
+
+async def test_no_clock_shuts_a_member_out(tmp_path: Path) -> None:
+    """It would be told that it goes by another swarm's key."""
+    async with served(tmp_path) as (_, _, address):
+        ((key, shown),) = credentials(tmp_path).to_dial
+        _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=key.name)
+        for certificate in (writer.get_extra_info("peercert"), *shown.get_ca_certs()):
+            times = [ssl.cert_time_to_seconds(certificate[name]) for name in ("notBefore", "notAfter")]
+            assert [0, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()] == times
+        writer.close()
 
 
 async def test_a_peer_lets_nobody_in_by_an_older_tls(tmp_path: Path) -> None:
