@@ -316,6 +316,25 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
     assert not (tmp_path / "a" / "swarm.key.former").exists()
 
 
+async def test_a_connection_made_by_the_former_key_ends_with_its_hour(make_peer: MakePeer, tmp_path: Path) -> None:
+    """Or who was left out could go on by it, as nobody is asked twice for a certificate."""
+    peer = await make_peer("one", key=KEY)
+    peer.change_key(OTHER_KEY)
+    now = peer.clock.now
+    client = LinkClient(10_000_000, Credentials(Keyring(KEY), PeerKey.generate(), tmp_path, lambda: 0.0, 0))
+    await client.open()
+    try:
+        await client.ask(peer.contact, GetStatus(), Status, 10)
+        peer.clock.now = lambda: now() + OVERLAP_S + 1  # type: ignore[method-assign]
+        assert peer.admission is not None
+        peer.admission._changed.set()
+        await until(lambda: peer.credentials is not None and peer.credentials.keyring.former is None)
+        with pytest.raises(RemoteError, match=r"does not let us in|the connection is lost"):
+            await client.ask(peer.contact, GetStatus(), Status, 10)
+    finally:
+        await client.close()
+
+
 async def test_a_full_disk_at_the_end_of_the_hour_ends_the_former_key_and_not_the_peer(
     make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
