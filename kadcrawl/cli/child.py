@@ -20,6 +20,7 @@ from kadcrawl.cli.pipe import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Goin
 from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
 from kadcrawl.config import Config
 from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
+from kadcrawl.inherited import close_inherited
 from kadcrawl.link.messages import BATCH_MAX, PeerRow
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
@@ -40,6 +41,7 @@ LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_ev
 
 def main() -> None:
     """Live the life the parent assigns. Exits with 0 if the peer ended as asked, 2 if it could not start."""
+    close_inherited()
     try:
         run(_live())
     except KadcrawlError as error:

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from kadcrawl.cli.tenant import JOURNAL
 from kadcrawl.cli.whom import directories
 from kadcrawl.config import PORT_DEFAULT
 from kadcrawl.errors import ConfigError
-from kadcrawl.members.key_file import read_kept_key, read_key
+from kadcrawl.members.key_file import read_kept_key, read_key, write_secret
 from kadcrawl.places import PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
@@ -156,7 +157,26 @@ def keygen() -> int:
     Whoever has it is a member: can read and steer the crawl, and let its own peers in. If the output is a file, only
     you can read that from then on; copy it by a way that nobody else reads, such as scp.
     """
-    if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode):
-        os.fchmod(sys.stdout.fileno(), 0o600)
-    click.echo(SwarmKey.generate().text)
+    key, out = SwarmKey.generate().text, os.fstat(sys.stdout.fileno())
+    if stat.S_ISREG(out.st_mode) and out.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        write_secret(_name_of_output(out), f"{key}\n".encode())
+    else:
+        click.echo(key)
     return DONE
+
+
+def _name_of_output(out: os.stat_result) -> Path:
+    """Return the name of the empty file the output goes to, for another file that takes its place.
+
+    Others could open it before we were started, and whoever has it open reads what comes later, whatever its mode is by
+    then. Raises ConfigError if that is not all there is to it.
+    """
+    with suppress(OSError):  # It has no name here.
+        path = Path(os.readlink(f"/dev/fd/{sys.stdout.fileno()}"))
+        is_its_own = (out.st_size, out.st_nlink, out.st_uid) == (0, 1, os.geteuid())
+        if is_its_own and os.path.samestat(out, path.lstat()):
+            return path
+    raise ConfigError(
+        "others can open the file this goes to, and would read the key: say umask 077 first, and give the name of a "
+        "file that is not there yet"
+    )

@@ -108,10 +108,10 @@ def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str
     try:
         for name in map(parse, values):
             check(name)
-            if by_argument and name.has_password:
+            if by_argument and name.has_secret:
                 raise ConfigError(
-                    f"the sink {name.shown} has a password, which others on this machine see in a command: "
-                    "put the sink into the environment variable KADCRAWL_SINK"
+                    f"the sink {name.shown} has a password or key in it, which others on this machine see in a "
+                    "command: put the sink into the environment variable KADCRAWL_SINK"
                 )
     except ConfigError as error:
         raise click.BadParameter(str(error)) from None
@@ -129,7 +129,7 @@ def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Comma
         metavar="SINK",
         callback=_sinks,
         help=f"{what}: {FORMS}. Repeatable. [env: KADCRAWL_SINK, with spaces between; the place for one with a "
-        "password]",
+        "password or key in it]",
     )
 
 

@@ -19,6 +19,7 @@ import msgspec
 from kadcrawl.config import Limits
 from kadcrawl.crawl.page import Page
 from kadcrawl.crawl.records import Hook, RecordError, extract
+from kadcrawl.inherited import close_inherited
 from kadcrawl.page_rules import RecordRule
 
 LENGTH_BYTES = 4
@@ -60,6 +61,7 @@ def framed(message: Begin | Ask | Reply) -> bytes:
 
 def main() -> None:
     """Answer frames on stdin by frames on stdout until stdin ends."""
+    close_inherited()
     asked, answered = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     # From now on these are the hooks': they hear nothing, and what they print is no frame.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

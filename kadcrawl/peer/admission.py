@@ -47,6 +47,8 @@ class Admission:
         """The name of the key of the swarm this directory is of; the journal has it as well, lest the file be gone."""
         # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
         run = max(int(now), (store.read_meta("run", _run) or 0) + 1)
+        if run >= RUNS_MAX:  # Once journaled it would be taken for damage, with the clock set right as well.
+            raise StartError("this machine's clock says that it is after 2105: set it right")
         store.set_meta("run", str(run).encode())
         first = int(max(now, float(run)) * NUMBERS_A_SECOND)
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, cast, get_args
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 from kadcrawl.errors import ConfigError
 
@@ -20,6 +20,10 @@ FORMS = (
 )
 HIDDEN = "***"
 _S3 = ("s3", "s3a")
+_SECRET = re.compile(r"passw(or)?d|passphrase|pwd|secret|token(?!_resource)|signature|^sig$|key$", re.IGNORECASE)
+"""In the name of an option whose value is one. Of MongoDB's, tlsCertificateKeyFile and TOKEN_RESOURCE have none."""
+_PROPERTIES = "authmechanismproperties"
+"""The option of MongoDB's that holds others, as NAME:VALUE,NAME:VALUE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +47,38 @@ class SinkName:
         return self.target if self.kind.startswith("mongodb") else f"{self.kind}:{self.target}"
 
     @property
-    def has_password(self) -> bool:
-        return self.is_remote and ":" in urlsplit(self.target).netloc.rpartition("@")[0]
+    def has_secret(self) -> bool:
+        """Whether there is a password in the target, or what is as good as one."""
+        return bool(self._secrets)
 
     def clean(self, text: str) -> str:
         """Return what somebody said of this sink without what must not be shown."""
-        parts = urlsplit(self.target) if self.is_remote else None
-        if parts is None:
+        if not self.is_remote:
             return text
-        userinfo = parts.netloc.rpartition("@")[0]
-        password = userinfo.partition(":")[2]
-        secrets = {self.target, userinfo, password, unquote(password), parts.query} - {""}
-        for secret in sorted(secrets, key=lambda secret: (-len(secret), secret)):
-            text = text.replace(secret, HIDDEN)
+        parts, secrets = urlsplit(self.target), self._secrets
+        hidden = {self.target, parts.netloc.rpartition("@")[0], parts.query, *secrets}
+        hidden |= {meant(secret) for secret in secrets for meant in (unquote, unquote_plus)}
+        for each in sorted(hidden - {""}, key=lambda each: (-len(each), each)):
+            text = text.replace(each, HIDDEN)
         return text
+
+    @property
+    def _secrets(self) -> list[str]:
+        """The passwords, tokens and keys in the target, as they are written there."""
+        if not self.is_remote:
+            return []
+        parts = urlsplit(self.target)
+        userinfo = parts.netloc.rpartition("@")[0]
+        found = [userinfo.partition(":")[2]] if ":" in userinfo else []
+        for option in re.split("[&;]", parts.query):
+            name, _, value = option.partition("=")
+            if _SECRET.search(unquote(name)):
+                found.append(value)
+            elif unquote(name).lower() == _PROPERTIES:
+                for each in re.split("(?i),|%2c", value):
+                    name, *rest = re.split("(?i):|%3a", each, maxsplit=1)
+                    found += rest if _SECRET.search(unquote(name)) else []
+        return found
 
 
 def parse(text: str) -> SinkName:

@@ -342,13 +342,47 @@ async def test_a_directory_that_is_named_and_holds_no_peer_is_a_mistake(tmp_path
     assert (run.code, "--data names the directory of a peer" in run.err) == (2, True), run
 
 
-def test_a_key_in_a_file_is_from_then_on_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "swarm.key"
+def test_whoever_opened_the_file_before_the_key_was_in_it_does_not_read_it(tmp_path: Path) -> None:
+    """The shell makes it, and who may read it then may keep it open."""
+    path, link = tmp_path / "swarm key", tmp_path / "link"
+    link.symlink_to(path)
     path.touch(0o644)
-    with path.open("wb") as file:
-        subprocess.run([KADCRAWL, "keygen"], stdout=file, check=True)
+    with path.open("rb") as held:
+        keygen_into(link, "wb").check_returncode()
+        assert b"" == held.read()
     assert 0o600 == stat.S_IMODE(path.stat().st_mode)
     assert SwarmKey.from_text(path.read_text())
+    assert {path, link} == set(tmp_path.iterdir())
+
+
+def test_a_file_only_its_owner_can_open_gets_the_key_after_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    path.write_text("kept\n")
+    path.chmod(0o600)
+    keygen_into(path, "ab").check_returncode()
+    kept, key = path.read_text().splitlines()
+    assert "kept" == kept
+    assert SwarmKey.from_text(key)
+
+
+@pytest.mark.parametrize("case", ["something in it", "another name", "no name"])
+def test_a_key_is_not_put_where_others_may_read_it_and_nothing_is_lost(tmp_path: Path, case: str) -> None:
+    path = tmp_path / "swarm.key"
+    path.write_text("kept" if case == "something in it" else "")
+    path.chmod(0o644)
+    with path.open("ab") as file:
+        if case == "another name":
+            path.with_name("other").hardlink_to(path)
+        elif case == "no name":
+            path.unlink()
+        run = subprocess.run([KADCRAWL, "keygen"], stdout=file, stderr=subprocess.PIPE, text=True)
+        assert (2, True) == (run.returncode, "say umask 077 first" in run.stderr), run
+        assert os.fstat(file.fileno()).st_size == (4 if case == "something in it" else 0)
+
+
+def keygen_into(path: Path, mode: str) -> "subprocess.CompletedProcess[bytes]":
+    with path.open(mode) as file:
+        return subprocess.run([KADCRAWL, "keygen"], stdout=file)
 
 
 def test_a_key_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,24 @@ async def test_a_worker_does_not_outlive_its_peer(tmp_path: Path) -> None:
         over.set()
 
 
+async def test_a_hook_has_no_end_of_a_pipe_that_is_its_peers(tmp_path: Path) -> None:
+    """Or it could speak to `kadcrawl crawl` as the peer, and what it starts would hide the peer's death."""
+    job = tmp_path / "kadcrawl.toml"
+    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:holds'\n")
+    async with Web() as site:
+        site.fallback = lambda request: web.Response(text="<p>1</p>", content_type="text/html")
+        run = await kadcrawl(*crawl(tmp_path, site.url()), "--job", str(job))
+    assert run.code == 0, run
+    (held,) = (one["record"] for one in records(tmp_path))
+    of_worker, of_peer = (
+        [what for number, what in held[name].items() if number != "2" and what.startswith("socket:")]
+        for name in ("worker", "peer")
+    )
+    assert 2 == len(of_worker), "where it is asked, and where it answers"
+    assert not set(of_worker) & set(of_peer)
+    assert len(of_peer) == len(set(of_peer)), "nor has a peer its own twice"
+
+
 async def test_who_joins_says_which_hook_may_be_called(tmp_path: Path) -> None:
     job = tmp_path / "kadcrawl.toml"
     job.write_text("seeds = ['http://127.0.0.1:9/']\n[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:title'\n")

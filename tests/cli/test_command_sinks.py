@@ -134,6 +134,10 @@ def test_a_job_file_names_sinks_of_this_machine_and_check_shows_them_without_pas
     [
         (["crawl", "http://127.0.0.1/", "--sink", "results.db"], "is no sink"),
         (["crawl", "http://127.0.0.1/", "--sink", "mongodb://me:pass@h/db"], "environment variable KADCRAWL_SINK"),
+        (
+            ["crawl", "http://127.0.0.1/", "--sink", "mongodb://h/db?tlsCertificateKeyFilePassword=pass"],
+            "environment variable KADCRAWL_SINK",
+        ),
         (["export", ".", "--to", "sqlite:a.db"], "there is no pages.jsonl in ."),
         (["export", "."], "--to"),
     ],

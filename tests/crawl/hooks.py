@@ -3,6 +3,8 @@
 import os
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from kadcrawl import Page
 
@@ -65,3 +67,15 @@ def an_object(page: Page) -> dict[str, object]:
 
 def endless_text(page: Page) -> list[dict[str, str]]:
     return [{"text": "x" * 200_000}] * 6
+
+
+def holds(page: Page) -> dict[str, dict[str, str]]:
+    return {"worker": _held(os.getpid()), "peer": _held(os.getppid())}
+
+
+def _held(pid: int) -> dict[str, str]:
+    held = {}
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # It was for the listing.
+            held[descriptor.name] = os.readlink(descriptor)
+    return held

@@ -2,6 +2,8 @@
 
 import asyncio
 import ssl
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -16,9 +18,10 @@ from kadcrawl.link.codec import pack
 from kadcrawl.link.messages import Hello, Ok
 from kadcrawl.link.server import PATH
 from kadcrawl.members import certificates
-from kadcrawl.members.certificates import server_context
+from kadcrawl.members.certificates import client_context, server_context
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.swarm_key import SwarmKey
+from tests.link.test_former_keys import UPGRADE
 from tests.link.test_gate import KEYRING, credentials, files, is_answered, served
 
 TLS_1_2 = ssl.TLSVersion.TLSv1_2
@@ -53,6 +56,17 @@ def test_no_copy_of_the_key_of_a_peer_stays_open(tmp_path: Path) -> None:
     server_context(KEYRING.key, PeerKey.generate(), tmp_path)
     assert files() <= before, "those of earlier tests may be closed meanwhile"
     assert not list(tmp_path.iterdir())
+
+
+async def test_no_clock_shuts_a_member_out(tmp_path: Path) -> None:
+    """It would be told that it goes by another swarm's key."""
+    async with served(tmp_path) as (_, _, address):
+        ((key, shown),) = credentials(tmp_path).to_dial
+        _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=key.name)
+        for certificate in (writer.get_extra_info("peercert"), *shown.get_ca_certs()):
+            times = [ssl.cert_time_to_seconds(certificate[name]) for name in ("notBefore", "notAfter")]
+            assert [0, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()] == times
+        writer.close()
 
 
 async def test_a_peer_lets_nobody_in_by_an_older_tls(tmp_path: Path) -> None:
@@ -92,6 +106,24 @@ async def test_nobody_is_asked_whose_certificate_is_not_of_the_swarm(tmp_path: P
             await client.ask(server.sockets[0].getsockname(), Hello(1), Ok, 5)
         await client.close()
     assert not any(heard)
+
+
+async def test_who_knows_the_name_of_the_key_is_let_in_by_no_certificate_of_another_swarm(tmp_path: Path) -> None:
+    """The name is open on the wire."""
+    context = client_context(SwarmKey(b"x" * 32), PeerKey.generate(), tmp_path)
+    context.verify_mode = ssl.CERT_NONE
+    said = b""
+    async with served(tmp_path) as (server, _, address):
+        with suppress(OSError):
+            reader, writer = await asyncio.open_connection(*address, ssl=context, server_hostname=KEYRING.key.name)
+            try:
+                writer.write(UPGRADE)
+                said = await reader.read(100)
+            finally:
+                writer.close()
+        assert not said
+        assert await is_answered(address, tmp_path)
+        assert server.strangers == 1
 
 
 async def test_a_certificate_for_a_key_no_peer_can_have_is_answered_nothing(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from kadcrawl.overlay import flood as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer import safe as safe_module
-from kadcrawl.peer.admission import ANSWER_S
+from kadcrawl.peer.admission import ANSWER_S, RUNS_MAX
 from kadcrawl.peer.safe import Safe
 from kadcrawl.peer.world import World
 from kadcrawl.swarm_key import SwarmKey
@@ -226,6 +226,18 @@ async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
     assert 2000 * NUMBERS_A_SECOND <= first[-1] < 2001 * NUMBERS_A_SECOND
 
 
+async def test_a_clock_that_is_far_ahead_is_to_be_set_right_and_spoils_no_directory(tmp_path: Path) -> None:
+    config = Config(data=tmp_path / "one", port=0, swarm_key=KEY)
+    for now in (1.8e9, 5e9, float(RUNS_MAX), 1.8e9, RUNS_MAX - 9.0, 1.8e9):
+        if now < RUNS_MAX:
+            async with Peer(config, world=World(wall=now)):
+                pass
+        else:
+            with pytest.raises(StartError, match="set it right"):
+                async with Peer(config, world=World(wall=now)):
+                    pass
+
+
 async def test_without_a_key_it_listens_on_loopback_only(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "::ffff:0.0.0.0", "10.0.0.1"):
         with pytest.raises(StartError, match="listens on loopback only"):
@@ -302,6 +314,25 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
         assert [await let_in(peer, key) for key in (KEY, OTHER_KEY)] == [False, True]
     assert all(len(peer.overlay.contacts()) == 2 for peer in (first, second, third))
     assert not (tmp_path / "a" / "swarm.key.former").exists()
+
+
+async def test_a_connection_made_by_the_former_key_ends_with_its_hour(make_peer: MakePeer, tmp_path: Path) -> None:
+    """Or who was left out could go on by it, as nobody is asked twice for a certificate."""
+    peer = await make_peer("one", key=KEY)
+    peer.change_key(OTHER_KEY)
+    now = peer.clock.now
+    client = LinkClient(10_000_000, Credentials(Keyring(KEY), PeerKey.generate(), tmp_path, lambda: 0.0, 0))
+    await client.open()
+    try:
+        await client.ask(peer.contact, GetStatus(), Status, 10)
+        peer.clock.now = lambda: now() + OVERLAP_S + 1  # type: ignore[method-assign]
+        assert peer.admission is not None
+        peer.admission._changed.set()
+        await until(lambda: peer.credentials is not None and peer.credentials.keyring.former is None)
+        with pytest.raises(RemoteError, match=r"does not let us in|the connection is lost"):
+            await client.ask(peer.contact, GetStatus(), Status, 10)
+    finally:
+        await client.close()
 
 
 async def test_a_full_disk_at_the_end_of_the_hour_ends_the_former_key_and_not_the_peer(

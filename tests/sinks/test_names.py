@@ -70,6 +70,41 @@ def test_no_password_is_shown(text: str) -> None:
         assert "hidden" not in shown
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mongodb://me:s3cr%65t@h/db",
+        "mongodb://h/db?w=1&tlscertificatekeyfilepassword=s3cr%65t",
+        "mongodb://h/db?authMechanismProperties=SERVICE_NAME:x%2CAWS_SESSION_TOKEN:s3cr%65t",
+        "mongodb://h/db?w=1;%70assword=s3cr%65t",
+        "parquet:abfs://c/out?sv=2022&sig=s3cr%65t",
+        "jsonl:https://h/out?X-Amz-Signature=s3cr%65t",
+        "jsonl:s3://b/out?AWSAccessKeyId=AKI&secretAccessKey=s3cr%65t",
+        "jsonl:ftp://h/out?api_key=s3cr%65t&access-token=s3cr%65t",
+    ],
+)
+def test_a_secret_is_found_wherever_it_is_in_a_name_and_hidden_in_what_is_said(text: str) -> None:
+    name = parse(text)
+    assert name.has_secret
+    assert "s3cr" not in name.clean("the server said s3cret, s3cr%65t")
+    assert "s3cr" not in name.shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mongodb://me@h/db?tls=true&tlsCertificateKeyFile=/srv/key.pem",
+        "mongodb://h/db?authMechanismProperties=ENVIRONMENT:azure,TOKEN_RESOURCE:x&authSource=%24external",
+        "parquet:s3://b/out?keyspace=a&design=b&versionId=c",
+        "jsonl:/srv/out?token=x",
+    ],
+)
+def test_a_name_that_has_no_secret_may_be_an_argument(text: str) -> None:
+    name = parse(text)
+    assert not name.has_secret
+    assert "a b c x /srv" == name.clean("a b c x /srv")
+
+
 def test_a_password_that_breaks_the_name_is_not_shown_either() -> None:
     with pytest.raises(ConfigError) as found:
         parse("mongodb+srv://me:s3cr@et/@h/db")

@@ -1,0 +1,18 @@
+"""What a process has open that the one which started it left open by mistake."""
+
+import os
+import sys
+
+STREAMS = 3
+
+
+def close_inherited() -> None:
+    """Close all but the three streams; called before the process opens anything of its own.
+
+    uvloop leaves the ends of pipes open in the processes it starts, under other numbers as well: whatever those start
+    could speak in their name, and keep their parent from noticing that they died.
+    """
+    # By name, as their number may have a limit of a thousand million, and not every Python can close a range at once.
+    for name in os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"):
+        if (descriptor := int(name)) >= STREAMS:
+            os.closerange(descriptor, descriptor + 1)  # Unlike os.close it minds none that is closed, as the list's.
