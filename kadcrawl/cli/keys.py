@@ -15,12 +15,11 @@ import click
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
-from kadcrawl.cli.tenant import JOURNAL
 from kadcrawl.cli.whom import directories
 from kadcrawl.config import PORT_DEFAULT
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key, read_key, write_secret
-from kadcrawl.places import PEER_KEY, SWARM_KEY
+from kadcrawl.places import JOURNAL, PEER_KEY, SWARM_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 Function = TypeVar("Function", bound=Callable[..., Any])

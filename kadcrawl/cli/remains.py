@@ -13,8 +13,7 @@ import msgspec
 from kadcrawl.crawl.totals import Totals
 from kadcrawl.history.journal import UNREADABLE
 from kadcrawl.link.messages import Counters
-
-JOURNAL = "peer.sqlite"
+from kadcrawl.places import JOURNAL
 
 
 def is_broken(directory: Path) -> bool:

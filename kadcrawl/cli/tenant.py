@@ -8,8 +8,7 @@ from pathlib import Path
 
 from kadcrawl.cli.local import peers_of
 from kadcrawl.errors import ConfigError
-
-JOURNAL = "peer.sqlite"
+from kadcrawl.places import JOURNAL
 
 
 def check_for_peer(data: Path) -> None:

@@ -11,10 +11,9 @@ import click
 from click.core import ParameterSource
 
 from kadcrawl.cli.options import shown
-from kadcrawl.cli.tenant import JOURNAL
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.messages import Message
-from kadcrawl.places import ADDRESS, PEER_KEY
+from kadcrawl.places import ADDRESS, JOURNAL, PEER_KEY
 from kadcrawl.swarm_key import SwarmKey
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing import Any
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.history.page_log import LineLog
 from kadcrawl.history.schema import RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
+from kadcrawl.places import JOURNAL
 from kadcrawl.spacing import Spacing
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
@@ -51,7 +52,7 @@ class Journal:
         `sync` makes the files of these descriptors durable; it is called in the loop's executor.
         """
         self._sync = sync
-        self.path = directory / "peer.sqlite"
+        self.path = directory / JOURNAL
         self.flush: Callable[[], Iterable[int]] = nothing_to_flush
         """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
         self._spacing = Spacing(commit_spacing_s)

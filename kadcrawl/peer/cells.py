@@ -47,7 +47,7 @@ WHOLE_WAIT_S = 5.0
 """How long it then waits for the copies; both together are less than it is waited for (crawl/forward.py)."""
 FINISHING_S = 1.0
 """How long a cell that goes waits for pages that are fetched already and whose links travel."""
-SETTLE_POLL_S = 0.02
+SETTLE_POLL_S = 0.1
 BEAT_S = 0.5
 STALL_S = 1.5
 """Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""

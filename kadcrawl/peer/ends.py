@@ -5,6 +5,8 @@ import ipaddress
 import socket
 from collections.abc import Callable, Collection, Sequence
 
+import msgspec
+
 from kadcrawl.config import Config
 from kadcrawl.errors import RemoteError, StartError
 from kadcrawl.history.store import Store
@@ -88,6 +90,7 @@ async def listen(
             if config.port:
                 raise StartError(_cannot_listen(config.host, port, error)) from None
         else:
+            store.set_meta("host", msgspec.json.encode(config.host))
             store.set_meta("port", str(bound).encode())
             _write_address(config, overlay.me.address)
             return server, overlay

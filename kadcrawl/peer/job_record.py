@@ -12,6 +12,7 @@ from kadcrawl.config import Job
 from kadcrawl.errors import StartError
 from kadcrawl.history.journal import UNREADABLE
 from kadcrawl.history.store import Store
+from kadcrawl.places import JOURNAL
 
 FIXED = ("name", "partition", "cell_bits", "history")
 """What cannot change once anything is stored: keys and files depend on it."""
@@ -56,10 +57,6 @@ class JobRecord:
         """Journal which addresses may be fetched here although they are not public, for whoever starts it again."""
         self._store.set_meta("networks", msgspec.json.encode(networks))
 
-    def keep_listening(self, address: tuple[str, int]) -> None:
-        """Journal where this peer listens (host, port), in the same way."""
-        self._store.set_meta("listens_at", msgspec.json.encode(address))
-
 
 def journaled_job(directory: Path) -> Job | None:
     """Return the job of the peer that has, or had, this directory; None if it holds none that can be read."""
@@ -72,12 +69,13 @@ def journaled_networks(directory: Path) -> tuple[str, ...]:
 
 
 def journaled_listening(directory: Path) -> tuple[str, int] | None:
-    """Return in the same way where it listened (host, port)."""
-    return _read(directory, "listens_at", tuple[str, int])
+    """Return in the same way where it listened (host, port), as `ends.listen` keeps it."""
+    host, port = _read(directory, "host", str), _read(directory, "port", int)
+    return None if host is None or port is None else (host, port)
 
 
 def _read(directory: Path, name: str, kind: type[Kind]) -> Kind | None:
-    path = directory / "peer.sqlite"
+    path = directory / JOURNAL
     query = "SELECT value FROM meta WHERE name=? AND typeof(value)='blob'"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as journal:

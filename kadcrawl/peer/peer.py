@@ -404,7 +404,6 @@ class Peer(Member):
         parts = self.parts
         self._jobs.keep(self.job)
         self._jobs.keep_networks(self.config.allow_networks)
-        self._jobs.keep_listening((self.config.host, self.contact.address[1]))
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from kadcrawl.crawl.outputs import WARC_DIRECTORY
+from kadcrawl.places import JOURNAL
 from kadcrawl.sinks.names import SinkName
 from kadcrawl.sinks.places import Place
 from kadcrawl.sinks.sink import OneCall, SinkError
 
 CHUNK_BYTES = 1024 * 1024
-JOURNAL = "peer.sqlite"
 SUFFIX = ".warc.gz"
 
 
