@@ -13,14 +13,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from kadcrawl.config import History
-from sim import sometimes
-from sim.big import PAGES_PER_SITE, Sight, crawl, plan_of
-from sim.campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
-from sim.draw import draw
-from sim.mutants import MUTANTS, QUICK
-from sim.plan import Plan
-from sim.shrink import shrink
-from sim.trial import USUAL, Outcome, Size, run
+
+from . import sometimes
+from .big import PAGES_PER_SITE, Sight, crawl, plan_of
+from .campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
+from .draw import draw
+from .mutants import MUTANTS, QUICK
+from .plan import Plan
+from .shrink import shrink
+from .trial import USUAL, Outcome, Size, run
 
 HUNT_SEEDS = 500
 HUNT_SEEDS_QUICK = 40

@@ -6,7 +6,7 @@ the plan; when it comes is a function of the world, so the same plan is still th
 
 from collections.abc import Callable
 
-from sim.plan import Event
+from .plan import Event
 
 STEP_S = 0.01
 """How often to look while an ambush is laid."""

@@ -15,10 +15,11 @@ from random import Random
 from unittest import mock
 
 from kadcrawl.config import Limits
-from sim.plan import Event, Kind, Plan
-from sim.synthetic_sites import Mix
-from sim.synthetic_web import SyntheticWeb
-from sim.trial import BOOT_MOST_S, LIMITS, SEEDS, WEB_ADDRESS, Outcome, Size, Trial, run
+
+from .plan import Event, Kind, Plan
+from .synthetic_sites import Mix
+from .synthetic_web import SyntheticWeb
+from .trial import BOOT_MOST_S, LIMITS, SEEDS, WEB_ADDRESS, Outcome, Size, Trial, run
 
 PAGES_PER_SITE = 50
 DELAY_S = 0.25

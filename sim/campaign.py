@@ -16,10 +16,11 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from kadcrawl.config import History
-from sim import judges, sometimes
-from sim.draw import draw
-from sim.plan import Plan
-from sim.trial import USUAL, Outcome, Size, run
+
+from . import judges, sometimes
+from .draw import draw
+from .plan import Plan
+from .trial import USUAL, Outcome, Size, run
 
 TRIAL_WALL_S = 120
 """A trial of the default size takes a second or so; one that goes round in circles is ended."""

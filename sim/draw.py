@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from sim.plan import EXPOSED_MAX, SETTLE_S, Disk, Event, Kind, Plan
+from .plan import EXPOSED_MAX, SETTLE_S, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
 FAULTS_UNTIL_S = 28.0

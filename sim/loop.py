@@ -25,8 +25,8 @@ from itertools import count
 from typing import Any, TypeVarTuple, Unpack
 from weakref import WeakKeyDictionary
 
-from sim.network import HOST, Address, Host, Network
-from sim.tcp import Listener, SimTransport, connect
+from .network import HOST, Address, Host, Network
+from .tcp import Listener, SimTransport, connect
 
 Ts = TypeVarTuple("Ts")
 

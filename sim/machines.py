@@ -29,9 +29,10 @@ from kadcrawl.crawl.deadly import Deadly
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer.world import World
-from sim.disk import Disk, DiskState
-from sim.loop import SimLoop
-from sim.network import HOST, Host
+
+from .disk import Disk, DiskState
+from .loop import SimLoop
+from .network import HOST, Host
 
 WEB_NETWORKS = ("198.18.0.0/15",)
 """Where the simulated web lives (RFC 2544: for tests only)."""

@@ -20,8 +20,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from sim.loop import SimLoop
-    from sim.tcp import Listener, SimTransport
+    from .loop import SimLoop
+    from .tcp import Listener, SimTransport
 
 Address = tuple[str, int]
 Lots = tuple[float, float, float, float]

@@ -16,16 +16,17 @@ from kadcrawl.history.store import DONE
 from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.urls import site_of
-from sim import sometimes
-from sim.histories import Histories
-from sim.holders import copies, rightful
-from sim.judges import COPIES, End, Facts, Fetch, Line, Page, Parting
-from sim.lending import SeenLoans
-from sim.machines import Machine, Machines
-from sim.plan import SETTLE_S, Event, Kind
-from sim.synthetic_web import SyntheticWeb
-from sim.trails import SeenTrails
-from sim.web_server import WebServer
+
+from . import sometimes
+from .histories import Histories
+from .holders import copies, rightful
+from .judges import COPIES, End, Facts, Fetch, Line, Page, Parting
+from .lending import SeenLoans
+from .machines import Machine, Machines
+from .plan import SETTLE_S, Event, Kind
+from .synthetic_web import SyntheticWeb
+from .trails import SeenTrails
+from .web_server import WebServer
 
 TOGETHER_S = 1.0
 """Kills this close to each other are one: nobody has noticed the first at the second."""

@@ -10,8 +10,9 @@ from typing import Any
 
 from kadcrawl.keys import Cell, NodeId, anchor
 from kadcrawl.overlay import Overlay, OverlaySettings
-from sim.loop import SimLoop
-from sim.network import Host
+
+from .loop import SimLoop
+from .network import Host
 
 CELL_BITS = 16
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from sim.sample_pages import NOT_FOUND, Answer, Resource, document
+from .sample_pages import NOT_FOUND, Answer, Resource, document
 
 NAME: Final = "labyrinth"
 ITEMS: Final = 10

@@ -19,9 +19,9 @@ from typing import Final, Self
 
 from aiohttp import web
 
-from sim import sample_traps
-from sim.judge import Access, Expected, Verdict, judge
-from sim.sample_pages import NOT_FOUND, SITES, Resource, SamplePages
+from . import sample_traps
+from .judge import Access, Expected, Verdict, judge
+from .sample_pages import NOT_FOUND, SITES, Resource, SamplePages
 
 FIRST_ADDRESS: Final = 2
 """Sites live on 127.0.0.2, 127.0.0.3, ...; 127.0.0.1 is left to everything else on the machine."""

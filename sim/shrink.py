@@ -7,7 +7,7 @@ Hypothesis' shrinker would, whose machinery wants to draw the plan itself. Pure.
 from collections.abc import Callable
 from itertools import pairwise
 
-from sim.plan import Plan
+from .plan import Plan
 
 
 def shrink(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:

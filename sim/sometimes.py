@@ -7,7 +7,8 @@ Each is recognized from outside, at the instant of a fault or when it is over, b
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from kadcrawl.keys import Cell, Key
-from sim.judges import Fetch, Parting
+
+from .judges import Fetch, Parting
 
 AWKWARD: Mapping[str, str] = {
     "kill_during_sync": "one that catches up with a cell, or of whom it is asked, was killed",

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from sim.judge import Expected
-from sim.synthetic_sites import Mix, Robots, Site, cumulated, draws, lognormal, make_sites
+from .judge import Expected
+from .synthetic_sites import Mix, Robots, Site, cumulated, draws, lognormal, make_sites
 
 RETRIES: Final = 3
 """Further tries a polite crawler makes of a page that keeps failing (`Job.retries`)."""

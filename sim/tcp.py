@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
-from sim.network import Address, Host
+from .network import Address, Host
 
 Kind = Literal["open", "bytes", "end", "reset"]
 """What travels: the first segment of a stream, bytes, no more bytes, and no more stream."""

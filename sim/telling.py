@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sim.network import HOST
+from .network import HOST
 
 
 class _Teller(logging.Handler):

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from kadcrawl.history.store import DONE, Store
 from kadcrawl.keys import Key
-from sim.judges import COPIES
+
+from .judges import COPIES
 
 
 class SeenTrails:

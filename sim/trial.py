@@ -22,18 +22,19 @@ import msgspec
 
 from kadcrawl.config import Job, Limits
 from kadcrawl.keys import Cell
-from sim.ambush import STEP_S, Ambushes
-from sim.judges import Facts, cut_short, duplicates, judge, parted
-from sim.loop import SimLoop, world
-from sim.machines import WEB_NETWORKS, Machines
-from sim.mutants import planted
-from sim.network import Conditions
-from sim.observer import Observer
-from sim.plan import LEAF_FIRST, Event, Kind, Plan
-from sim.synthetic_sites import Mix
-from sim.synthetic_web import SyntheticWeb
-from sim.telling import told
-from sim.web_server import WebServer
+
+from .ambush import STEP_S, Ambushes
+from .judges import Facts, cut_short, duplicates, judge, parted
+from .loop import SimLoop, world
+from .machines import WEB_NETWORKS, Machines
+from .mutants import planted
+from .network import Conditions
+from .observer import Observer
+from .plan import LEAF_FIRST, Event, Kind, Plan
+from .synthetic_sites import Mix
+from .synthetic_web import SyntheticWeb
+from .telling import told
+from .web_server import WebServer
 
 LOOK_S = 0.25
 """How often the observer looks, ..."""

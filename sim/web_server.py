@@ -15,8 +15,8 @@ from http import HTTPStatus
 from math import inf
 from typing import Final, NamedTuple, Protocol
 
-from sim.judge import Access
-from sim.synthetic_web import Answer
+from .judge import Access
+from .synthetic_web import Answer
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 """A longer request head is refused; what is pipelined behind it waits unread."""

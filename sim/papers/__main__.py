@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from sim.papers.experiment import Result
-from sim.papers.registry import EXPERIMENTS, FULL
-from sim.papers.report import number, to_reach, write
+from .experiment import Result
+from .registry import EXPERIMENTS, FULL
+from .report import number, to_reach, write
 
 console = Console(highlight=False, soft_wrap=True)
 

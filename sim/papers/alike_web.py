@@ -7,9 +7,9 @@ fetched. Or each site has so many pages, to all of which its home page leads.
 
 from dataclasses import dataclass
 
-from sim.synthetic_sites import draws
-from sim.synthetic_web import Answer
-from sim.trial import WEB_ADDRESS
+from ..synthetic_sites import draws
+from ..synthetic_web import Answer
+from ..trial import WEB_ADDRESS
 
 HTML = (("Content-Type", "text/html; charset=utf-8"),)
 LINKS_OF_HUB = 200

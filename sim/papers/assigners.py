@@ -15,7 +15,8 @@ import numpy as np
 from kadcrawl.balance.level import Load
 from kadcrawl.balance.shedding import offers
 from kadcrawl.keys import ID_BITS, Cell, anchor, firstdiff
-from sim.papers.workload import CELL_BITS, Numbers, Urls
+
+from .workload import CELL_BITS, Numbers, Urls
 
 H = 20
 """URLs in a heavy block (P1 2)."""

@@ -1,10 +1,10 @@
 """The assigners of P1 and P3 side by side, by the three properties P3 wants: balance, monotonicity, consistency."""
 
-from sim.papers.assigners import H, XorShedding
-from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.joining import Cell
-from sim.papers.properties import COMPARED, LAG_S, SESSION_S, URLS, Balance, Measured, measure
-from sim.papers.workload import SITES
+from .assigners import H, XorShedding
+from .experiment import Figure, Finding, Progress, Result, Series, Table
+from .joining import Cell
+from .properties import COMPARED, LAG_S, SESSION_S, URLS, Balance, Measured, measure
+from .workload import SITES
 
 TWO_LEVEL, XOR, SHEDDING = "two-level hash", "XOR owner", "XOR owner + shedding"
 

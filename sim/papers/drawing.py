@@ -16,7 +16,7 @@ from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from sim.papers.experiment import Figure, Series
+from .experiment import Figure, Series
 
 INK = "#1b1c1e"
 WIDTH_IN = 6.4

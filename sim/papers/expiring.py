@@ -17,7 +17,8 @@ from kadcrawl.history.pybloom_filter import PybloomFilter
 from kadcrawl.history.seen import Period, Seen
 from kadcrawl.history.seen_wire import to_bytes
 from kadcrawl.keys import Key
-from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
+
+from .experiment import Figure, Finding, Progress, Result, Series, Table
 
 HASHES = 6
 """k, as the paper holds it."""

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from kadcrawl.balance.identity import Candidate, Range, choose
 from kadcrawl.keys import ID_BITS, NodeId
-from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.newcomers import ids_of, shares
-from sim.papers.workload import SITES, of_sites
+
+from .experiment import Figure, Finding, Progress, Result, Series, Table
+from .newcomers import ids_of, shares
+from .workload import SITES, of_sites
 
 DRAWN_BITS = 64
 LOW_BITS = ID_BITS - DRAWN_BITS

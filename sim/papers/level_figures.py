@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from sim.papers.experiment import Figure, Series
-from sim.papers.level_model import Run
-from sim.papers.table2 import PEERS, gain_bound
+from .experiment import Figure, Series
+from .level_model import Run
+from .table2 import PEERS, gain_bound
 
 
 def figures(ours: Run, without: Run, fewer: Run, printed: Sequence[Run]) -> list[Figure]:

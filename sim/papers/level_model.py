@@ -17,7 +17,8 @@ from typing import Literal
 from kadcrawl.balance.shedding import Bucket, Round, accepted, kept, offers_as_published, spare, told
 from kadcrawl.balance.sizing import Rates, Tally, Updates, work_area_blocks
 from kadcrawl.keys import ID_BITS, firstdiff
-from sim.papers.packing import Packing
+
+from .packing import Packing
 
 Policy = Literal["none", "published", "ours"]
 MEMORY_S = 3600.0

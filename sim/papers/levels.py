@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
-from sim.papers.experiment import Finding, Progress, Result, Table
-from sim.papers.level_figures import figures
-from sim.papers.level_model import Policy, Run, run
-from sim.papers.table2 import BLOCK, PEERS, gain_bound, interval_needed, light
+from .experiment import Finding, Progress, Result, Table
+from .level_figures import figures
+from .level_model import Policy, Run, run
+from .table2 import BLOCK, PEERS, gain_bound, interval_needed, light
 
 FEWER = 0.8
 """Arrivals for a swarm that can do its work."""

@@ -19,12 +19,13 @@ from kadcrawl.history.entry import Entry
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.messages import Message, Offer, Records
 from kadcrawl.turns import Turns
-from sim.network import HOST
-from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.swarm import Swarm, simulated
-from sim.synthetic_sites import PLAIN
-from sim.synthetic_web import SyntheticWeb
-from sim.trial import WEB_ADDRESS
+
+from ..network import HOST
+from ..synthetic_sites import PLAIN
+from ..synthetic_web import SyntheticWeb
+from ..trial import WEB_ADDRESS
+from .experiment import Figure, Finding, Progress, Result, Series, Table
+from .swarm import Swarm, simulated
 
 SIZES = (2, 8, 32)
 PEERS = 8

@@ -5,7 +5,8 @@ from unittest import mock
 from kadcrawl.config import Job
 from kadcrawl.keys import firstdiff
 from kadcrawl.peer import identity
-from sim.papers.swarm import NoWeb, Swarm, simulated
+
+from .swarm import NoWeb, Swarm, simulated
 
 
 def ids_of(seed: int, peers: int, drawn: int, apart_s: float | None) -> list[int]:

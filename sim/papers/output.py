@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from kadcrawl.config import Job, Limits
-from sim.big import COMPANY_S, raise_open_files
-from sim.papers.alike_web import AlikeWeb
-from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.swarm import Swarm, simulated
+
+from ..big import COMPANY_S, raise_open_files
+from .alike_web import AlikeWeb
+from .experiment import Figure, Finding, Progress, Result, Series, Table
+from .swarm import Swarm, simulated
 
 LIMITS = Limits(fetches_max=1, batch_spacing_s=COMPANY_S, commit_spacing_s=COMPANY_S)
 SITES_PER_PEER = 8

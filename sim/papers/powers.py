@@ -8,9 +8,10 @@ from statistics import fmean
 from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.predict import HIDDEN, Network, train
 from kadcrawl.balance.shares import PARTICLES, Shares, Time, equal, exact, makespan_s, rising, settled, swarm
-from sim.papers.drain_run import Run, Shedding, crawl
-from sim.papers.experiment import Figure, Finding, Progress, Result, Series, Table
-from sim.papers.five_nodes import (
+
+from .drain_run import Run, Shedding, crawl
+from .experiment import Figure, Finding, Progress, Result, Series, Table
+from .five_nodes import (
     BALANCED_S,
     EQUAL_S,
     NET_EXPONENT,

@@ -11,10 +11,10 @@ from statistics import fmean
 
 import numpy as np
 
-from sim.papers.assigners import Assigner, HashMod, Peers, Ring, TwoLevelHash, Xor, XorShedding
-from sim.papers.experiment import Progress
-from sim.papers.joining import CHOICES, Swarm, by_range, gini, grow
-from sim.papers.workload import Urls, alone, of_sites
+from .assigners import Assigner, HashMod, Peers, Ring, TwoLevelHash, Xor, XorShedding
+from .experiment import Progress
+from .joining import CHOICES, Swarm, by_range, gini, grow
+from .workload import Urls, alone, of_sites
 
 COMPARED = 100
 """Peers in the table of the three properties."""

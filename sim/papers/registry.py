@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from sim.papers.assignment import assignment
-from sim.papers.experiment import Experiment
-from sim.papers.expiring import SIZES_FULL as EXPIRING_FULL, expiring
-from sim.papers.joining import joining
-from sim.papers.levels import levels
-from sim.papers.messages import messages
-from sim.papers.output import SIZES_FULL, output
-from sim.papers.powers import powers
+from .assignment import assignment
+from .experiment import Experiment
+from .expiring import SIZES_FULL as EXPIRING_FULL, expiring
+from .joining import joining
+from .levels import levels
+from .messages import messages
+from .output import SIZES_FULL, output
+from .powers import powers
 
 EXPERIMENTS: dict[str, Experiment] = {
     "output": output,

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 from markdown_it import MarkdownIt
 
-from sim.papers.drawing import draw, inline, standing_alone
-from sim.papers.experiment import Finding, Result, Table
+from .drawing import draw, inline, standing_alone
+from .experiment import Finding, Result, Table
 
 TITLE = "The papers' experiments, theirs and ours"
 INTRODUCTION = (

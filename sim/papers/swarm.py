@@ -11,11 +11,12 @@ from typing import Any, Protocol, TypeVar
 
 from kadcrawl.config import Job, Limits
 from kadcrawl.peer import Peer
-from sim.loop import SimLoop, world
-from sim.machines import Machine, Machines
-from sim.synthetic_web import Answer
-from sim.trial import WEB_ADDRESS
-from sim.web_server import WebServer
+
+from ..loop import SimLoop, world
+from ..machines import Machine, Machines
+from ..synthetic_web import Answer
+from ..trial import WEB_ADDRESS
+from ..web_server import WebServer
 
 LOOK_S = 0.05
 COLLECTED_APART_S = 30.0

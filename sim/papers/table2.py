@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from sim.papers.level_model import Setting
+from .level_model import Setting
 
 BLOCK = 20
 """H, URLs."""

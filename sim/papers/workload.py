@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kadcrawl.keys import Key, site_hash, url_key
-from sim.synthetic_sites import PLAIN, make_sites
+
+from ..synthetic_sites import PLAIN, make_sites
 
 CELL_BITS = 16
 """As a job has it by default."""
