@@ -14,8 +14,8 @@ from typing import Any
 from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.keys import NodeId, firstdiff, id_bytes
-from kadcrawl.link.codec import MalformedError
-from kadcrawl.link.messages import (
+from kadcrawl.link.wire.codec import MalformedError
+from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
     Contact,
     FindNode,

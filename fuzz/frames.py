@@ -8,14 +8,14 @@ import msgpack
 from msgspec import Raw, inspect
 
 from fuzz.target import Bites, Target
-from kadcrawl.config import Job, Limits
-from kadcrawl.history.filters import ENGINES
-from kadcrawl.history.seen import Period, Seen
-from kadcrawl.history.seen_wire import from_bytes, to_bytes
 from kadcrawl.keys import ID_BYTES, Key
-from kadcrawl.link.codec import MalformedError, pack, pack_part, unpack, unpack_part
-from kadcrawl.link.messages import Answer, Contact, Message, PeerRow, Reply, Request
-from kadcrawl.page_rules import Field, RecordRule, RoleRule
+from kadcrawl.link.wire.codec import MalformedError, pack, pack_part, unpack, unpack_part
+from kadcrawl.link.wire.messages import Answer, Contact, Message, PeerRow, Reply, Request
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
+from kadcrawl.store.bloom.encoding import from_bytes, to_bytes
+from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.bloom.filter import ENGINES
 
 BYTES_MAX = Limits().message_bytes_max
 NOW = 20_000 * 86_400.0

@@ -15,12 +15,12 @@ from typing import Any
 
 from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
-from kadcrawl.crawl.totals import Totals
+from kadcrawl.crawl.output.counters import Totals
 from kadcrawl.errors import StartError, StorageError
-from kadcrawl.history.seen import Period
-from kadcrawl.history.store import Store
-from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
+from kadcrawl.store.bloom.expiring_filter import Period
+from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
 
 CELL_BITS = 16
 CELLS = (Cell(0), Cell(0x0101), Cell(0xFFFF))

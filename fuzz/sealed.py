@@ -13,12 +13,12 @@ from typing import Any
 from fuzz.datagrams import SETTINGS, messages
 from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
-from kadcrawl.link.messages import DATAGRAM_BYTES_MAX
+from kadcrawl.link.wire.messages import DATAGRAM_BYTES_MAX
 from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey
 from kadcrawl.members.sealing import INTRODUCTION, PAIRED, SEALED_MORE, Sealing
+from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import Protocol, encode
-from kadcrawl.swarm_key import SwarmKey
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 STEPS_MAX = 60

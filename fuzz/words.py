@@ -7,14 +7,14 @@ from typing import get_args
 import msgspec
 
 from fuzz.target import Bites, Target
-from kadcrawl import job_file, proxy
-from kadcrawl.config import Job, Partition
-from kadcrawl.crawl.canonical_link import simplicity
-from kadcrawl.crawl.robots import Rules
-from kadcrawl.crawl.sitemap import named_like_one
-from kadcrawl.crawl.traps import Traps, without_session
+from kadcrawl.crawl.content.canonical_link import simplicity
+from kadcrawl.crawl.content.sitemap import named_like_one
+from kadcrawl.crawl.robots.rules import Rules
+from kadcrawl.crawl.scope.traps import Traps, without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import ID_BYTES, site_hash, url_key
+from kadcrawl.settings import job_file, proxy_list
+from kadcrawl.settings.config import Job, Partition
 from kadcrawl.urls import URL_CHARS_MAX, canonical, host_of, origin_of, path_of, seed, site_of
 
 BASES = ("http://a.example/b/c?d", "https://[::1]:8080/", "http://xn--bcher-kva.example./x/../y")
@@ -133,12 +133,12 @@ def job_files() -> Iterator[bytes]:
 def proxies(data: bytes) -> None:
     """Read a list of proxies; each is read again from its own URL, and shown without its password."""
     text = data.decode("utf-8-sig", "replace")
-    for number, one in proxy.lines(text):
+    for number, one in proxy_list.lines(text):
         assert number >= 1
         if isinstance(one, ConfigError):
             assert str(one)
             continue
-        assert proxy.parse(one.url) == one, "a proxy is not what its URL says"
+        assert proxy_list.parse(one.url) == one, "a proxy is not what its URL says"
         assert one.relays("http://a.example/") in (True, False)
         shown = f"{one} {one!r}"
         assert f":{one.password}@" not in shown

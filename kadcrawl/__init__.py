@@ -8,16 +8,16 @@ raises on purpose is a `KadcrawlError`.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kadcrawl.config import Config, Job, Limits
 from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.settings.config import Config, Job, Limits
 from kadcrawl.version import VERSION as __version__
 
 if TYPE_CHECKING:
-    from kadcrawl.crawl.page import Page
+    from kadcrawl.crawl.content.page import Page
     from kadcrawl.peer import Leaf, Peer
 
-_LATE = {"Leaf": "kadcrawl.peer", "Page": "kadcrawl.crawl.page", "Peer": "kadcrawl.peer"}
+_LATE = {"Leaf": "kadcrawl.peer", "Page": "kadcrawl.crawl.content.page", "Peer": "kadcrawl.peer"}
 """Loaded when first asked for (PEP 562): whoever needs only some rooms or words of kadcrawl need not wait for all."""
 
 __all__ = [

@@ -5,7 +5,7 @@ the remote's fault is a `RemoteError` (count it, drop it, go on); the world's tr
 a bug of ours is an ``assert`` with a sentence.
 """
 
-from kadcrawl.printable import printable
+from kadcrawl.system.printable import printable
 
 
 class KadcrawlError(Exception):

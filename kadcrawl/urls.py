@@ -19,8 +19,8 @@ from functools import cache, lru_cache
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
-from kadcrawl.config import Partition
 from kadcrawl.errors import ConfigError
+from kadcrawl.settings.config import Partition
 
 URL_CHARS_MAX = 8192
 """Longer URLs have no canonical form, nor do longer hrefs: RFC 9110 4.1 asks everybody to support 8000."""

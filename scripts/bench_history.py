@@ -21,10 +21,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from kadcrawl.history.journal import sync_files
-from kadcrawl.history.seen import Period
-from kadcrawl.history.store import Store
 from kadcrawl.keys import Key
+from kadcrawl.store.bloom.expiring_filter import Period
+from kadcrawl.store.journal import sync_files
+from kadcrawl.store.store import Store
 
 CELL_BITS = 16
 COMMIT_KEYS = 1_000

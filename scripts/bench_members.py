@@ -36,13 +36,13 @@ from rich.console import Console
 from rich.table import Table
 
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import GetStatus, Hello, Ok, Status
 from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.messages import GetStatus, Hello, Ok, Status
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 from scripts.kadcrawl_run import crawl_command
 from scripts.measure import cost_of
 

@@ -28,9 +28,9 @@ from rich.table import Table
 
 from kadcrawl import Config, Peer
 from kadcrawl.errors import StartError
-from kadcrawl.history.store import Store
 from kadcrawl.link.client import LinkClient
-from kadcrawl.peer.ends import hello
+from kadcrawl.peer.membership.endpoints import hello
+from kadcrawl.store.store import Store
 from scripts.moving_records import JOB, fill
 
 SERVES_MAX_S = 3.0

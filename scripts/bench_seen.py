@@ -24,10 +24,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from kadcrawl.history.filters import ENGINES
-from kadcrawl.history.seen import Period, Seen
-from kadcrawl.history.seen_wire import to_bytes
 from kadcrawl.keys import Key, site_hash
+from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.bloom.filter import ENGINES
 
 COUNTS = (100_000, 1_000_000)
 PIECES = 5

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from kadcrawl.history.holdings import Holdings
-from kadcrawl.history.placement import FIRST_BACKUP, HOLDERS, holders, placement_keys
 from kadcrawl.keys import ID_BITS, Cell, id_bytes
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.replication.placement.holdings import Holdings
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, holders, placement_keys
 
 CELL_BITS = 16
 

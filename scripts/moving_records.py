@@ -17,21 +17,21 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kadcrawl.config import Job, Limits
-from kadcrawl.crawl.frontier import Frontier
-from kadcrawl.crawl.intake import Intake
-from kadcrawl.crawl.place import Placer
-from kadcrawl.crawl.scope import Scope
-from kadcrawl.crawl.totals import Totals
-from kadcrawl.history.copies import digest_of
-from kadcrawl.history.exchange import Exchanger
-from kadcrawl.history.store import Store
-from kadcrawl.history.tally import EMPTY
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Cell, id_bytes
-from kadcrawl.link.codec import pack, unpack
-from kadcrawl.link.messages import Compare, Contact, Exchange, Message, Recorded, Records
+from kadcrawl.link.wire.codec import pack, unpack
+from kadcrawl.link.wire.messages import Compare, Contact, Exchange, Message, Recorded, Records
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.peer import records as peer_records
+from kadcrawl.replication import record_codec
+from kadcrawl.replication.anti_entropy import Exchanger
+from kadcrawl.replication.backup_streams import digest_of
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.store.cell_digest import EMPTY
+from kadcrawl.store.store import Store
 
 JOB = Job(scope="any")
 LIMITS = Limits(commit_spacing_s=0.01)
@@ -39,7 +39,7 @@ URLS_PER_SITE = 20
 PENDING_EVERY = 10
 """One URL in so many is PENDING, the others are DONE."""
 AT_ONCE = 256
-"""Cells on the move at the same time, as in history/sync.py."""
+"""Cells on the move at the same time, as in replication/owner/sync.py."""
 COMMIT_EVERY = 20_000
 
 
@@ -72,7 +72,7 @@ class End:
         frontier = Frontier(store, LIMITS, JOB.delay_s)
         intake = Intake(store, frontier, Scope(JOB, LIMITS), Totals(), Activity(), by_depth=False)
         placer = Placer(JOB.partition, JOB.cell_bits)
-        self._records = peer_records.Records(store, frontier, intake, placer, lambda entry: False, lambda: 0.0)
+        self._records = record_codec.Records(store, frontier, intake, placer, lambda entry: False, lambda: 0.0)
         client: Any = self
         self.exchanger = Exchanger(lambda: self.contact, client, store, self._records.moving, self._records.merge)
 

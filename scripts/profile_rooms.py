@@ -15,22 +15,23 @@ from typing import Any, Final, NamedTuple
 
 LOOP: Final = "event loop"
 ROOMS: Final = (
-    ("kadcrawl/crawl/fetch", "fetch"),
-    ("kadcrawl/crawl/guard", "fetch"),
-    ("kadcrawl/crawl/body", "fetch"),
-    ("kadcrawl/crawl/robots", "robots"),
-    ("kadcrawl/crawl/charset", "parse"),
-    ("kadcrawl/crawl/extract", "parse"),
+    ("kadcrawl/crawl/fetch/fetcher", "fetch"),
+    ("kadcrawl/crawl/fetch/address_guard", "fetch"),
+    ("kadcrawl/crawl/fetch/content_encoding", "fetch"),
+    ("kadcrawl/crawl/robots/rules", "robots"),
+    ("kadcrawl/crawl/content/charset", "parse"),
+    ("kadcrawl/crawl/content/html_links", "parse"),
     ("kadcrawl/crawl/links", "parse"),
-    ("kadcrawl/crawl/scope", "URLs"),
-    ("kadcrawl/crawl/place", "URLs"),
+    ("kadcrawl/crawl/scope/scope", "URLs"),
+    ("kadcrawl/crawl/scope/partitioner", "URLs"),
     ("kadcrawl/urls", "URLs"),
     ("kadcrawl/keys", "URLs"),
-    ("kadcrawl/crawl/warc", "WARC and page log"),
-    ("kadcrawl/crawl/outputs", "WARC and page log"),
-    ("kadcrawl/history/page_log", "WARC and page log"),
-    ("kadcrawl/history/", "history"),
-    ("kadcrawl/crawl/forward", "peer messages"),
+    ("kadcrawl/crawl/output/warc", "WARC and page log"),
+    ("kadcrawl/crawl/output/outputs", "WARC and page log"),
+    ("kadcrawl/store/line_log", "WARC and page log"),
+    ("kadcrawl/store/", "history"),
+    ("kadcrawl/replication/", "history"),
+    ("kadcrawl/crawl/links/forwarder", "peer messages"),
     ("kadcrawl/link/", "peer messages"),
     ("kadcrawl/overlay/", "overlay"),
     ("kadcrawl/crawl/", "crawl loop and frontier"),
@@ -104,7 +105,7 @@ def _room(function: Function) -> str | None:
     file = function[0].replace("\\", "/")
     # The directory this stands in may be called kadcrawl as well.
     file = file[file.rfind("/site-packages/") :] if "/site-packages/" in file else file.removeprefix(REPOSITORY)
-    if "kadcrawl/history/store" in file and function[2] in JOURNAL:
+    if "kadcrawl/store/store" in file and function[2] in JOURNAL:
         return "journal"
     return next((room for part, room in ROOMS if part in file), None)
 

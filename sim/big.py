@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from unittest import mock
 
-from kadcrawl.config import Limits
+from kadcrawl.settings.config import Limits
 
 from .plan import Event, Kind, Plan
 from .synthetic_sites import Mix
@@ -35,8 +35,8 @@ MEASURED_APART_S = 10.0
 COMPANY_S = 0.5
 """Least time between two batches of links, of copies, and between two commits: each costs as much as a request."""
 SPARING = {
-    "kadcrawl.history.journal.CHECKPOINT_BYTES": 256 * 1024,
-    "kadcrawl.link.connection.KEPT_IDLE_S": 6.0,
+    "kadcrawl.store.journal.CHECKPOINT_BYTES": 256 * 1024,
+    "kadcrawl.link.client_connection.KEPT_IDLE_S": 6.0,
 }
 """Smaller than where each peer has a machine of its own: here all files and connections are in one machine's memory."""
 

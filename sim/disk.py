@@ -1,7 +1,7 @@
 """A machine's disk: it survives a kill, and loses of each file a part of what was not synced.
 
 Owns one directory for each incarnation of the peer, so that what a dead one still has open disturbs nobody. `sync`
-takes the place of `kadcrawl.history.store.sync_files` and notes how much of each file is safe; a crash keeps that much,
+takes the place of `kadcrawl.store.store.sync_files` and notes how much of each file is safe; a crash keeps that much,
 and as much of the rest as chance will have. The database itself is kept whole: SQLite writes to it in checkpoints
 only, of frames that are synced already, and syncs it before it drops them. Its shared memory is not kept.
 

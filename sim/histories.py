@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 
-from kadcrawl.history.filters import place_of
-from kadcrawl.history.seen import Seen
-from kadcrawl.history.seen_wire import from_bytes
-from kadcrawl.history.store import DONE, Store
 from kadcrawl.keys import Cell, Key
+from kadcrawl.store.bloom.encoding import from_bytes
+from kadcrawl.store.bloom.expiring_filter import Seen
+from kadcrawl.store.bloom.filter import place_of
+from kadcrawl.store.store import DONE, Store
 
 
 class Histories:

@@ -4,12 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kadcrawl.history.entry import Entry
-from kadcrawl.history.store import PENDING
 from kadcrawl.keys import Key
+from kadcrawl.lending.borrower import Borrowing
 from kadcrawl.peer import Leaf, Peer
-from kadcrawl.peer.borrowing import Borrowing
-from kadcrawl.peer.cells import STALL_S
+from kadcrawl.replication.cells import STALL_S
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.store import PENDING
 
 SLACK_S = 0.5
 """A loan is seen now and then, so it may have begun and ended by so much earlier and later than it was seen."""

@@ -24,11 +24,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_websocket import WebSocketWriter
 
 from kadcrawl import Leaf, Peer
-from kadcrawl.config import PORT_DEFAULT, Config, Job, Limits
-from kadcrawl.crawl.deadly import Deadly
+from kadcrawl.crawl.fetch.poison_pages import Deadly
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
-from kadcrawl.peer.world import World
+from kadcrawl.peer.environment import World
+from kadcrawl.settings.config import PORT_DEFAULT, Config, Job, Limits
 
 from .disk import Disk, DiskState
 from .loop import SimLoop

@@ -83,7 +83,7 @@ def planted(name: str | None) -> Iterator[None]:
 # --- links on their way ----------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.crawl.forward:Forwarder._offer")
+@mutant("kadcrawl.crawl.links.forwarder:Forwarder._offer")
 def links_lost_on_refusal(offer: Any) -> Any:
     """An offer that failed, or that the other peer did not take, counts as acknowledged."""
 
@@ -95,7 +95,7 @@ def links_lost_on_refusal(offer: Any) -> Any:
     return offer_once
 
 
-@mutant("kadcrawl.crawl.forward:Forwarder.forward")
+@mutant("kadcrawl.crawl.links.forwarder:Forwarder.forward")
 def done_before_links_are_safe(forward: Any) -> Any:
     """A page is finished at once, while its links are still on their way."""
 
@@ -108,7 +108,7 @@ def done_before_links_are_safe(forward: Any) -> Any:
     return forward_and_forget
 
 
-@mutant("kadcrawl.history.journal:Journal.durable")
+@mutant("kadcrawl.store.journal:Journal.durable")
 def acknowledged_before_durable(_: Any) -> Any:
     """What is to be on disk first is acknowledged before it is there."""
 
@@ -121,7 +121,7 @@ def acknowledged_before_durable(_: Any) -> Any:
     return durable
 
 
-@mutant("kadcrawl.history.journal:Journal.__init__")
+@mutant("kadcrawl.store.journal:Journal.__init__")
 def journal_never_synced(init: Any) -> Any:
     """Commits are not synced: a power cut takes what the system had not written yet."""
 
@@ -131,7 +131,7 @@ def journal_never_synced(init: Any) -> Any:
     return init_without_sync
 
 
-@mutant("kadcrawl.history.page_log:LineLog.__init__")
+@mutant("kadcrawl.store.line_log:LineLog.__init__")
 def page_lines_not_written_again(init: Any) -> Any:
     """Page lines that were journaled but not in the file when the power went are forgotten."""
 
@@ -144,43 +144,43 @@ def page_lines_not_written_again(init: Any) -> Any:
 # --- fetching --------------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.crawl.robots:Rules.allowed")
+@mutant("kadcrawl.crawl.robots.rules:Rules.allowed")
 def robots_ignored(_: Any) -> Any:
     """What robots.txt forbids is fetched."""
     return lambda self, url: True
 
 
-@mutant("kadcrawl.crawl.frontier:Frontier.set_delay")
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.set_delay")
 def crawl_delay_ignored(_: Any) -> Any:
     """The delay robots.txt asks for is not kept."""
     return lambda self, name, delay_s, now: None
 
 
-@mutant("kadcrawl.crawl.frontier:Frontier.open")
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.open")
 def not_held_after_crash(open_cell: Any) -> Any:
     """A cell whose owner died is crawled at once, not after a full delay."""
     return lambda self, cell, now, *, hold: open_cell(self, cell, now, hold=False)
 
 
-@mutant("kadcrawl.crawl.frontier:Frontier.clock")
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.clock")
 def clocks_forgotten_on_move(clock: Any) -> Any:
     """Whoever takes a cell over hears that its sites may be asked at once."""
     return lambda self, name, now: (0.0, clock(self, name, now)[1])
 
 
-@mutant("kadcrawl.crawl.frontier:Frontier.close")
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.close")
 def released_and_still_crawled(_: Any) -> Any:
     """A cell that another owns now is crawled on."""
     return lambda self, cell: None
 
 
-@mutant("kadcrawl.crawl.frontier:Frontier.in_flight")
+@mutant("kadcrawl.crawl.frontier.frontier:Frontier.in_flight")
 def released_while_in_flight(_: Any) -> Any:
     """A cell is released while requests to its sites are under way."""
     return lambda self, cell: 0
 
 
-@mutant("kadcrawl.peer.cells:Cells.is_stalled")
+@mutant("kadcrawl.replication.cells:Cells.is_stalled")
 def stall_not_noticed(_: Any) -> Any:
     """A peer that was frozen goes on as if nothing had been."""
     return lambda self: False
@@ -202,13 +202,13 @@ def second_closest_owner(_: Any) -> Any:
     return owns
 
 
-@mutant("kadcrawl.history.catch_up:holders")
+@mutant("kadcrawl.replication.owner.catch_up:holders")
 def backup_skipped(holders: Any) -> Any:
     """The second backup gets nothing."""
     return lambda nearest: holders(nearest)[:2]
 
 
-@mutant("kadcrawl.history.catch_up:holders")
+@mutant("kadcrawl.replication.owner.catch_up:holders")
 def backups_not_distinct(_: Any) -> Any:
     """A backup may be the owner itself, as plain double hashing has it."""
 
@@ -219,7 +219,7 @@ def backups_not_distinct(_: Any) -> Any:
     return holders
 
 
-@mutant("kadcrawl.history.tell:Telling._say_have")
+@mutant("kadcrawl.replication.holder:Telling._say_have")
 def holders_keep_silent(_: Any) -> Any:
     """Who holds records of a cell does not tell its owner so: neither backups of one that died nor who comes back."""
 
@@ -229,7 +229,7 @@ def holders_keep_silent(_: Any) -> Any:
     return say_nothing
 
 
-@mutant("kadcrawl.history.holdings:Holdings.joined")
+@mutant("kadcrawl.replication.placement.holdings:Holdings.joined")
 def newcomers_not_told(_: Any) -> Any:
     """Nobody tells a newcomer what is now its own."""
     return lambda self, newcomer: []
@@ -238,13 +238,13 @@ def newcomers_not_told(_: Any) -> Any:
 # --- copies and sync -------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.history.copies:Copies.changed")
+@mutant("kadcrawl.replication.backup_streams:Copies.changed")
 def changes_not_copied(_: Any) -> Any:
     """Backups hear of a cell when it is synced, and then of no change of it."""
     return lambda self, cell, key: None
 
 
-@mutant("kadcrawl.history.copies:Copies.delivered")
+@mutant("kadcrawl.replication.backup_streams:Copies.delivered")
 def copies_not_awaited(_: Any) -> Any:
     """A link is acknowledged before the backups have it."""
 
@@ -254,13 +254,13 @@ def copies_not_awaited(_: Any) -> Any:
     return delivered
 
 
-@mutant("kadcrawl.crawl.intake:Intake.merge_done")
+@mutant("kadcrawl.crawl.links.intake:Intake.merge_done")
 def done_not_merged(_: Any) -> Any:
     """That a URL is DONE elsewhere is not learned."""
     return lambda self, key, now: None
 
 
-@mutant("kadcrawl.history.exchange:Exchanger.reconcile")
+@mutant("kadcrawl.replication.anti_entropy:Exchanger.reconcile")
 def opened_before_caught_up(_: Any) -> Any:
     """A cell is opened without what the others have of it."""
 
@@ -270,7 +270,7 @@ def opened_before_caught_up(_: Any) -> Any:
     return reconcile
 
 
-@mutant("kadcrawl.history.tell:Telling.handed_over")
+@mutant("kadcrawl.replication.holder:Telling.handed_over")
 def left_without_handing_over(_: Any) -> Any:
     """A leaving peer does not wait until others have its cells."""
 
@@ -283,7 +283,7 @@ def left_without_handing_over(_: Any) -> Any:
 # --- loans -----------------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.crawl.site:Site.lend")
+@mutant("kadcrawl.crawl.frontier.site:Site.lend")
 def lent_and_still_crawled(lend: Any) -> Any:
     """The giver goes on at a site by the connections it has lent."""
 
@@ -295,19 +295,19 @@ def lent_and_still_crawled(lend: Any) -> Any:
     return lend_and_keep
 
 
-@mutant("kadcrawl.peer.borrowing:Borrowing.expire")
+@mutant("kadcrawl.lending.borrower:Borrowing.expire")
 def lease_without_end(_: Any) -> Any:
     """A taker goes on however long its giver has been silent."""
     return lambda self: None
 
 
-@mutant("kadcrawl.peer.lending:giver_takes_back_at")
+@mutant("kadcrawl.lending.lender:giver_takes_back_at")
 def lease_too_short(_: Any) -> Any:
     """A giver takes pages back before their taker has stopped."""
     return lambda received_at: received_at + 0.3
 
 
-@mutant("kadcrawl.peer.lending:Lending._free")
+@mutant("kadcrawl.lending.lender:Lending._free")
 def connections_not_waited_for(_: Any) -> Any:
     """Connections are lent while the owner's own requests still use them."""
 
@@ -317,7 +317,7 @@ def connections_not_waited_for(_: Any) -> Any:
     return free
 
 
-@mutant("kadcrawl.peer.lending:Lending._end")
+@mutant("kadcrawl.lending.lender:Lending._end")
 def loan_never_ends(_: Any) -> Any:
     """What comes back from a taker stays lent."""
 
@@ -327,7 +327,7 @@ def loan_never_ends(_: Any) -> Any:
     return end
 
 
-@mutant("kadcrawl.peer.cells:CellCrawl.is_busy")
+@mutant("kadcrawl.replication.cells:CellCrawl.is_busy")
 def released_while_lent(is_busy: Any) -> Any:
     """A cell goes to its next owner while others still fetch pages of it."""
 
@@ -338,7 +338,7 @@ def released_while_lent(is_busy: Any) -> Any:
     return is_busy_itself
 
 
-@mutant("kadcrawl.peer.loans:Loans._journal")
+@mutant("kadcrawl.lending.loans:Loans._journal")
 def borrowed_page_not_written(_: Any) -> Any:
     """A page fetched for another peer is said to be done and is in no output."""
     return lambda self, entry, line, reported: True
@@ -352,7 +352,7 @@ def ends_after_a_sample(_: Any) -> Any:
     """A few peers that are idle are taken for the whole swarm."""
 
     async def proof(self: Any) -> Any:
-        from kadcrawl.link.messages import Survey
+        from kadcrawl.link.wire.messages import Survey
         from kadcrawl.overlay.quiescence import add_up
 
         sample = await self._waves.ask_some(Survey(), 3, self._random, 2.0)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from math import inf
 
 from kadcrawl.balance.leases import LEASE_S
-from kadcrawl.config import Job
-from kadcrawl.crawl.place import Placer
-from kadcrawl.history.store import DONE
+from kadcrawl.crawl.scope.partitioner import Placer
 from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.peer import Leaf, Peer
+from kadcrawl.settings.config import Job
+from kadcrawl.store.store import DONE
 from kadcrawl.urls import site_of
 
 from . import sometimes

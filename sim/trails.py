@@ -9,8 +9,8 @@ the other is about to send it (seed 3042).
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from kadcrawl.history.store import DONE, Store
 from kadcrawl.keys import Key
+from kadcrawl.store.store import DONE, Store
 
 from .judges import COPIES
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from kadcrawl.config import Job, Limits
 from kadcrawl.keys import Cell
+from kadcrawl.settings.config import Job, Limits
 
 from .ambush import STEP_S, Ambushes
 from .judges import Facts, cut_short, duplicates, judge, parted

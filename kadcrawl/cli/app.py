@@ -12,9 +12,11 @@ from typing import Any
 
 import click
 
-from kadcrawl.cli.check import check
+from kadcrawl.cli.commands.check import check
+from kadcrawl.cli.commands.control import add, leave, pause, resume, status, stop
+from kadcrawl.cli.commands.export import deliver, export
+from kadcrawl.cli.commands.rekey import rekey
 from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, told
-from kadcrawl.cli.export import deliver, export
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.keys import (
     REKEYED,
@@ -24,7 +26,8 @@ from kadcrawl.cli.keys import (
     member_options,
     say_insecure,
 )
-from kadcrawl.cli.local import Plan, Swarm, peers_of
+from kadcrawl.cli.local.directory_check import check_for_crawl, check_for_peer
+from kadcrawl.cli.local.supervisor import Plan, Swarm, peers_of
 from kadcrawl.cli.options import (
     Address,
     allow_network_option,
@@ -36,15 +39,12 @@ from kadcrawl.cli.options import (
     networks_of,
     say_missing,
 )
-from kadcrawl.cli.orders import add, leave, pause, resume, status, stop
-from kadcrawl.cli.progress import Progress
-from kadcrawl.cli.rekey import rekey
 from kadcrawl.cli.run import run
-from kadcrawl.cli.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, remainder
-from kadcrawl.cli.tenant import check_for_crawl, check_for_peer
-from kadcrawl.config import PORT_DEFAULT, Config
+from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, remainder
 from kadcrawl.errors import ConfigError
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.settings.config import PORT_DEFAULT, Config
 from kadcrawl.version import VERSION
 
 LISTEN = click.option(
@@ -221,9 +221,9 @@ def start(
     Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once. While
     less than 64 MiB are left on the disk, it waits for room.
     """
-    from kadcrawl.cli.live import live
+    from kadcrawl.cli.commands.run_peer import live
     from kadcrawl.peer import Peer
-    from kadcrawl.peer.known_peers import come_back
+    from kadcrawl.peer.membership.known_peers import come_back
 
     seeds, job = make_job(urls, options, data)
     machine = make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job)
@@ -296,7 +296,7 @@ def join(
     A --leaf owns nothing and is asked nothing: it draws pages of the other peers, of another one if one dies, and gives
     back what it has not fetched when it exits. Not in a crawl with --max-pages or --max-depth.
     """
-    from kadcrawl.cli.live import live, live_leaf
+    from kadcrawl.cli.commands.run_peer import live, live_leaf
     from kadcrawl.peer import Leaf, Peer
 
     machine = make_machine(fetches, network, powers, make_sinks(sinks, None))

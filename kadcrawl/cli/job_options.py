@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from kadcrawl.cli.options import Command
-from kadcrawl.config import URL_PARTS_MAX, Job
-from kadcrawl.durations import seconds_of
+from kadcrawl.settings.config import URL_PARTS_MAX, Job
+from kadcrawl.settings.durations import seconds_of
 
 
 class Duration(click.ParamType[float]):

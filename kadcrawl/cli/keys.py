@@ -15,12 +15,12 @@ import click
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
-from kadcrawl.cli.whom import directories
-from kadcrawl.config import PORT_DEFAULT
+from kadcrawl.cli.targets import directories
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.key_file import read_kept_key, read_key, write_secret
-from kadcrawl.places import JOURNAL, PEER_KEY, SWARM_KEY
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.settings.config import PORT_DEFAULT
+from kadcrawl.system.file_names import JOURNAL, PEER_KEY, SWARM_KEY
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -13,10 +13,10 @@ from click.core import ParameterSource
 
 from kadcrawl.balance.lessons import load
 from kadcrawl.balance.powers import MOST, checked, untold
-from kadcrawl.cli.pipe import Machine
-from kadcrawl.config import PORT_DEFAULT, Job, Limits, Partition
+from kadcrawl.cli.local.protocol import Machine
 from kadcrawl.errors import ConfigError
-from kadcrawl.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
+from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits, Partition
+from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.sinks.names import FORMS, check, parse
 from kadcrawl.urls import host_of, seed, site_of
 
@@ -266,7 +266,7 @@ def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
     """Return the networks that may be fetched: if none is given those with which the peer of this directory began."""
     if given or not directory.is_dir():
         return given
-    from kadcrawl.peer.job_record import journaled_networks  # As below.
+    from kadcrawl.peer.job_store import journaled_networks  # As below.
 
     return journaled_networks(directory)
 
@@ -274,7 +274,7 @@ def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
 def listen_at(given: tuple[str, int] | None, directory: Path) -> tuple[str, int]:
     """Return where to listen (host, port): if nothing is given where others may look for the peer of this directory."""
     if given is None and directory.is_dir():
-        from kadcrawl.peer.job_record import journaled_listening  # As below.
+        from kadcrawl.peer.job_store import journaled_listening  # As below.
 
         given = journaled_listening(directory)
     return given or ("127.0.0.1", PORT_DEFAULT)
@@ -302,7 +302,7 @@ def _is_given(option: str) -> bool:
 def _journaled_job(directory: Path) -> Job:
     if not directory.is_dir():
         return Job()
-    from kadcrawl.peer.job_record import journaled_job  # Not at the top: it loads the whole peer.
+    from kadcrawl.peer.job_store import journaled_job  # Not at the top: it loads the whole peer.
 
     return journaled_job(directory) or Job()
 

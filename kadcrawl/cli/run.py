@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
-from kadcrawl.printable import printable
+from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
     from kadcrawl.peer import Leaf, Peer

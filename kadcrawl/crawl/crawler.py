@@ -1,11 +1,12 @@
 """Steps 4 to 6 of a URL's life: ready, fetched, done.
 
-Takes what the frontier says may be fetched, asks robots.txt first where it is not known (robots_search.py), fetches,
+Takes what the frontier says may be fetched, asks robots.txt first where it is not known (robots_fetch.py), fetches,
 writes the outputs, sends the links found on their way, and finishes the page when they are acknowledged. Starts nothing
 while anything holds it, out of budget, or while too many requests, unfinished pages or bytes of them are under way; no
 request of a cell that was closed meanwhile goes out. Every URL ends in exactly one page line: what the job excludes by
-now as well, what a fault of ours makes impossible to finish, and what this peer has died of (deadly.py). What this
-machine lacks, such as files to open, is no fault of any URL: it waits until there are some.
+now as well, what a fault of ours makes impossible to finish, and what this peer has died of
+(crawl/fetch/poison_pages.py). What this machine lacks, such as files to open, is no fault of any URL: it waits until
+there are some.
 """
 
 import asyncio
@@ -15,34 +16,34 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Protocol
 
-from kadcrawl.clock import Clock
-from kadcrawl.config import Limits
-from kadcrawl.crawl.answers import Answered, Answers
-from kadcrawl.crawl.budget import Budget
-from kadcrawl.crawl.deadly import KILLED_PEER, Deadly
-from kadcrawl.crawl.extract import LinkExtractor
-from kadcrawl.crawl.extraction import Extraction
-from kadcrawl.crawl.fetch import Fetching
-from kadcrawl.crawl.fetched import UNASKED, UNREACHED, Failure, Fetched
-from kadcrawl.crawl.forward import Forwarder
-from kadcrawl.crawl.found import Finder
-from kadcrawl.crawl.frontier import Frontier
-from kadcrawl.crawl.hold import Hold
-from kadcrawl.crawl.outputs import Outputs
-from kadcrawl.crawl.page import Page
-from kadcrawl.crawl.robots import Rules
-from kadcrawl.crawl.robots_cache import RobotsCache
-from kadcrawl.crawl.robots_search import RobotsSearch
-from kadcrawl.crawl.rounds import Rounds
-from kadcrawl.crawl.scope import Scope
-from kadcrawl.crawl.totals import Totals
-from kadcrawl.crawl.twins import Twins
+from kadcrawl.crawl.content.html_links import LinkExtractor
+from kadcrawl.crawl.content.link_finder import Finder
+from kadcrawl.crawl.content.near_duplicates import Twins
+from kadcrawl.crawl.content.page import Page
+from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.fetch.fetcher import Fetching
+from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, Deadly
+from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, Failure, Fetched
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.forwarder import Forwarder
+from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.outputs import Outputs
+from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.page_processor import Answered, Answers
+from kadcrawl.crawl.recrawl.rounds import Rounds
+from kadcrawl.crawl.robots.cache import RobotsCache
+from kadcrawl.crawl.robots.rules import Rules
+from kadcrawl.crawl.robots_fetch import RobotsSearch
+from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.errors import StorageError
-from kadcrawl.history.entry import Entry
-from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.page_rules import PageRules
+from kadcrawl.settings.config import Limits
+from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.visit import Visit
+from kadcrawl.system.clock import Clock
 from kadcrawl.urls import origin_of
 
 FILES_WAIT_S = 5.0
@@ -54,7 +55,7 @@ KEPT_WAITING_TRIES = 3
 """More than others has a URL whose server gave up as its body waited here: five minutes by default. Without an end a
 few sites could keep each other waiting, and the crawl from its end."""
 NO_PROXY = "proxies"
-"""The reason among a crawler's holds that no proxy is alive; it goes when one is (proxy_checks.py)."""
+"""The reason among a crawler's holds that no proxy is alive; it goes when one is (crawl/proxies/health_checks.py)."""
 log = logging.getLogger(__name__)
 
 

@@ -15,11 +15,11 @@ import aiohttp
 from yarl import URL
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.conduct import Conduct, Fault, Source
-from kadcrawl.link.connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, Connection, UnsentError
-from kadcrawl.link.messages import Contact, DatedOffer, Message, Offer, Refused
+from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, Connection, UnsentError
+from kadcrawl.link.peer_scoring import Conduct, Fault, Source
 from kadcrawl.link.server import PATH
+from kadcrawl.link.wire.codec import MalformedError, pack, unpack
+from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 

@@ -17,15 +17,15 @@ from weakref import WeakValueDictionary
 from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
-from kadcrawl.link.burden import Burden, Crowd
-from kadcrawl.link.codec import MalformedError, pack, unpack
-from kadcrawl.link.conduct import Conduct, Fault, FaultError, Lines, Source, more
-from kadcrawl.link.connection import CLOSE_S, NUMBER_BYTES
-from kadcrawl.link.gate import Gate
+from kadcrawl.link.accept import Gate
+from kadcrawl.link.admission_control import Burden, Crowd
+from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.http_log import limited
-from kadcrawl.link.incoming import Incoming
-from kadcrawl.link.messages import Message, Refused, Request
-from kadcrawl.link.speakers import speaker
+from kadcrawl.link.peer_scoring import Conduct, Fault, FaultError, Lines, Source, more
+from kadcrawl.link.sender_check import speaker
+from kadcrawl.link.server_connection import Incoming
+from kadcrawl.link.wire.codec import MalformedError, pack, unpack
+from kadcrawl.link.wire.messages import Message, Refused, Request
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 

@@ -8,7 +8,7 @@ from kadcrawl.members.certificates import client_context, server_context
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 
 
 class Credentials:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 
 STDIN = Path("-")
 FILE_BYTES_MAX = 4096

@@ -7,7 +7,7 @@ tried by the other. Times are those of the world, as a change outlives a restart
 
 from dataclasses import dataclass
 
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 
 OVERLAP_S = 3600.0
 """How long both keys are good."""

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 
 BROADCAST = IPv4Address("255.255.255.255")
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 
 
 class Progress(Enum):

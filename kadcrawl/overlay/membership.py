@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from kadcrawl.keys import Cell, NodeId, anchor
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.liveness import Liveness, Verdict
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
 from kadcrawl.overlay.routing import Neighbor, Table

@@ -16,8 +16,8 @@ from kademlia.node import Node
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
-from kadcrawl.link.conduct import Conduct
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.peer_scoring import Conduct
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import ip_version, sendable, why_silent

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from kadcrawl.keys import Cell, anchor
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 
 
 def owner_bucket(me: int, target: int, live_mask: int) -> int:

@@ -24,9 +24,9 @@ from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.codec import MalformedError, VersionError, pack, unpack
-from kadcrawl.link.conduct import Conduct, Fault, Lines, more
-from kadcrawl.link.messages import (
+from kadcrawl.link.peer_scoring import Conduct, Fault, Lines, more
+from kadcrawl.link.wire.codec import MalformedError, VersionError, pack, unpack
+from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
     Contact,

@@ -9,7 +9,7 @@ only begets work: without a seed or a recrawl from outside none can come again. 
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from kadcrawl.link.messages import COUNT_MAX, Tally
+from kadcrawl.link.wire.messages import COUNT_MAX, Tally
 
 NO_VIEW = bytes(16)
 

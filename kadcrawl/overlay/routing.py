@@ -18,7 +18,7 @@ from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 
 
 class Neighbor(Node):  # type: ignore[misc]  # the package is untyped

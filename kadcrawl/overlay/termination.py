@@ -10,7 +10,7 @@ since whoever is still busy will ask when it stops being so.
 import asyncio
 from random import Random
 
-from kadcrawl.link.messages import Order, Survey, Tally
+from kadcrawl.link.wire.messages import Order, Survey, Tally
 from kadcrawl.overlay.quiescence import Quiescence
 from kadcrawl.overlay.wave import Waves
 

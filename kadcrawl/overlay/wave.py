@@ -14,8 +14,8 @@ from typing import Protocol
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
-from kadcrawl.link.rows import fitting, has_left, packed_rows
+from kadcrawl.link.wire.census_rows import fitting, has_left, packed_rows
+from kadcrawl.link.wire.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
 from kadcrawl.overlay.quiescence import MISSING, add_up
 
 DEADLINE_S = 10.0

@@ -11,7 +11,7 @@ directory it goes on where its journal ends.
 Nothing here decides; `Peer` builds, starts and stops, `service` answers the link, `handover` moves ranges.
 """
 
-from kadcrawl.peer.leaf import Leaf
+from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer.peer import Peer
 
 __all__ = ["Leaf", "Peer"]

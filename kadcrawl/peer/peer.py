@@ -13,40 +13,40 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from kadcrawl.config import Config, Job
-from kadcrawl.crawl.page import Page
-from kadcrawl.crawl.place import Place
+from kadcrawl.crawl.build import Parts, build
+from kadcrawl.crawl.content.page import Page
+from kadcrawl.crawl.disk_guard import guard
+from kadcrawl.crawl.recrawl.expiry import Expiring
+from kadcrawl.crawl.recrawl.scheduler import Recrawling
+from kadcrawl.crawl.scope.partitioner import Place
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.link.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Described, Link, Order, PeerRow
-from kadcrawl.link.rows import read_rows
+from kadcrawl.lending.balancer import Balancing, balanced
+from kadcrawl.lending.leaf_host import each_once
+from kadcrawl.lending.pace_learning import learning
 from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.census_rows import read_rows
+from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Described, Link, Order, PeerRow
+from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Termination
 from kadcrawl.overlay.wave import Waves
-from kadcrawl.peer.balancing import Balancing, balanced
-from kadcrawl.peer.budget_sharing import share_budget
-from kadcrawl.peer.cells import Cells
-from kadcrawl.peer.concord import Concord
-from kadcrawl.peer.departed import DepartedPeers
-from kadcrawl.peer.disk_guard import guard
-from kadcrawl.peer.ending import drain, leave
-from kadcrawl.peer.ends import keep_to_loopback, listen, reachable_host
-from kadcrawl.peer.entrance import welcomed
-from kadcrawl.peer.expiring import Expiring
-from kadcrawl.peer.identity import Identity
-from kadcrawl.peer.known_peers import KnownPeers
-from kadcrawl.peer.learning import learning
-from kadcrawl.peer.leaves import each_once
-from kadcrawl.peer.member import Member
-from kadcrawl.peer.parts import Parts, build
-from kadcrawl.peer.portrait import row_of, state_of
-from kadcrawl.peer.reading import read
-from kadcrawl.peer.recrawling import Recrawling
-from kadcrawl.peer.refusals import Refusals, watch
-from kadcrawl.peer.seeding import Seeding
-from kadcrawl.peer.service import Service
-from kadcrawl.peer.world import World
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.peer.base import Member
+from kadcrawl.peer.environment import World
+from kadcrawl.peer.handlers import Service
+from kadcrawl.peer.membership.bootstrap import welcomed
+from kadcrawl.peer.membership.departed import DepartedPeers
+from kadcrawl.peer.membership.endpoints import keep_to_loopback, listen, reachable_host
+from kadcrawl.peer.membership.key_refusals import Refusals, watch
+from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.membership.node_id import Identity
+from kadcrawl.peer.page_reader import read
+from kadcrawl.peer.shutdown import drain, leave
+from kadcrawl.peer.status import row_of, state_of
+from kadcrawl.peer.swarm.budget_sharing import share_budget
+from kadcrawl.peer.swarm.seeds import Seeding
+from kadcrawl.peer.swarm.state_gossip import Concord
+from kadcrawl.replication.cells import Cells
+from kadcrawl.settings.config import Config, Job
 from kadcrawl.urls import is_canonical, seed
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ RETRY_S_MAX = 60.0
 PATIENCE_S = 10.0
 """At the end: how long nothing may move, once a try has failed; until then a connection is perhaps being made."""
 FINISH_S = 180.0
-"""At the end: how long it may take in all; whoever waits for the process waits longer (cli/local.py)."""
+"""At the end: how long it may take in all; whoever waits for the process waits longer (cli/local/supervisor.py)."""
 
 log = logging.getLogger(__name__)
 

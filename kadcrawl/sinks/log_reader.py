@@ -1,7 +1,7 @@
 """A log as its followers see it: bytes that only grow, read from any line on, as far as lines are whole.
 
 The peer appends a line only once it is journaled, and writes the same bytes at the same place again after a crash
-(history/page_log.py), so what was read stays true. What stands behind the last newline is somebody's unfinished write.
+(store/line_log.py), so what was read stays true. What stands behind the last newline is somebody's unfinished write.
 """
 
 from hashlib import blake2b

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from kadcrawl.crawl.outputs import WARC_DIRECTORY
-from kadcrawl.places import JOURNAL
+from kadcrawl.crawl.output.outputs import WARC_DIRECTORY
 from kadcrawl.sinks.names import SinkName
 from kadcrawl.sinks.places import Place
 from kadcrawl.sinks.sink import OneCall, SinkError
+from kadcrawl.system.file_names import JOURNAL
 
 CHUNK_BYTES = 1024 * 1024
 SUFFIX = ".warc.gz"

@@ -14,7 +14,7 @@ from random import Random
 from types import TracebackType
 from typing import Final, Self
 
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import Parting

@@ -9,7 +9,7 @@ import sys
 from aiohappyeyeballs import AddrInfoType
 
 from kadcrawl.cli import main
-from kadcrawl.crawl.guard import Guard
+from kadcrawl.crawl.fetch.address_guard import Guard
 
 
 def fetch_from(address: str) -> None:

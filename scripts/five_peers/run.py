@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from kadcrawl.balance.powers import Powers
-from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.scope.partitioner import Placer
 from kadcrawl.keys import anchor
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 from scripts.chaos.machines import Machine
 from scripts.chaos.peer_process import COMMAND_S, PeerProcess
 from scripts.five_peers.web import CappedWeb, Line

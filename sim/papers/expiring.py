@@ -12,11 +12,11 @@ from random import Random
 from sys import getsizeof
 from typing import TypeVar
 
-from kadcrawl.history.filters import Shape, error_of
-from kadcrawl.history.pybloom_filter import PybloomFilter
-from kadcrawl.history.seen import Period, Seen
-from kadcrawl.history.seen_wire import to_bytes
 from kadcrawl.keys import Key
+from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.bloom.filter import Shape, error_of
+from kadcrawl.store.bloom.pybloom import PybloomFilter
 
 from .experiment import Figure, Finding, Progress, Result, Series, Table
 

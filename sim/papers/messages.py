@@ -12,13 +12,13 @@ from hashlib import blake2b
 from typing import Any, Literal
 from unittest import mock
 
-from kadcrawl.config import Job, Limits
-from kadcrawl.crawl.fetched import Fetched
-from kadcrawl.crawl.found import Finder, Found
-from kadcrawl.history.entry import Entry
+from kadcrawl.crawl.content.link_finder import Finder, Found
+from kadcrawl.crawl.fetch.result import Fetched
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Message, Offer, Records
-from kadcrawl.turns import Turns
+from kadcrawl.link.wire.messages import Message, Offer, Records
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.system.cooperative import Turns
 
 from ..network import HOST
 from ..synthetic_sites import PLAIN

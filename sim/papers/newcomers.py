@@ -2,9 +2,9 @@
 
 from unittest import mock
 
-from kadcrawl.config import Job
 from kadcrawl.keys import firstdiff
-from kadcrawl.peer import identity
+from kadcrawl.peer.membership import node_id
+from kadcrawl.settings.config import Job
 
 from .swarm import NoWeb, Swarm, simulated
 
@@ -20,7 +20,7 @@ def ids_of(seed: int, peers: int, drawn: int, apart_s: float | None) -> list[int
         await swarm.grow(peers, apart_s)
         return [peer.contact.number for peer in swarm.peers]
 
-    with mock.patch.object(identity, "DRAWN", drawn), simulated(seed, NoWeb(), job=Job()) as swarm:
+    with mock.patch.object(node_id, "DRAWN", drawn), simulated(seed, NoWeb(), job=Job()) as swarm:
         return swarm.run(story(swarm))
 
 

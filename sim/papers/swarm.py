@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from kadcrawl.config import Job, Limits
 from kadcrawl.peer import Peer
+from kadcrawl.settings.config import Job, Limits
 
 from ..loop import SimLoop, world
 from ..machines import Machine, Machines

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from scripts.kadcrawl_run import page_lines
-from tests.web import Web, slow, tree
+from tests.support.web import Web, slow, tree
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
 IMPATIENT = (sys.executable, "-m", "tests.cli.impatient")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from tests.cli.command import SITES
-from tests.web import Web, html
+from tests.support.web import Web, html
 
 WIDE = 40
 """Pages that are linked and not yet answered, or hardly more: as many are left when it ends."""

@@ -6,7 +6,8 @@ must not look like a death.
 
 from pathlib import Path
 
-from kadcrawl.cli import child, child_process, main
+from kadcrawl.cli import main
+from kadcrawl.cli.local import child_main, child_process
 from kadcrawl.overlay import OverlaySettings
 
 ROOT = Path(__file__).parents[2]
@@ -15,16 +16,16 @@ SETTINGS = OverlaySettings(
     heartbeat_s=1.0,
     resend_s=0.3,
     timeout_s=1.0,
-    misses_suspect=child.LOCAL.misses_suspect,
-    misses_evict=child.LOCAL.misses_evict,
+    misses_suspect=child_main.LOCAL.misses_suspect,
+    misses_evict=child_main.LOCAL.misses_evict,
     miss_spacing_s=(0.25, 0.25),
 )
 
 
 def peer() -> None:
     """Live as one of its peers."""
-    child.LOCAL = SETTINGS
-    child.main()
+    child_main.LOCAL = SETTINGS
+    child_main.main()
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from tests.cli.command import (
     until,
 )
 from tests.cli.endless import endless_web
-from tests.web import Web, html, tree
+from tests.support.web import Web, html, tree
 
 
 async def test_a_crawl_ends_by_itself_and_adds_up(tmp_path: Path) -> None:

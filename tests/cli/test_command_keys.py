@@ -16,16 +16,16 @@ import pytest
 from kadcrawl.cli.app import main
 from kadcrawl.cli.keys import key_to_begin
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.messages import Ok, Rekey
 from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.messages import Ok, Rekey
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.peer.safe import Safe
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.peer.membership.key_store import Safe
 from tests.cli.command import KADCRAWL, LOOPBACK, Run, address_of, crawl, ended, finished, interrupted, kadcrawl, start
-from tests.web import Web, tree
+from tests.support.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)
 NO_KEY = {"KADCRAWL_KEY": ""}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl.peer.job_record import journaled_job
+from kadcrawl.peer.job_store import journaled_job
 from tests.cli.command import (
     SITES,
     address_of,
@@ -22,7 +22,7 @@ from tests.cli.command import (
     until,
 )
 from tests.cli.endless import endless_web
-from tests.web import Web, html, tree
+from tests.support.web import Web, html, tree
 
 
 async def test_a_swarm_of_commands(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.peer.job_record import journaled_job
+from kadcrawl.peer.job_store import journaled_job
 from tests.cli.command import (
     IMPATIENT,
     LOOPBACK,
@@ -24,7 +24,7 @@ from tests.cli.command import (
     start,
     until,
 )
-from tests.web import Web, tree
+from tests.support.web import Web, tree
 
 
 def locked_by(lock: Path, pid: int) -> bool:

@@ -18,7 +18,7 @@ from scripts.kadcrawl_run import page_lines
 from sim.sample_pages import SITES
 from sim.sample_web import SampleWeb
 from tests.cli.command import address_of, children, crawl, ended, interrupted, joinable, kadcrawl, start, until
-from tests.web import Web, html, slow
+from tests.support.web import Web, html, slow
 
 EXAMPLE = Path("scripts/records/kadcrawl.toml")
 ALMANAC = [site.name for site in SITES].index("almanac")

@@ -9,8 +9,8 @@ from kadcrawl.balance.lessons import BATCHES, batches, line, load
 from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.predict import BATCHES_LEAST, Batch
 from kadcrawl.cli import options
-from kadcrawl.cli.pipe import Machine
-from kadcrawl.config import Job
+from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.settings.config import Job
 from tests.cli.command import SITES, crawl, finished, kadcrawl, slow_web
 
 NODE = Powers(2, 2.4, 4.0, 10.0, 5.0)

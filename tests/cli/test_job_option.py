@@ -13,14 +13,14 @@ from click.testing import CliRunner
 from kadcrawl.cli.app import main
 from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.options import make_job
-from kadcrawl.config import Job
 from kadcrawl.errors import ConfigError
-from kadcrawl.history.store import Store
-from kadcrawl.job_file import KEYS
-from kadcrawl.peer.job_record import JobRecord
+from kadcrawl.peer.job_store import JobRecord
+from kadcrawl.settings.config import Job
+from kadcrawl.settings.job_file import KEYS
+from kadcrawl.store.store import Store
 from tests.cli.command import LOOPBACK, finished, kadcrawl
-from tests.proxies import ProxyServer
-from tests.web import Web, tree
+from tests.support.proxies import ProxyServer
+from tests.support.web import Web, tree
 
 ROOT = Path(__file__).parent.parent.parent
 LOCAL = 'seeds = ["http://127.0.0.2/"]\n'

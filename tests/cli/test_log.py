@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.cli.run import OneLine
-from kadcrawl.crawl.record_worker import said
-from kadcrawl.link.codec import MalformedError, unpack
-from kadcrawl.link.messages import Ping
+from kadcrawl.crawl.content.record_worker import said
+from kadcrawl.link.wire.codec import MalformedError, unpack
+from kadcrawl.link.wire.messages import Ping
 
 FORGED = "x\n2026-01-01 00:00:00,000 INFO kadcrawl swarm.done pages=0\x1b[2J\u202e"
 

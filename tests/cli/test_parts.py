@@ -11,20 +11,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kadcrawl.cli.local import peers_of
+from kadcrawl.cli.local.protocol import Assignment, Final, Ready, Report, line
+from kadcrawl.cli.local.supervisor import peers_of
 from kadcrawl.cli.options import Address, shown
-from kadcrawl.cli.pipe import Assignment, Final, Ready, Report, line
 from kadcrawl.cli.run import first_of
-from kadcrawl.cli.summary import PageLogs, limits_met
-from kadcrawl.config import Job
+from kadcrawl.cli.view.summary import PageLogs, limits_met
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import GetStatus, Status
-from kadcrawl.peer.ends import reachable_host
+from kadcrawl.link.wire.messages import GetStatus, Status
+from kadcrawl.peer.membership.endpoints import reachable_host
+from kadcrawl.settings.config import Job
 
 HEAVY = ("aiohttp", "kademlia", "selectolax", "isal", "sqlite3", "rich", "kadcrawl.crawl", "kadcrawl.peer")
 
 
-@pytest.mark.parametrize("module", ["kadcrawl", "kadcrawl.cli.app", "kadcrawl.cli.local"])
+@pytest.mark.parametrize("module", ["kadcrawl", "kadcrawl.cli.app", "kadcrawl.cli.local.supervisor"])
 def test_the_parent_of_a_local_crawl_loads_nothing_of_a_peer(module: str) -> None:
     """Its start-up is paid on top of every peer's."""
     script = f"import sys, {module}; print(*(name for name in {HEAVY!r} if name in sys.modules))"
@@ -33,7 +33,9 @@ def test_the_parent_of_a_local_crawl_loads_nothing_of_a_peer(module: str) -> Non
 
 
 def test_a_peer_process_loads_nothing_of_the_command() -> None:
-    script = "import sys, kadcrawl.cli.child; print(*(name for name in ('click', 'rich') if name in sys.modules))"
+    script = (
+        "import sys, kadcrawl.cli.local.child_main; print(*(name for name in ('click', 'rich') if name in sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
 
@@ -59,7 +61,7 @@ async def test_the_first_of_several_ends_the_others_and_its_fault_is_not_lost() 
 async def test_a_peer_whose_parent_does_not_read_goes_on_and_its_last_words_arrive_whole(tmp_path: Path) -> None:
     stdout, child_stdout = os.pipe()
     fcntl.fcntl(child_stdout, 1031, 4096)  # F_SETPIPE_SZ: soon full
-    script = "import kadcrawl.cli.child as child; child.REPORT_INTERVAL_S = 0.001; child.main()"
+    script = "import kadcrawl.cli.local.child_main as child; child.REPORT_INTERVAL_S = 0.001; child.main()"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", script, stdin=asyncio.subprocess.PIPE, stdout=child_stdout
     )

@@ -12,26 +12,26 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.clock import Clock
-from kadcrawl.config import Job, Limits
-from kadcrawl.crawl.budget import Budget
+from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.crawler import ALONE_WAIT_S, KEPT_WAITING_TRIES, Crawler
-from kadcrawl.crawl.extract import LinkExtractor
-from kadcrawl.crawl.fetch import Fetcher, always
-from kadcrawl.crawl.fetched import Failure, Fetched
-from kadcrawl.crawl.forward import Forwarder
-from kadcrawl.crawl.frontier import Frontier
-from kadcrawl.crawl.hold import Hold
-from kadcrawl.crawl.intake import Intake
-from kadcrawl.crawl.outputs import Outputs
-from kadcrawl.crawl.place import Place, Placer
-from kadcrawl.crawl.robots import parse
-from kadcrawl.crawl.robots_cache import RobotsCache
-from kadcrawl.crawl.scope import Scope
-from kadcrawl.crawl.totals import Totals
-from kadcrawl.history.store import DONE, PENDING, Store
-from kadcrawl.link.messages import Link
+from kadcrawl.crawl.fetch.fetcher import Fetcher, always
+from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.forwarder import Forwarder
+from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.outputs import Outputs
+from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.robots.cache import RobotsCache
+from kadcrawl.crawl.robots.rules import parse
+from kadcrawl.crawl.scope.partitioner import Place, Placer
+from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.link.wire.messages import Link
 from kadcrawl.overlay.termination import Activity
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.store.store import DONE, PENDING, Store
+from kadcrawl.system.clock import Clock
 
 LIMITS = Limits(commit_spacing_s=0.001, batch_spacing_s=0.001, retry_base_s=0.001)
 PAGE, ROBOTS, OTHER = "http://a.test/", "http://a.test/robots.txt", "http://b.test/"

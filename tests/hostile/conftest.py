@@ -11,10 +11,10 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl import Config, Limits, Peer
-from kadcrawl.peer.world import World
+from kadcrawl.peer.environment import World
 from scripts.kadcrawl_run import PageLine, page_lines
-from tests.brisk_loop import BriskLoop
-from tests.peer.conftest import JOB, QUICK, finish
+from tests.support.brisk_loop import BriskLoop
+from tests.support.peers import JOB, QUICK, finish
 
 WAITING = ("test_members.py",)
 """Peers wait for each other in these, and for nobody outside."""

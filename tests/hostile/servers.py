@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from tests.crawl.test_fetch import Site, Step
+from tests.crawl.fetch.test_fetcher import Site, Step
 
 
 class Endless(bytes):

@@ -14,16 +14,16 @@ import pytest
 from aiohappyeyeballs import AddrInfoType
 from aiohttp import web
 
-from kadcrawl.crawl import fetch
-from kadcrawl.crawl.fetch import Fetcher
-from kadcrawl.crawl.fetched import Failure
-from kadcrawl.crawl.guard import Guard
+from kadcrawl.crawl.fetch import fetcher as fetcher_module
+from kadcrawl.crawl.fetch.address_guard import Guard
+from kadcrawl.crawl.fetch.fetcher import Fetcher
+from kadcrawl.crawl.fetch.result import Failure
 from kadcrawl.urls import canonical, host_of
-from tests.crawl.test_fetch import LIMITS
-from tests.crawl.test_guard import NOT_PUBLIC
+from tests.crawl.fetch.test_address_guard import NOT_PUBLIC
+from tests.crawl.fetch.test_fetcher import LIMITS
 from tests.hostile.conftest import ALLOWED, Crawl, Listener, Names
 from tests.hostile.forms import FORMS
-from tests.web import Web, html
+from tests.support.web import Web, html
 
 LOOPBACK = ("127.0.0.1", "::1")
 
@@ -115,7 +115,7 @@ async def test_of_mixed_answers_only_what_is_public_is_connected_to(answer: Sequ
 
 
 async def test_a_name_that_is_bound_anew_is_judged_anew(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "DNS_TTL_S", 0)
+    monkeypatch.setattr(fetcher_module, "DNS_TTL_S", 0)
     guard = WatchedGuard(f"{ALLOWED}/32")
     async with Web() as site, fetching(guard, Names([ALLOWED], ["127.0.0.1"])) as fetcher:
         site.fallback = lambda request: html("/", Connection="close")
@@ -128,7 +128,7 @@ async def test_a_name_that_is_bound_anew_is_judged_anew(listener: Listener, monk
 async def test_a_name_that_is_bound_anew_after_its_robots_txt_gets_no_request(
     crawl: Crawl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "DNS_TTL_S", 0)
+    monkeypatch.setattr(fetcher_module, "DNS_TTL_S", 0)
     async with Web(sites=2) as site:
         site.pages["/robots.txt"] = lambda request: html(Connection="close")
         inner = site.url("/", site=1)

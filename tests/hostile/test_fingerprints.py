@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterable
 
 from kadcrawl import Peer
-from kadcrawl.history.seen import Seen
-from kadcrawl.history.seen_slice import Slice
-from kadcrawl.history.seen_wire import to_bytes
 from kadcrawl.keys import Cell, anchor
-from kadcrawl.link.messages import CellSlices, Contact, KeepSlicePart, KeepSlices, SliceLabel, SliceRecord
+from kadcrawl.link.wire.messages import CellSlices, Contact, KeepSlicePart, KeepSlices, SliceLabel, SliceRecord
+from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.expiring_filter import Seen
+from kadcrawl.store.bloom.slice import Slice
 from tests.hostile.test_members import LIAR, liar, say
-from tests.peer.conftest import MakePeer, make_peer as make_peer
+from tests.support.peers import MakePeer, make_peer as make_peer
 
 LIAR_AT = Contact(LIAR, "127.0.0.1", 9)
 

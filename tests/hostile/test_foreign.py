@@ -3,9 +3,9 @@
 import pytest
 
 from kadcrawl.keys import Cell, anchor, id_bytes
-from kadcrawl.link.messages import Batch, CellSlices, Contact, KeepSlices, PendingRecord, Recall
+from kadcrawl.link.wire.messages import Batch, CellSlices, Contact, KeepSlices, PendingRecord, Recall
 from tests.hostile.test_members import LIAR, visit
-from tests.peer.conftest import MakePeer, make_peer as make_peer, until
+from tests.support.peers import MakePeer, make_peer as make_peer, until
 
 
 @pytest.mark.parametrize("kind", ["done", "pending", "visit"])

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl.link.messages import Batch, Contact, PendingRecord, Recorded, Records, RobotsRecord, SiteRecord
+from kadcrawl.link.wire.messages import Batch, Contact, PendingRecord, Recorded, Records, RobotsRecord, SiteRecord
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.urls import origin_of
-from tests.peer.conftest import MakePeer, finish, make_peer as make_peer
 from tests.peer.test_members import KEY, ask
-from tests.web import Web, html
+from tests.support.peers import MakePeer, finish, make_peer as make_peer
+from tests.support.web import Web, html
 
 
 @pytest.mark.parametrize("with_a_page", [False, True])

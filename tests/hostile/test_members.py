@@ -12,22 +12,18 @@ import pytest
 from msgspec.structs import replace
 
 from kadcrawl import Job, Peer
-from kadcrawl.cli.status import show
-from kadcrawl.cli.table import print_rows
-from kadcrawl.crawl.budget import Budget, listed
-from kadcrawl.crawl.found import deeper
+from kadcrawl.cli.view.status import show
+from kadcrawl.cli.view.table import print_rows
+from kadcrawl.crawl.content.link_finder import deeper
+from kadcrawl.crawl.page_budget import Budget, listed
 from kadcrawl.errors import RemoteError
-from kadcrawl.history import catch_up as catch_up_module, claims as claims_module, releases as releases_module
-from kadcrawl.history.entry import Entry
-from kadcrawl.history.schema import DONE, STATE_MAX
-from kadcrawl.history.slices import SliceExchange
-from kadcrawl.history.store import Store
-from kadcrawl.history.visit import Visit
 from kadcrawl.keys import Cell, Key, anchor, id_bytes
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.codec import pack, unpack
-from kadcrawl.link.leaf_messages import NO_HOST, NO_PORT
-from kadcrawl.link.messages import (
+from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.census_rows import fitting, packed_rows, read_rows
+from kadcrawl.link.wire.codec import pack, unpack
+from kadcrawl.link.wire.leaf_messages import NO_HOST, NO_PORT
+from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     COUNT_MAX,
     DEPARTED_MAX,
@@ -96,11 +92,19 @@ from kadcrawl.link.messages import (
     Welcome,
     Window,
 )
-from kadcrawl.link.rows import fitting, packed_rows, read_rows
-from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.quiescence import add_up
 from kadcrawl.overlay.wave import ROWS_BYTES_MAX
-from tests.peer.conftest import MakePeer, make_peer as make_peer, until
+from kadcrawl.replication.owner import (
+    catch_up as catch_up_module,
+    claim_limits as claims_module,
+    release_patience as releases_module,
+)
+from kadcrawl.replication.slice_transfer import SliceExchange
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.schema import DONE, STATE_MAX
+from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
+from tests.support.peers import MakePeer, make_peer as make_peer, until
 
 BYTES_MAX = 5 * 1024 * 1024
 LIAR = b"\x99" * 20

@@ -8,7 +8,8 @@ import pytest
 
 from kadcrawl import Peer
 from kadcrawl.keys import Cell, anchor, id_bytes
-from kadcrawl.link.messages import (
+from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.messages import (
     CellAnswer,
     CellDigest,
     Contact,
@@ -21,13 +22,12 @@ from kadcrawl.link.messages import (
     Sync,
     Synced,
 )
-from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.protocol import Protocol
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
 from tests.hostile.test_members import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
 from tests.overlay.situations import ip, our_peer, scripted_peer
-from tests.peer.conftest import MakePeer, make_peer as make_peer, until
+from tests.support.peers import MakePeer, make_peer as make_peer, until
 
 ANNE, BERT, CARL = 1 << 150, 2 << 150, 3 << 150
 CELL = Cell(7)

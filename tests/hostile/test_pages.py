@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import pytest
 from aiohttp import web
 
-from kadcrawl.config import Limits
-from kadcrawl.crawl import extract
-from kadcrawl.crawl.canonical_link import named_by_header
-from kadcrawl.crawl.charset import decode, encoding_of
-from kadcrawl.crawl.extract import HTML_BYTES_MAX, LinkExtractor
-from kadcrawl.crawl.simhash import simhash
+from kadcrawl.crawl.content import html_links as extract
+from kadcrawl.crawl.content.canonical_link import named_by_header
+from kadcrawl.crawl.content.charset import decode, encoding_of
+from kadcrawl.crawl.content.html_links import HTML_BYTES_MAX, LinkExtractor
+from kadcrawl.crawl.content.simhash import simhash
+from kadcrawl.settings.config import Limits
 from kadcrawl.urls import canonical
 from tests.hostile.conftest import Crawl
-from tests.web import Web, html
+from tests.support.web import Web, html
 
 PAGE = "http://h/d/p"
 MANY = 100_000

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
-from kadcrawl.crawl.warc import WarcWriter, warc_name
+from kadcrawl.crawl.output.warc import WarcWriter, warc_name
 from kadcrawl.urls import canonical
 from tests.hostile.conftest import Crawl
-from tests.web import Web, html
+from tests.support.web import Web, html
 
 JOBS = {
     "up": "../../../escaped",

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from kadcrawl.crawl.fetch import HEADERS_MAX
-from kadcrawl.crawl.fetched import Failure, Fetched
-from kadcrawl.crawl.metered import FRAMING_MAX
-from kadcrawl.crawl.warc import WarcWriter
-from tests.crawl.test_fetch import (
+from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
+from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
+from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.output.warc import WarcWriter
+from tests.crawl.fetch.test_fetcher import (
     CHUNKED,
     DRIP,
     FLOOD,
@@ -36,7 +36,7 @@ from tests.crawl.test_fetch import (
     length,
 )
 from tests.hostile.servers import Drip, Endless, HostileSite
-from tests.proxies import certificate, serving_tls
+from tests.support.proxies import certificate, serving_tls
 
 EMPTY = b"Content-Length: 0\r\n\r\n"
 ZEROS = bytes(2_000_000)

@@ -10,13 +10,13 @@ from itertools import pairwise
 import pytest
 from aiohttp import web
 
-from kadcrawl.crawl import found, sitemap
-from kadcrawl.crawl.sitemap import Sitemap
-from tests.crawl.test_fetch import GZIPPED, HANG, KEEP, OK, RESET, Step, length
+from kadcrawl.crawl.content import link_finder, sitemap
+from kadcrawl.crawl.content.sitemap import Sitemap
+from tests.crawl.fetch.test_fetcher import GZIPPED, HANG, KEEP, OK, RESET, Step, length
 from tests.hostile.conftest import Crawl
 from tests.hostile.servers import Endless, HostileSite
-from tests.peer.conftest import QUICK
-from tests.web import Web, html
+from tests.support.peers import QUICK
+from tests.support.web import Web, html
 
 HOPS = QUICK.redirects_max
 DEPTH = 15
@@ -115,14 +115,14 @@ async def test_no_robots_txt_is_taken_for_one_that_forbids_nothing(crawl: Crawl)
             site.answers = {"/robots.txt": ROBOTS[name][0], "/": [length(2) + b"ok"], "/secret": [length(2) + b"no"]}
         seeds = [site.url(path) for site in sites.values() for path in ("/", "/secret")]
         lines = await crawl(*seeds, allowed="127.0.0.1", limits=limits)
-        found = {
+        link_finder = {
             name: (lines[site.url("/")].failed, lines[site.url("/secret")].failed, len(site.requests["/robots.txt"]))
             for name, site in sites.items()
         }
         for site in sites.values():
             assert isinstance(site, HostileSite)
             assert site.sent < 16_000_000
-    assert {name: row[1:] for name, row in ROBOTS.items()} == found
+    assert {name: row[1:] for name, row in ROBOTS.items()} == link_finder
     assert len(seeds) == len(lines)
 
 
@@ -193,9 +193,9 @@ async def test_sitemaps_are_read_once_each_and_no_further_than_they_may(crawl: C
         lines = await crawl(site.url(), limits=limits, sitemaps=True)
     expected: dict[str, str | None] = {path: failed for path, (_, failed) in SITEMAPS.items()}
     expected |= dict.fromkeys(["/", "/of-a-broken-one", *(f"/{n}" for n in range(20))])
-    found = {url: line.failed for url, line in lines.items()}
-    assert "address_refused" == found.pop("http://10.0.0.1/sitemap.xml")
-    assert {site.url(path): failed for path, failed in expected.items()} == found
+    link_finder = {url: line.failed for url, line in lines.items()}
+    assert "address_refused" == link_finder.pop("http://10.0.0.1/sitemap.xml")
+    assert {site.url(path): failed for path, failed in expected.items()} == link_finder
     assert set(site.fetched.values()) == {1}
 
 
@@ -221,7 +221,7 @@ async def test_few_large_sitemaps_are_in_memory_at_a_time(crawl: Crawl, monkeypa
             )
         )
 
-    monkeypatch.setattr(found, "read", read)
+    monkeypatch.setattr(link_finder, "read", read)
     large = gzip.compress(b"<urlset>" + b"<a> </a>" * 10_000 + b"</urlset>", mtime=0)
     paths = [f"/{number}{name}" for name in (".xml.gz", "-sitemap.xml", "-small-sitemap.xml") for number in range(5)]
     async with Web() as site:

@@ -8,12 +8,13 @@ import msgpack
 import pytest
 from msgspec import Raw, inspect
 
-from kadcrawl.config import Limits
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.codec import MalformedError, pack, pack_part, unpack
-from kadcrawl.link.connection import IN_FLIGHT_MAX
-from kadcrawl.link.messages import (
+from kadcrawl.link.client_connection import IN_FLIGHT_MAX
+from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.census_rows import ROWS_AT_ONCE, read_rows
+from kadcrawl.link.wire.codec import MalformedError, pack, pack_part, unpack
+from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
     Datagram,
@@ -26,9 +27,8 @@ from kadcrawl.link.messages import (
     Reply,
     Request,
 )
-from kadcrawl.link.rows import ROWS_AT_ONCE, read_rows
-from kadcrawl.link.server import LinkServer
 from kadcrawl.overlay.protocol import HEADER, KINDS
+from kadcrawl.settings.config import Limits
 from sim.loop import SimLoop
 from tests.hostile.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
 from tests.link.ends import LOCAL, frames

@@ -7,9 +7,9 @@ from typing import Any, get_args
 import msgpack
 from msgspec import inspect
 
-from kadcrawl.config import Job
-from kadcrawl.link.codec import pack
-from kadcrawl.link.messages import Contact, Message, PeerRow, Welcome
+from kadcrawl.link.wire.codec import pack
+from kadcrawl.link.wire.messages import Contact, Message, PeerRow, Welcome
+from kadcrawl.settings.config import Job
 
 ADDRESS = "10.0.0.1"
 FAR_BEYOND = 2**53 + 1

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Hello, Message, Ok
 from kadcrawl.link.server import PATH, LinkServer
+from kadcrawl.link.wire.messages import Hello, Message, Ok
 
 BYTES_MAX = 10_000
 LOCAL = "127.0.0.1"

@@ -8,12 +8,12 @@ import pytest
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.conduct import FAULTS_MAX, Conduct, Fault
-from kadcrawl.link.connection import BrokenError, Connection
-from kadcrawl.link.messages import Contact, GetStatus, Hello, Ok
+from kadcrawl.link.client_connection import BrokenError, Connection
+from kadcrawl.link.peer_scoring import FAULTS_MAX, Conduct, Fault
 from kadcrawl.link.server import OF_ONE_PEER_MAX, Asker, LinkServer
+from kadcrawl.link.wire.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.members.credentials import Credentials
-from tests.link.test_gate import credentials, is_answered, served
+from tests.link.test_accept import credentials, is_answered, served
 
 MANY = 3 * int(FAULTS_MAX)
 

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Contact, Hello, Ok
 from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.messages import Contact, Hello, Ok
 from kadcrawl.members import certificates
 from kadcrawl.members.credentials import Credentials
-from tests.link.test_gate import credentials, is_answered, served
-from tests.peer.conftest import until
+from tests.link.test_accept import credentials, is_answered, served
+from tests.support.peers import until
 
 VERSIONS = [2, 4]
 

@@ -11,7 +11,7 @@ from kadcrawl.members.certificates import client_context
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 
 FORMER, NEW = SwarmKey(b"f" * 32), SwarmKey(b"n" * 32)
 UPGRADE = (

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from kadcrawl.link.http_log import limited
-from kadcrawl.link.messages import Hello, Ok
 from kadcrawl.link.server import PATH, LinkServer
+from kadcrawl.link.wire.messages import Hello, Ok
 
 UPGRADE = (
     f"GET {PATH} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StorageError
-from kadcrawl.link import connection
-from kadcrawl.link.codec import pack
-from kadcrawl.link.connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
-from kadcrawl.link.messages import Accepted, GetStatus, Hello, Message, Offer, Ok, Refused, Welcome
+from kadcrawl.link import client_connection as connection
+from kadcrawl.link.client_connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
+from kadcrawl.link.wire.codec import pack
+from kadcrawl.link.wire.messages import Accepted, GetStatus, Hello, Message, Offer, Ok, Refused, Welcome
 from tests.link.ends import Gate, frames, link, serving, shake_hands, until
 
 

@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 import pytest
 
-from kadcrawl.link import incoming as module
-from kadcrawl.link.codec import pack
-from kadcrawl.link.messages import Hello
+from kadcrawl.link import server_connection
 from kadcrawl.link.server import PATH, Asker, LinkServer
+from kadcrawl.link.wire.codec import pack
+from kadcrawl.link.wire.messages import Hello
 from tests.link.ends import BYTES_MAX, LOCAL, until
 
 ANSWER_BYTES = 4_000_000
@@ -28,7 +28,7 @@ async def long_answer(asker: Asker, question: bytes) -> bytes:
 async def test_who_does_not_read_its_answers_has_one_at_a_time_and_is_sent_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "SEND_S", 0.5)
+    monkeypatch.setattr(server_connection, "SEND_S", 0.5)
     loop, server = asyncio.get_running_loop(), LinkServer(BYTES_MAX)
     with patch.object(server, "_reply", long_answer), closing(socket.socket()) as slow:
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

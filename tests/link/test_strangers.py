@@ -8,9 +8,9 @@ import pytest
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.codec import pack
-from kadcrawl.link.messages import Hello, Ok, Refused
 from kadcrawl.link.server import PATH
+from kadcrawl.link.wire.codec import pack
+from kadcrawl.link.wire.messages import Hello, Ok, Refused
 from tests.link.ends import BYTES_MAX, frames, link, server_frame, serving, shake_hands, until
 
 NUMBER = b"\0" * 7 + b"\7"

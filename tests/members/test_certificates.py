@@ -14,15 +14,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.codec import pack
-from kadcrawl.link.messages import Hello, Ok
 from kadcrawl.link.server import PATH
+from kadcrawl.link.wire.codec import pack
+from kadcrawl.link.wire.messages import Hello, Ok
 from kadcrawl.members import certificates
 from kadcrawl.members.certificates import client_context, server_context
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
+from tests.link.test_accept import KEYRING, credentials, files, is_answered, served
 from tests.link.test_former_keys import UPGRADE
-from tests.link.test_gate import KEYRING, credentials, files, is_answered, served
 
 TLS_1_2 = ssl.TLSVersion.TLSv1_2
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from kadcrawl.members import sealing as module
 from kadcrawl.members.peer_key import PeerKey, id_of
 from kadcrawl.members.sealing import BODY_AT, HEADER_BYTES, SEALED_MORE, Opened, Sealing
-from kadcrawl.swarm_key import LABEL_BYTES, SwarmKey
+from kadcrawl.members.swarm_key import LABEL_BYTES, SwarmKey
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 ANNE, BERT, CARL = (PeerKey(bytes((number,)) * 32) for number in range(3))

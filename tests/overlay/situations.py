@@ -9,8 +9,8 @@ from kademlia.network import Server
 from kademlia.node import Node
 
 from kadcrawl.keys import NodeId, id_bytes
-from kadcrawl.link.codec import MalformedError
-from kadcrawl.link.messages import Message
+from kadcrawl.link.wire.codec import MalformedError
+from kadcrawl.link.wire.messages import Message
 from kadcrawl.overlay import Overlay, OverlaySettings
 from kadcrawl.overlay.protocol import decode, encode
 from sim.loop import SimLoop

@@ -1,7 +1,7 @@
 """One lookup, step by step; IDs are small numbers and the target is 0, so a contact's number is its distance."""
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.lookup import Lookup
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from kadcrawl.keys import Cell, NodeId, id_bytes
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.settings import OverlaySettings
 

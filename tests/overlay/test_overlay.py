@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
-from kadcrawl.link.messages import Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
+from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay, OverlaySettings
 from kadcrawl.overlay.protocol import encode
 from sim.loop import SimLoop

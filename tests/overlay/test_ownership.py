@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kadcrawl.keys import Cell, anchor, firstdiff, id_bytes
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
 
 BITS = 8

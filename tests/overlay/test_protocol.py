@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.codec import MalformedError
-from kadcrawl.link.messages import (
+from kadcrawl.link.wire.codec import MalformedError
+from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
     VERSION,
     Contact,

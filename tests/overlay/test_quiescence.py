@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kadcrawl.link.messages import Tally
+from kadcrawl.link.wire.messages import Tally
 from kadcrawl.overlay.quiescence import MISSING, Quiescence, add_up, own_view
 
 

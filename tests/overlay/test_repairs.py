@@ -14,7 +14,7 @@ from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import NodeId, firstdiff, id_bytes
-from kadcrawl.link.messages import Contact, FindNode, Message, Nodes, Ping, Pong
+from kadcrawl.link.wire.messages import Contact, FindNode, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor

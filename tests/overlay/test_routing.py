@@ -8,7 +8,7 @@ from kademlia.node import Node
 from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff, id_bytes
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.routing import Bucket, Neighbor, Table
 
 K = 20

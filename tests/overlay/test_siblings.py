@@ -4,7 +4,7 @@ from itertools import pairwise
 from random import Random
 
 from kadcrawl.keys import firstdiff, id_bytes
-from kadcrawl.link.messages import Contact
+from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.siblings import Pace, Siblings
 

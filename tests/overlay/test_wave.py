@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS, firstdiff
-from kadcrawl.link.codec import pack_part
-from kadcrawl.link.messages import Answer, Census, Contact, Counters, PeerRow, Question, Survey, Tally, Wave
-from kadcrawl.link.rows import read_rows
+from kadcrawl.link.wire.census_rows import read_rows
+from kadcrawl.link.wire.codec import pack_part
+from kadcrawl.link.wire.messages import Answer, Census, Contact, Counters, PeerRow, Question, Survey, Tally, Wave
 from kadcrawl.overlay import wave as wave_module
 from kadcrawl.overlay.quiescence import own_view
 from kadcrawl.overlay.wave import Waves

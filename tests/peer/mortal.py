@@ -13,11 +13,11 @@ from typing import Any
 from unittest.mock import patch
 
 from kadcrawl import Config, Peer
-from kadcrawl.crawl.body import decoding
-from kadcrawl.crawl.extract import LinkExtractor
-from kadcrawl.crawl.robots import judging
-from tests.brisk_loop import BriskLoop
-from tests.peer.conftest import JOB, QUICK
+from kadcrawl.crawl.content.html_links import LinkExtractor
+from kadcrawl.crawl.fetch.content_encoding import decoding
+from kadcrawl.crawl.robots.rules import judging
+from tests.support.brisk_loop import BriskLoop
+from tests.support.peers import JOB, QUICK
 
 KILLS = b"# kills whoever reads it"
 
@@ -44,9 +44,9 @@ if __name__ == "__main__":
     found = mortal(LinkExtractor.reading, lambda extractor, content, *rest: content.startswith(KILLS))
     judged = mortal(judging, lambda status, content, agent: content.startswith(KILLS))
     with (
-        patch("kadcrawl.crawl.fetch.decoding", undone),
-        patch("kadcrawl.crawl.extract.LinkExtractor.reading", found),
-        patch("kadcrawl.crawl.robots_search.judging", judged),
+        patch("kadcrawl.crawl.fetch.fetcher.decoding", undone),
+        patch("kadcrawl.crawl.content.html_links.LinkExtractor.reading", found),
+        patch("kadcrawl.crawl.robots_fetch.judging", judged),
         asyncio.Runner(loop_factory=BriskLoop) as runner,
     ):
         runner.run(crawl(Path(sys.argv[1]), sys.argv[2]))

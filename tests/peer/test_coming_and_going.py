@@ -12,19 +12,19 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Peer, RemoteError
-from kadcrawl.crawl.fetched import Fetched
-from kadcrawl.crawl.hold import Hold
-from kadcrawl.history.store import DONE
+from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.result import Fetched
 from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import Accepted, Add, Answer, Link, NewSeeds, Offer, Ok, Records, Survey, Wave, Welcome
+from kadcrawl.link.wire.messages import Accepted, Add, Answer, Link, NewSeeds, Offer, Ok, Records, Survey, Wave, Welcome
 from kadcrawl.overlay.wave import NO_BUCKET
-from kadcrawl.peer import entrance as entrance_module
-from kadcrawl.peer.ends import hello
+from kadcrawl.peer.membership import bootstrap as entrance_module
+from kadcrawl.peer.membership.endpoints import hello
+from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import JOB, QUICK, MakePeer, finish, swarm, until
 from tests.peer.crash import crash
-from tests.web import Web, html, tree
+from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
+from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, PageLine]]
 SITES = 8

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import Config, Job, Peer
-from kadcrawl.history.store import DONE
 from kadcrawl.keys import Key
-from kadcrawl.peer.known_peers import come_back
-from kadcrawl.swarm_key import SwarmKey
-from tests.peer.conftest import JOB, MakePeer, finish, until
-from tests.web import Web, tree
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.store.store import DONE
+from tests.support.peers import JOB, MakePeer, finish, until
+from tests.support.web import Web, tree
 
 KEY = SwarmKey(b"k" * 32)
 SEED = "http://127.0.0.2:9/"

@@ -9,12 +9,12 @@ from typing import Literal
 import pytest
 
 from kadcrawl import Peer
-from kadcrawl.history.store import DONE
-from kadcrawl.link.messages import Survey
+from kadcrawl.link.wire.messages import Survey
+from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import page_lines
-from tests.peer.conftest import MakePeer, finish, swarm, until
 from tests.peer.crash import crash
-from tests.web import Web, tree
+from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.web import Web, tree
 
 SITES = 12
 PAGES = 600

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import Config, Job, Peer, StorageError
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.members.swarm_key import SwarmKey
 
 
 async def started(data: Path, key: SwarmKey | None) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl.history.store import DONE
+from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import PageLine, page_lines
-from tests.crawl.test_deadly import dies_reading
-from tests.peer.conftest import MakePeer, finish, until
+from tests.crawl.fetch.test_poison_pages import dies_reading
 from tests.peer.crash import crash
 from tests.peer.mortal import KILLS
-from tests.web import Page, Web, html
+from tests.support.peers import MakePeer, finish, until
+from tests.support.web import Page, Web, html
 
 # What a killed process leaves open the system closes; here nobody does.
 pytestmark = [

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import Config, Peer, StorageError
-from kadcrawl.cli.live import live
+from kadcrawl.cli.commands.run_peer import live
 from kadcrawl.errors import DiskFullError
-from kadcrawl.history.journal import sync_files
-from kadcrawl.peer.known_peers import come_back
-from kadcrawl.peer.world import World
+from kadcrawl.peer.environment import World
+from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.store.journal import sync_files
 from scripts.kadcrawl_run import page_lines
-from tests.peer.conftest import JOB, QUICK, MakePeer, finish, swarm, until
-from tests.web import Web, tree
+from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
+from tests.support.web import Web, tree
 
 RESERVE = 1000
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -48,9 +48,9 @@ def config(directory: Path) -> Config:
 
 @pytest.fixture(autouse=True)
 def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kadcrawl.peer.disk_guard.CHECK_S", 0.05)
-    monkeypatch.setattr("kadcrawl.peer.known_peers.RETRY_S", 0.05)
-    monkeypatch.setattr("kadcrawl.cli.live.log_to", lambda directory: None)  # The process is pytest's.
+    monkeypatch.setattr("kadcrawl.crawl.disk_guard.CHECK_S", 0.05)
+    monkeypatch.setattr("kadcrawl.peer.membership.known_peers.RETRY_S", 0.05)
+    monkeypatch.setattr("kadcrawl.cli.commands.run_peer.log_to", lambda directory: None)  # The process is pytest's.
 
 
 async def test_with_little_room_left_a_peer_fetches_nothing_and_says_so_until_there_is_more(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ async def test_a_warc_without_room_is_a_full_disk(tmp_path: Path, monkeypatch: p
         site.fallback = tree(10)(site)
         with pytest.raises(DiskFullError, match="WARC"):  # noqa: PT012
             async with Peer(config(tmp_path), JOB) as peer:
-                monkeypatch.setattr("kadcrawl.crawl.warc.WarcWriter.write", full)
+                monkeypatch.setattr("kadcrawl.crawl.output.warc.WarcWriter.write", full)
                 await peer.crawl([site.url("/0")])
                 await peer.wait_done()
 

@@ -1,9 +1,9 @@
 """A peer that keeps fingerprints believes of its own cells what it knows itself."""
 
-from kadcrawl.history.store import DONE
-from kadcrawl.link.messages import Batch, PendingRecord, Records
-from tests.peer.conftest import MakePeer, until
-from tests.web import Web, html
+from kadcrawl.link.wire.messages import Batch, PendingRecord, Records
+from kadcrawl.store.store import DONE
+from tests.support.peers import MakePeer, until
+from tests.support.web import Web, html
 
 
 async def test_a_copy_that_comes_late_makes_no_owner_fetch_again(make_peer: MakePeer) -> None:

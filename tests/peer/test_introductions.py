@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from kadcrawl import Peer
-from kadcrawl.link.conduct import FAULTS_MAX
-from kadcrawl.link.messages import Contact, FindNode, GetRange, Leave, Message, Ping
+from kadcrawl.link.peer_scoring import FAULTS_MAX
+from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Message, Ping
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
+from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.protocol import STRANGERS_A_LOOK, Protocol, encode
-from kadcrawl.swarm_key import SwarmKey
-from tests.peer.conftest import MakePeer, until
+from tests.support.peers import MakePeer, until
 
 KEY = SwarmKey(b"k" * 32)
 COURSE = 77

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from kadcrawl.link.messages import RESTING
+from kadcrawl.link.wire.messages import RESTING
 from kadcrawl.peer import Peer
-from tests.peer.conftest import MakePeer, swarm, until
-from tests.web import Web, html
+from tests.support.peers import MakePeer, swarm, until
+from tests.support.web import Web, html
 
 LEAST_S = 1.0
 PAGES = 16

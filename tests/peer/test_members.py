@@ -13,9 +13,9 @@ import pytest
 
 from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.conduct import FAULTS_MAX
-from kadcrawl.link.connection import BrokenError
-from kadcrawl.link.messages import (
+from kadcrawl.link.client_connection import BrokenError
+from kadcrawl.link.peer_scoring import FAULTS_MAX
+from kadcrawl.link.wire.messages import (
     Add,
     Claim,
     Claimed,
@@ -33,17 +33,17 @@ from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
+from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import flood as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
-from kadcrawl.peer import safe as safe_module
-from kadcrawl.peer.admission import ANSWER_S, RUNS_MAX
-from kadcrawl.peer.safe import Safe
-from kadcrawl.peer.world import World
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.peer.environment import World
+from kadcrawl.peer.membership import key_store as safe_module
+from kadcrawl.peer.membership.key_rotation import ANSWER_S, RUNS_MAX
+from kadcrawl.peer.membership.key_store import Safe
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import MakePeer, finish, until
-from tests.web import Web, tree
+from tests.support.peers import MakePeer, finish, until
+from tests.support.web import Web, tree
 
 Lines = Callable[[], dict[str, PageLine]]
 KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)

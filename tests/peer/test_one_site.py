@@ -7,8 +7,8 @@ from dataclasses import replace
 from aiohttp import web
 
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import QUICK, MakePeer, finish, swarm
-from tests.web import Web, slow, tree
+from tests.support.peers import QUICK, MakePeer, finish, swarm
+from tests.support.web import Web, slow, tree
 
 CONNECTIONS = 5
 PAGES = 600

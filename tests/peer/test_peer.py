@@ -15,15 +15,15 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
-from kadcrawl.crawl import outputs as crawl_outputs
-from kadcrawl.crawl.forward import Receipt
-from kadcrawl.crawl.page import Page
-from kadcrawl.history.entry import Entry
-from kadcrawl.link.messages import Link
-from kadcrawl.swarm_key import SwarmKey
+from kadcrawl.crawl.content.page import Page
+from kadcrawl.crawl.links.forwarder import Receipt
+from kadcrawl.crawl.output import outputs as crawl_outputs
+from kadcrawl.link.wire.messages import Link
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.store.frontier_entry import Entry
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import QUICK, MakePeer
-from tests.web import Web, html, tree
+from tests.support.peers import QUICK, MakePeer
+from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, PageLine]]
 
@@ -237,7 +237,7 @@ async def test_what_is_fetched_is_in_the_warc_where_the_line_says(
 async def test_a_page_that_breaks_the_parser_costs_its_links_only(
     make_peer: MakePeer, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kadcrawl.crawl.extract import LinkExtractor
+    from kadcrawl.crawl.content.html_links import LinkExtractor
 
     reading = LinkExtractor.reading
 

@@ -12,11 +12,11 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, Leaf
-from kadcrawl.crawl import proxies as proxies_module, proxy_checks
+from kadcrawl.crawl.proxies import health_checks, pool
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
-from tests.proxies import ProxyServer
-from tests.web import Answer, Web, html, slow, tree
+from tests.support.peers import QUICK, MakePeer, finish, swarm, until
+from tests.support.proxies import ProxyServer
+from tests.support.web import Answer, Web, html, slow, tree
 
 Lines = Callable[[], dict[str, PageLine]]
 LIMITS = replace(QUICK, proxy_retry_s=0.05, proxy_verify_s=0.3, connect_timeout_s=1)
@@ -25,10 +25,10 @@ SECRET = ("someone", "pa55word")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_checks, "JUDGE_APART_S", 0.01)
-    monkeypatch.setattr(proxy_checks, "POLL_S", 0.01)
-    monkeypatch.setattr(proxy_checks, "FEW_WAIT_S", 0.05)
-    monkeypatch.setattr(proxies_module, "DEAD_WAIT_MAX_S", 0.1)
+    monkeypatch.setattr(health_checks, "JUDGE_APART_S", 0.01)
+    monkeypatch.setattr(health_checks, "POLL_S", 0.01)
+    monkeypatch.setattr(health_checks, "FEW_WAIT_S", 0.05)
+    monkeypatch.setattr(pool, "DEAD_WAIT_MAX_S", 0.1)
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Leaf, Peer, StartError
-from kadcrawl.crawl.extraction import Extracted, WorkerExtraction
-from kadcrawl.crawl.page import Page
-from kadcrawl.page_rules import Field, RecordRule, Role, RoleRule
-from kadcrawl.peer.world import World
+from kadcrawl.crawl.content.page import Page
+from kadcrawl.crawl.content.record_extractor import Extracted, WorkerExtraction
+from kadcrawl.peer.environment import World
+from kadcrawl.settings.page_rules import Field, RecordRule, Role, RoleRule
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import JOB, QUICK, MakePeer, finish, swarm
-from tests.peer.test_draining import SITES, sites_of
-from tests.web import Web, html, slow
+from tests.lending.test_drain_policy import SITES, sites_of
+from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
+from tests.support.web import Web, html, slow
 
 Lines = Callable[[], dict[str, PageLine]]
 ROLES = (RoleRule(pattern="/list/", role="next_link"), RoleRule(pattern="/item/", role="detail_request"))

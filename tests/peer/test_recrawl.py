@@ -8,10 +8,10 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Peer
-from kadcrawl.link.messages import RESTING
+from kadcrawl.link.wire.messages import RESTING
 from scripts.kadcrawl_run import PageLine, page_lines
-from tests.peer.conftest import MakePeer, swarm, until
-from tests.web import Web, html
+from tests.support.peers import MakePeer, swarm, until
+from tests.support.web import Web, html
 
 PERIOD_S = 1.0
 

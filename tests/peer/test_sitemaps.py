@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import MakePeer, finish, swarm, until
 from tests.peer.crash import crash
-from tests.web import Page, Web, html
+from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.web import Page, Web, html
 
 Lines = Callable[[], dict[str, PageLine]]
 SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -9,12 +9,9 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
-from kadcrawl.history.placement import placement_keys
-from kadcrawl.history.store import DONE
-from kadcrawl.history.tally import CellTally
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.messages import (
+from kadcrawl.link.wire.messages import (
     Accepted,
     Add,
     Command,
@@ -36,10 +33,13 @@ from kadcrawl.link.messages import (
     Synced,
     Welcome,
 )
-from kadcrawl.peer.service import Service
+from kadcrawl.peer.handlers import Service
+from kadcrawl.replication.placement.placement import placement_keys
+from kadcrawl.store.cell_digest import CellTally
+from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import PageLine
-from tests.peer.conftest import MakePeer, finish, swarm, until
-from tests.web import Web, html, tree
+from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, PageLine]]
 SITES = 8

@@ -10,15 +10,15 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Peer
-from kadcrawl.crawl.simhash import simhash as text_hash
-from kadcrawl.peer.job_record import journaled_job
+from kadcrawl.crawl.content.simhash import simhash as text_hash
+from kadcrawl.peer.job_store import journaled_job
 from scripts.kadcrawl_run import PageLine
 from sim import sample_traps
 from sim.sample_web import SampleWeb
-from tests.peer.conftest import QUICK, MakePeer, finish, swarm, until
+from tests.lending.test_drain_policy import SITES, sites_of
 from tests.peer.crash import crash
-from tests.peer.test_draining import SITES, sites_of
-from tests.web import Web, html
+from tests.support.peers import QUICK, MakePeer, finish, swarm, until
+from tests.support.web import Web, html
 
 Lines = Callable[[], dict[str, PageLine]]
 
@@ -156,7 +156,7 @@ async def test_links_of_near_identical_pages_are_left_to_the_first_if_the_job_sa
         read.append(html)
         return text_hash(html)
 
-    monkeypatch.setattr("kadcrawl.crawl.answers.simhash", counting)
+    monkeypatch.setattr("kadcrawl.crawl.page_processor.simhash", counting)
     async with Web() as site:
         site.pages["/"] = lambda request: html("/one")
         site.pages["/one"] = lambda request: dated("Monday", "/two", "/1")

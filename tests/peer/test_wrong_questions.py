@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import RemoteError
-from kadcrawl.link.conduct import FAULTS_MAX, Fault
-from kadcrawl.link.messages import (
+from kadcrawl.link.peer_scoring import FAULTS_MAX, Fault
+from kadcrawl.link.wire.messages import (
     VERSION,
     CellDigest,
     Claim,
@@ -25,9 +25,9 @@ from kadcrawl.link.messages import (
 )
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
-from kadcrawl.swarm_key import SwarmKey
-from tests.peer.conftest import MakePeer
+from kadcrawl.members.swarm_key import SwarmKey
 from tests.peer.test_members import ask
+from tests.support.peers import MakePeer
 
 KEY = SwarmKey(b"k" * 32)
 LIAR = PeerKey(b"l" * 32)

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from kadcrawl.link.messages import Lend
-from kadcrawl.peer.borrowing import Borrowing
+from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.link.wire.messages import Lend
 
 
 @pytest.fixture

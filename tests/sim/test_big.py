@@ -6,7 +6,7 @@ import warnings
 
 from click.testing import CliRunner
 
-from kadcrawl.history import journal
+from kadcrawl.store import journal
 from sim.__main__ import main
 from sim.big import Alike, Sight, crawl, plan_of
 from sim.plan import EXPOSED_MAX, SETTLE_S, Kind

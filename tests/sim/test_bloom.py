@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.config import Job, Limits
-from kadcrawl.history import seen_cells, seen_slice, slices
-from kadcrawl.history.seen import Period
-from kadcrawl.history.seen_cells import Told
-from kadcrawl.history.slice_parts import Incoming
-from kadcrawl.peer import cells, parts
+from kadcrawl.crawl import build
+from kadcrawl.replication import cells, slice_transfer
+from kadcrawl.replication.slice_chunks import Incoming
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.store.bloom import cell_filters as seen_cells, slice
+from kadcrawl.store.bloom.cell_filters import Told
+from kadcrawl.store.bloom.expiring_filter import Period
 from sim.draw import draw
 from sim.loop import world
 from sim.machines import Machines
@@ -35,19 +36,19 @@ LATE_S = 25.0
 def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (seen_cells, seen_slice):
+    for module in (seen_cells, slice):
         monkeypatch.setattr(module, "FEW_MAX", 1)
-    monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
+    monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     outcome = run(draw(seed, 16).kept_by("bloom"))
     assert {} == outcome.violations
     assert outcome.plan.events
 
 
 def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (seen_cells, seen_slice):
+    for module in (seen_cells, slice):
         monkeypatch.setattr(module, "FEW_MAX", 1)
-    monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
-    for module in (slices, cells):
+    monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
+    for module in (slice_transfer, cells):
         monkeypatch.setattr(module, "SLICE_BYTES_MAX", 60)
     arrived: list[Told] = []
     whole = Incoming.whole
@@ -62,10 +63,10 @@ def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.Mo
 
 
 def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (seen_cells, seen_slice):
+    for module in (seen_cells, slice):
         monkeypatch.setattr(module, "FEW_MAX", 1)
-    monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 4)
-    monkeypatch.setattr(parts, "period_of", lambda job: Period(1e9, 1, error=0.1))
+    monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
+    monkeypatch.setattr(build, "period_of", lambda job: Period(1e9, 1, error=0.1))
     found: set[str] = set()
     for seed in (2, 3, 7):
         found |= run(draw(seed, 16).kept_by("bloom")).violations.keys()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.config import Job, Limits
-from kadcrawl.crawl.place import Placer
+from kadcrawl.crawl.scope.partitioner import Placer
 from kadcrawl.keys import anchor
 from kadcrawl.peer import Peer
+from kadcrawl.settings.config import Job, Limits
 from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import Answer

@@ -2,8 +2,8 @@
 
 from hypothesis import given, strategies as st
 
-from kadcrawl.history.store import DONE, PENDING
 from kadcrawl.keys import ID_BITS, Cell, Key
+from kadcrawl.store.store import DONE, PENDING
 from sim.holders import copies, nearest, rightful
 
 numbers = st.integers(0, 2**ID_BITS - 1)

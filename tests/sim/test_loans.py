@@ -5,9 +5,9 @@ from collections import Counter
 import msgspec
 import pytest
 
-from kadcrawl.link.messages import LoanReport
-from kadcrawl.peer.borrowing import Borrowing
-from kadcrawl.peer.lending import Lending, Loan
+from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.lender import Lending, Loan
+from kadcrawl.link.wire.messages import LoanReport
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run
 

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from kadcrawl.cli.child import LOCAL
-from kadcrawl.config import Job
+from kadcrawl.cli.local.child_main import LOCAL
+from kadcrawl.settings.config import Job
 from sim.loop import world
 from sim.machines import Machine, Machines
 from sim.plan import Plan

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.messages import (
+from kadcrawl.link.wire.messages import (
     Batch,
     Contact,
     GetRange,

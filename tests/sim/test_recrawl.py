@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.config import Job, Limits
+from kadcrawl.settings.config import Job, Limits
 from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import Answer

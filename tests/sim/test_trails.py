@@ -5,8 +5,8 @@ from typing import cast
 
 import pytest
 
-from kadcrawl.history.store import DONE, PENDING, Store
 from kadcrawl.keys import Key
+from kadcrawl.store.store import DONE, PENDING, Store
 from sim.synthetic_web import SyntheticWeb
 from sim.trails import SeenTrails
 

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 from pymongo import AsyncMongoClient
 
-from kadcrawl.peer.daemons import Daemons
 from kadcrawl.sinks.deliveries import Deliveries
+from kadcrawl.system.daemon_threads import Daemons
 from tests.sinks.mongo_server import MongoServer
 
 Documents = dict[str, dict[str, dict[str, Any]]]

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from kadcrawl.crawl.outputs import PageLine, RecordLine
+from kadcrawl.crawl.output.outputs import PageLine, RecordLine
 from kadcrawl.sinks.tables import TABLES
 
 

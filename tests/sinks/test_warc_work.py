@@ -9,11 +9,11 @@ import fsspec
 import msgspec
 import pytest
 
-from kadcrawl.peer.daemons import Daemons
 from kadcrawl.sinks.names import parse
 from kadcrawl.sinks.places import Directory, RemotePlace, place_of
 from kadcrawl.sinks.sink import OneCall, SinkError
 from kadcrawl.sinks.warc_work import CHUNK_BYTES, WarcWork
+from kadcrawl.system.daemon_threads import Daemons
 
 
 class Peer:

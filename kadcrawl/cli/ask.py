@@ -1,0 +1,57 @@
+"""Asking a running peer something: status, add, pause, resume, leave, stop."""
+
+import asyncio
+from typing import TypeVar
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.client_connection import UNREACHED, is_hung_up
+from kadcrawl.link.wire.messages import Contact, Message
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.keyring import Keyring
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.members.swarm_key import SwarmKey
+
+MESSAGE_BYTES_MAX = 64 * 1024 * 1024
+"""The status of 10,000 peers fits."""
+DEADLINE_S = 30.0
+
+Expected = TypeVar("Expected", bound=Message)
+
+
+def ask(
+    to: Contact | tuple[str, int],
+    message: Message,
+    expected: type[Expected],
+    swarm_key: SwarmKey | None,
+    peer_key: PeerKey | None = None,
+) -> Expected:
+    """Ask a peer, or whoever is at an address, as a member with this key if there is one; return the answer.
+
+    With `peer_key` as that peer; without, it is asked by nobody in particular.
+
+    Raises RemoteError, with what to do if nobody is there or the key is not that of its swarm.
+    """
+
+    async def converse() -> Expected:
+        credentials = None
+        if swarm_key is not None:
+            # Whoever has the key is a member; one that only asks may have any key of its own.
+            credentials = Credentials(Keyring(swarm_key), peer_key or PeerKey.generate(), None, lambda: 0.0, 0)
+        client = LinkClient(MESSAGE_BYTES_MAX, credentials)
+        await client.open()
+        try:
+            return await client.ask(to, message, expected, DEADLINE_S)
+        except RemoteError as error:
+            if not error.why.startswith(UNREACHED) and swarm_key is not None:
+                raise
+            hint = "kadcrawl start begins a swarm, --peer HOST:PORT says where one of its peers listens"
+            if is_hung_up(error.why):
+                hint = "if its swarm has a key, give it: --data DIR of a peer here, --key-file FILE, or KADCRAWL_KEY"
+            elif not error.why.startswith(UNREACHED):
+                raise
+            raise RemoteError(error.peer, f"{error.why}; {hint}") from None
+        finally:
+            await client.close()
+
+    return asyncio.run(converse())

@@ -1,0 +1,1 @@
+"""The subcommands that are more than a screen of code."""

@@ -1,0 +1,221 @@
+"""`kadcrawl check`: what a job file says, and what its crawl would do with URLs. It asks nobody, and needs no net."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kadcrawl.cli.exits import DONE, told
+from kadcrawl.cli.options import make_sinks, needs_contact
+from kadcrawl.settings.config import Job
+from kadcrawl.settings.durations import shown
+from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
+from kadcrawl.settings.proxy_list import shown as proxies_shown
+from kadcrawl.sinks.names import parse
+from kadcrawl.system.printable import printable
+
+if TYPE_CHECKING:
+    from kadcrawl.cli.view.explain import Verdict
+
+SEEDS_SHOWN_MAX = 20
+"""Of the table; --json has all."""
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.argument("urls", nargs=-1, metavar="[URL...]")
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="HTML",
+    help="Take this saved file for the page at URL, of which there is to be one, and print the records the crawl would "
+    "take out of it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@told
+def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -> int:
+    """Explain the job in FILE, and what its crawl would do with each URL, without a swarm or a request.
+
+    FILE is what crawl and start take as --job: TOML, each key an option of theirs without the leading dashes, or seeds.
+
+    \b
+        seeds = ["https://example.org/docs/"]
+        scope = "prefix"             # host, domain, prefix or any
+        exclude = ['/old/', '[?]']   # regular expressions, best in single quotes
+        max-pages = 500
+        delay = 2                    # seconds
+        contact = "you@example.org"
+        sinks = ["sqlite:results.db"]   # of this machine: what joins has its own
+
+    Of each URL it says the canonical form; the site, which has one delay, and its place among the peers; and whether
+    it is in scope, and by which rule not. A URL that is no seed is taken for one link away from a seed. What robots.txt
+    forbids, and which addresses are not public, only a crawl finds out.
+
+    \b
+    Which pages hold content, and what becomes a line of records.jsonl, stands in tables at the end of FILE:
+        [[roles]]
+        pattern = '/item/'           # the first rule whose pattern is found in a URL holds
+        role = "detail_request"      # holds content: its links are not followed; or "next_link": leads on
+        [[records]]
+        pattern = '/item/'
+        fields = { title = "css:h1::text", tags = ["xpath://a[@rel='tag']/text()"] }   # [...]: a list of all
+        # each = "css:div.item"      # one record for each of these elements
+        # hook = "module:function"   # instead of fields: function(page) -> dict, list of dicts or None
+
+    \b
+    Exit codes: 0  the job is good, whatever becomes of the URLs
+                2  it is not
+    """
+    from kadcrawl.cli.view.explain import explain
+    from kadcrawl.cli.view.saved_page import records_of  # Not at the top: no other command needs a room of the crawl.
+
+    found = read(file)
+    make_sinks((), file)  # So that names that are none are said here.
+    if page is not None:
+        click.echo("\n".join(records_of(found.job, urls, page)))
+        return DONE
+    seeds, others = explain(found.job, found.job.seeds), explain(found.job, urls)
+    if as_json:
+        click.echo(json.dumps(_as_json(found, seeds, others), indent=2))
+    else:
+        click.echo("\n".join(map(printable, _lines(found, seeds, others))))
+    return DONE
+
+
+def _as_json(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"]) -> dict[str, Any]:
+    settings = {key: _value(file.job, key) for key in KEYS if key != "seeds"}
+    return {
+        "file": str(file.path),
+        "settings": settings,
+        SINKS: _sinks(file),
+        "changed": [key for key, _, _ in _changed(file.job)],
+        "seeds": [
+            {"url": verdict.canonical, "in_scope": verdict.in_scope, "reason": verdict.reason} for verdict in seeds
+        ],
+        "contact_missing": _lacks_contact(file.job),
+        "roles": [asdict(rule) for rule in file.job.roles],
+        "records": [asdict(rule) for rule in file.job.records],
+        "urls": [asdict(verdict) for verdict in urls],
+    }
+
+
+def _lines(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"]) -> Iterator[str]:
+    job = file.job
+    yield f"{file.path} is a good job."
+    rows = [
+        ("setting", "value", "default"),
+        *((key, _shown(value, key), _shown(other, key)) for key, value, other in _changed(job)),
+    ]
+    yield ""
+    if len(rows) > 1:
+        widths = [max(len(row[column]) for row in rows) for column in range(2)]
+        for key, value, other in rows:
+            yield f"{key:{widths[0]}}  {value:{widths[1]}}  {other}"
+    else:
+        yield "All settings are the defaults."
+    yield from _rule_lines(job)
+    yield from _notes(job)
+    if file.sinks:
+        yield ""
+        yield "sinks, of the machine that reads the file"
+        yield from (f"  {name}" for name in _sinks(file))
+    yield from _seed_lines(job, seeds)
+    for verdict in urls:
+        yield ""
+        yield verdict.url
+        yield f"  in scope   {'yes' if verdict.in_scope else 'no'}: {verdict.why}"
+        if verdict.canonical is not None:
+            yield f"  canonical  {verdict.canonical}"
+            yield f"  site       {verdict.site}"
+            yield f"  key        {verdict.key}, cell {verdict.cell}"
+            yield f"  delay      {_seconds(job.delay_s)}, or what robots.txt asks for if that is more"
+            if job.roles:
+                links = "links followed" if verdict.follows else "links not followed"
+                yield f"  role       {verdict.role or 'none'}, {links}"
+            if job.records:
+                yield f"  records    {'none' if verdict.record_rule is None else f'by rule {verdict.record_rule}'}"
+
+
+def _rule_lines(job: Job) -> Iterator[str]:
+    if job.roles:
+        yield ""
+        yield "roles"
+        yield from (f"  {role.role}  {role.pattern}" for role in job.roles)
+    if job.records:
+        yield ""
+        yield "records"
+        for rule in job.records:
+            what = f"hook {rule.hook}" if rule.hook else ", ".join(field.name for field in rule.fields)
+            yield f"  {rule.label}: {what}{', for each ' + rule.each if rule.each else ''}"
+
+
+def _notes(job: Job) -> Iterator[str]:
+    """Say what settings do of which that cannot be seen."""
+    if job.sitemaps:
+        yield ""
+        yield "sitemaps: those a site's robots.txt names, or else its /sitemap.xml, count as linked from each of its"
+        yield "pages. They must be in scope, and so must what they list; a URL named like a sitemap need neither match"
+        yield "an include nor lie below the path of a seed."
+    if job.canonical == "honor":
+        yield ""
+        yield "canonical: a page that names another URL of its domain, with https for http, fewer parameters or"
+        yield "shorter, counts as a redirect to that, and its other links are not followed; unless it is a seed."
+    if job.twins == "skip":
+        yield ""
+        yield "twins: of pages of a site with nearly the same text only the links of the first are followed; the others"
+        yield "are kept like any page. Seeds, and pages of a role that leads on, are always followed."
+
+
+def _seed_lines(job: Job, seeds: Sequence["Verdict"]) -> Iterator[str]:
+    yield ""
+    if not seeds:
+        yield "No seeds: a crawl with this job needs a URL."
+        return
+    yield "seeds"
+    for verdict in seeds[:SEEDS_SHOWN_MAX]:
+        yield f"  {verdict.url}{'' if verdict.in_scope else f'  (not crawled: {verdict.why})'}"
+    if (more := len(seeds) - SEEDS_SHOWN_MAX) > 0:
+        yield f"  ... and {more} more"
+    if _lacks_contact(job):
+        yield ""
+        yield "No contact: a crawl with this job needs --contact or KADCRAWL_CONTACT, which say who crawls."
+
+
+def _sinks(file: JobFile) -> list[str]:
+    """Return the sinks as they may be shown."""
+    return [parse(name).shown for name in file.sinks]
+
+
+def _lacks_contact(job: Job) -> bool:
+    return not job.contact and needs_contact(job.seeds)
+
+
+def _changed(job: Job) -> list[tuple[str, Any, Any]]:
+    """Return (key, value, default) of every setting that is not as it would be without the file."""
+    default = Job()
+    rows = [(key, _value(job, key), _value(default, key)) for key in KEYS if key != "seeds"]
+    return [row for row in rows if row[1] != row[2]]
+
+
+def _value(job: Job, key: str) -> Any:
+    """Return the value of a setting as it may be shown."""
+    return proxies_shown(job.proxies, job.proxies_from) if key == PROXIES else getattr(job, KEYS[key].field)
+
+
+def _shown(value: Any, key: str) -> str:
+    if key in DURATIONS:
+        return "none" if value is None else shown(value)
+    if value is None:
+        return "no limit"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(repr, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value) or "none"
+
+
+def _seconds(number: float) -> str:
+    return f"{number:g} second{'' if number == 1 else 's'}"

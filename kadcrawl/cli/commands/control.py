@@ -1,0 +1,127 @@
+"""The commands that ask a running peer something: status, add, pause, resume, leave, stop."""
+
+import time
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from kadcrawl.cli.exits import DONE, INTERRUPTED, told
+from kadcrawl.cli.keys import key_to_ask, peer_options
+from kadcrawl.cli.options import needs_contact
+from kadcrawl.cli.targets import Asked, whom
+from kadcrawl.cli.view.progress import Progress
+from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.link.wire.messages import BATCH_MAX, Add, Answer, Census, Command, GetStatus, Ok, PeerRow, Status, Wave
+from kadcrawl.urls import seed
+
+PEER = peer_options("Any peer of the swarm.")
+LOOK_S = 0.5
+"""Between two looks at a peer that leaves."""
+LOOKS_FAILED_MAX = 3
+"""In a row, of a peer that is still there: one may fall into the moment in which it closes its connections."""
+ITSELF, ANSWER_S = 0, 10.0
+"""A wave that goes no further (`overlay.wave`), and how long its answer may take."""
+
+
+@click.command()
+@PEER
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@told
+def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
+    """Show what the swarm is doing, peer by peer."""
+    from kadcrawl.cli.view.status import show
+
+    show(_whom(peer, data, key_file).ask(GetStatus(), Status), as_json)
+    return DONE
+
+
+@click.command()
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@PEER
+@told
+def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+    """Add seeds to a running crawl."""
+    seeds = list(dict.fromkeys(seed(url) for url in urls))
+    asked = _whom(peer, data, key_file)
+    if needs_contact(seeds) and not asked.ask(GetStatus(), Status).job.contact:
+        raise ConfigError(
+            "the swarm does not say who it is: start it with --contact URL or e-mail address, "
+            "so that a site's owner can reach you"
+        )
+    for first in range(0, len(seeds), BATCH_MAX):
+        asked.ask(Add(seeds[first : first + BATCH_MAX]), Ok)
+    click.echo(f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''} added; what was found already is not fetched again")
+    return DONE
+
+
+def _order(verb: Literal["pause", "resume", "stop"], help_text: str, said: str) -> click.Command:
+    @click.command(verb, help=help_text)
+    @PEER
+    @told
+    def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+        _whom(peer, data, key_file).ask(Command(verb), Ok)
+        click.echo(said)
+        return DONE
+
+    return order
+
+
+pause = _order("pause", "Let the whole swarm finish what is in flight and fetch nothing more.", "the swarm is paused")
+resume = _order("resume", "Let a paused swarm go on.", "the swarm goes on")
+stop = _order(
+    "stop",
+    "Let every peer finish what is in flight and exit; the crawl can be continued.",
+    "the swarm is stopping",
+)
+
+
+@click.command()
+@peer_options("The peer that is to leave.")
+@told
+def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
+    """Let one peer hand its range over and exit; the others go on. Returns when it is gone.
+
+    It finishes what is under way first, waits up to half a minute for others to take over what it has, and gives its
+    sinks time. Ctrl-C ends the waiting, not the leaving.
+    """
+    asked = _whom(peer, data, key_file)
+    if len(asked.addresses) > 1:
+        raise ConfigError(f"{data} holds {len(asked.addresses)} peers; name the one that is to leave: {data}/peer-N")
+    asked.ask(Command("leave"), Ok)
+    try:
+        with Progress("leaving") as progress:
+            progress.say("the peer is leaving: it finishes what is under way and hands its range over ...")
+            while (row := _row_of_leaving(asked)) is not None:
+                progress.update([row])
+                time.sleep(LOOK_S)
+    except KeyboardInterrupt:
+        click.echo("kadcrawl: the peer goes on leaving", err=True)
+        return INTERRUPTED
+    click.echo("the peer has left")
+    return DONE
+
+
+def _row_of_leaving(asked: Asked) -> PeerRow | None:
+    """Return how a peer that leaves describes itself; None once it is gone. Raises RemoteError."""
+    from kadcrawl.cli.ask import ask
+    from kadcrawl.link.client_connection import UNREACHED
+    from kadcrawl.link.wire.codec import unpack_part
+
+    for look in range(1, LOOKS_FAILED_MAX + 1):
+        try:
+            answer = ask(asked.addresses[0], Wave(ITSELF, ANSWER_S, Census()), Answer, asked.key)
+        except RemoteError as error:
+            if error.why.startswith(UNREACHED):
+                return None
+            if look == LOOKS_FAILED_MAX:
+                raise
+            time.sleep(LOOK_S)
+        else:
+            row = unpack_part(answer.rows[0], PeerRow)
+            return row if row.state == "leaving" else None  # Something has started it again already.
+    return None
+
+
+def _whom(peer: tuple[str, int], data: Path, key_file: Path | None) -> Asked:
+    return whom(peer, data, key_to_ask(key_file, data))

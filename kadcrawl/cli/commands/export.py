@@ -1,0 +1,90 @@
+"""`kadcrawl export`: what a peer does for its sinks while it crawls, by hand, for directories of any state.
+
+The parent of a local crawl ends with the same, for what a peer that died, or gave its sinks up, has left.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from kadcrawl.cli.exits import DONE, UNDELIVERED, told
+from kadcrawl.cli.options import sink_option
+from kadcrawl.errors import ConfigError
+
+LOGS_DEEP = ("pages.jsonl", "*/pages.jsonl")
+"""Where page logs are: in a peer's directory, or in those below a crawl's."""
+PATIENCE_S = 3.0
+"""How long nothing may move: who calls this is there to call it again, and peers have waited before."""
+
+
+@click.command()
+@click.argument(
+    "directories",
+    nargs=-1,
+    required=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR...",
+)
+@sink_option("--to", "Where they go", required=True)
+@told
+def export(directories: tuple[Path, ...], sinks: tuple[str, ...]) -> int:
+    """Hand the results in DIR... (of a crawl, or of a peer) to sinks, as --sink does while a crawl runs.
+
+    A sink is given what it has not got yet, and what it is given twice is overwritten, so this may be repeated, and
+    broken off, at any moment; it may run while peers do.
+
+    \b
+    Exit codes: 0  the sinks have everything
+                2  it could not be done as asked
+                4  a sink lacks something; the same command goes on
+    """
+    whole = True
+    for directory in directories:
+        if not peers_in(directory):
+            raise ConfigError(f"there is no pages.jsonl in {directory}, nor in the directories in it")
+    for directory in directories:
+        whole = deliver(directory, sinks, say=True) and whole
+    return DONE if whole else UNDELIVERED
+
+
+def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool:
+    """Hand what the peers below this directory have to the sinks; return whether they have everything then.
+
+    Says what they lack, and if asked to what they got. A sink that is down is not waited for as long as a peer does.
+    """
+    from kadcrawl.cli.run import run
+
+    return run(_deliver(directory, sinks, say))
+
+
+def say_shortfalls(shortfalls: Sequence[str], directory: Path) -> None:
+    """Say what sinks lack of this directory."""
+    for shortfall in shortfalls:
+        click.echo(f"kadcrawl: {shortfall}; it is all in {directory}/, and kadcrawl export goes on", err=True)
+
+
+def peers_in(directory: Path) -> list[Path]:
+    """Return the directories of peers at or below this one."""
+    return sorted(path.parent for pattern in LOGS_DEEP for path in directory.glob(pattern))
+
+
+async def _deliver(directory: Path, sinks: Sequence[str], say: bool) -> bool:
+    from kadcrawl.sinks.deliveries import Deliveries
+    from kadcrawl.system.daemon_threads import Daemons
+
+    now = asyncio.get_running_loop().time
+    each = {peer: Deliveries(peer, sinks, Daemons(), now) for peer in peers_in(directory)}
+    running = [asyncio.create_task(deliveries.run(), name=f"sinks {peer}") for peer, deliveries in each.items()]
+    try:
+        await asyncio.gather(*(deliveries.finish(PATIENCE_S) for deliveries in each.values()))
+    finally:
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    for peer, deliveries in each.items():
+        for delivery in deliveries.each if say else ():
+            click.echo(f"{peer}: {delivery.work.done} to {delivery.work.name.shown}")
+        say_shortfalls(deliveries.shortfalls, peer)
+    return not any(deliveries.shortfalls for deliveries in each.values())

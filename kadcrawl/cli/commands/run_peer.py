@@ -1,0 +1,179 @@
+"""One peer of a swarm over several machines, in this process: `kadcrawl start`, `kadcrawl join`, and `join --leaf`.
+
+A peer whose disk is full ends; the command does not: it says so, waits for room, and enters the peer again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import click
+
+from kadcrawl.cli.commands.export import say_shortfalls
+from kadcrawl.cli.exits import DONE, INTERRUPTED, UNDELIVERED
+from kadcrawl.cli.options import shown
+from kadcrawl.cli.run import Interrupts, first_of, log_to, until_stopped
+from kadcrawl.cli.view.join_hint import how_to_join
+from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.summary import advice, reasons
+from kadcrawl.crawl.disk_guard import Pauses
+from kadcrawl.errors import DiskFullError, StartError
+from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.peer import Leaf, Peer
+from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.status import DISK_FULL
+from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.system.file_names import SWARM_KEY
+
+SHOW_INTERVAL_S = 1.0
+
+log = logging.getLogger(__name__)
+
+Kind = TypeVar("Kind", Peer, Leaf)
+Enter = Callable[[Kind], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life(Generic[Kind]):
+    """What is different between a peer and a leaf, to whoever watches."""
+
+    make: Callable[[], Kind]
+    enter: Enter[Kind]
+    enter_again: Enter[Kind]
+    """After a pause."""
+    title: str
+    greeting: Callable[[Kind], Sequence[str]]
+    parting: str
+    rows: Callable[[Kind], Awaitable[Sequence[PeerRow]]]
+    """Whom it shows."""
+
+
+async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> int:
+    """Let a peer `enter` its swarm and run until it is stopped; return the exit code of its command.
+
+    Raises StartError, and StorageError for what no room on the disk will cure.
+    """
+    return await _live(_of_peer(make_peer, enter, title))
+
+
+async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
+    """As `live`, for a leaf."""
+    return await _live(_of_leaf(make_leaf, enter))
+
+
+def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[Peer]:
+    """Return the life of a peer that enters its swarm like this."""
+
+    async def come_back_soon(peer: Peer) -> None:
+        await come_back(peer, briefly_away=True)
+
+    def greeting(peer: Peer) -> Sequence[str]:
+        address = shown(peer.contact.address)
+        key_file = peer.config.data / SWARM_KEY
+        whom = "whoever asks" if peer.config.swarm_key is None else f"whoever has {key_file}"
+        hooks = sorted(PageRules(records=peer.job.records).hooks)
+        return (
+            f"peer {peer.contact.id.hex()[:8]} listens on {address} and lets in {whom}",
+            how_to_join(peer.contact.address, peer.config, hooks),
+        )
+
+    async def rows(peer: Peer) -> Sequence[PeerRow]:
+        return (await peer.census()).rows
+
+    return Life(
+        make=make,
+        enter=enter,
+        enter_again=come_back_soon,
+        title=title,
+        greeting=greeting,
+        parting="handing over and leaving",
+        rows=rows,
+    )
+
+
+def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> Life[Leaf]:
+    """Return the life of a leaf that enters its swarm like this."""
+
+    def greeting(leaf: Leaf) -> Sequence[str]:
+        return (f"leaf {leaf.contact.id.hex()[:8]} draws pages of other peers; it listens on nothing",)
+
+    async def rows(leaf: Leaf) -> Sequence[PeerRow]:
+        return [leaf.row()]
+
+    return Life(
+        make=make,
+        enter=enter,
+        enter_again=enter,
+        title="leaf",
+        greeting=greeting,
+        parting="giving back and leaving",
+        rows=rows,
+    )
+
+
+async def _live(life: Life[Kind]) -> int:
+    interrupts = Interrupts()
+    with Progress(life.title) as progress:
+        peer = life.make()
+        config = peer.config
+        pauses = Pauses(config, peer.world.free_bytes)
+        while True:
+            try:
+                async with peer:
+                    if not pauses.count:
+                        log_to(config.data)
+                    enter = life.enter_again if pauses.count else life.enter
+                    await _one_life(life, peer, enter(peer), interrupts, progress)
+                break
+            except DiskFullError as error:
+                log.error("peer.ended why=%s", error)
+                if interrupts.first.is_set():
+                    raise
+                progress.say(f"{DISK_FULL}: {error}")
+            except StartError:
+                if not pauses.count or pauses.has_room:
+                    raise
+            await first_of(pauses.wait(), interrupts.first.wait())
+            if interrupts.first.is_set():
+                return INTERRUPTED  # All that was promised is on the disk, and others know it.
+            progress.say("going on, as there is room again")
+            peer = life.make()
+    if peer.begun:
+        counters = peer.row().counters
+        failed = f", {sum(counters.failed.values())} failed ({reasons(counters.failed)})" if counters.failed else ""
+        click.echo(
+            f"{counters.pages} pages fetched by this peer{failed}, {peer.remaining} URLs left on it; {config.data}/"
+        )
+        for sentence in advice(counters.failed):
+            click.echo(sentence, err=True)
+    lacking = peer.deliveries.shortfalls
+    say_shortfalls(lacking, config.data)
+    return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE
+
+
+async def _one_life(
+    life: Life[Kind], peer: Kind, entering: Coroutine[Any, Any, None], interrupts: Interrupts, progress: Progress
+) -> None:
+    """Run the peer until it has ended as asked."""
+    await first_of(entering, interrupts.first.wait())
+    if not interrupts.first.is_set():
+        for line in life.greeting(peer):
+            progress.say(line)
+        await first_of(until_stopped(peer, interrupts), _show(life, peer, progress))
+    if interrupts.first.is_set():
+        progress.say(f"{life.parting} (Ctrl-C again to force) ...")
+        peer.leave_soon()
+    if peer.begun:  # Otherwise nobody has heard of it yet.
+        await peer.finish()
+        if peer.deliveries.behind:
+            progress.say("giving the sinks what they lack ...")
+
+
+async def _show(life: Life[Kind], peer: Kind, progress: Progress) -> None:
+    while True:
+        if (warning := peer.warning()) is not None:
+            progress.say(f"kadcrawl: {warning}")
+        progress.update(await life.rows(peer))
+        await asyncio.sleep(SHOW_INTERVAL_S)

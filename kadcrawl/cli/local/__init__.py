@@ -1,0 +1,1 @@
+"""`kadcrawl crawl`: a parent process starts peers on this machine, watches them, and ends with them."""

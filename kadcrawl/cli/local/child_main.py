@@ -1,0 +1,201 @@
+"""One peer of `kadcrawl crawl`, as a process of its own: told what to do on stdin, answering in lines on stdout.
+
+See `pipe` for what is said. When stdin ends, the parent is gone or wants an end, and the peer finishes and exits. A
+peer whose disk is full ends, but its process waits for room and enters it again.
+"""
+
+import asyncio
+import logging
+import os
+import select
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from kadcrawl.cli.local.protocol import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Going, Ready, Report, Unable, line
+from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
+from kadcrawl.crawl.disk_guard import Pauses
+from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
+from kadcrawl.link.wire.messages import BATCH_MAX, PeerRow
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.overlay import OverlaySettings
+from kadcrawl.peer import Peer
+from kadcrawl.peer.environment import World
+from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.status import DISK_FULL
+from kadcrawl.settings.config import Config
+from kadcrawl.system.inherited_fds import close_inherited
+
+log = logging.getLogger(__name__)
+
+REPORT_INTERVAL_S = 0.5
+SETTLE_S = 15.0
+"""How long a swarm that begins anew waits for what one of its peers knows; after that a page may be fetched again."""
+LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_evict=4)
+"""Peers of one machine are missed by their parent when they die; a busy machine must not look like a death."""
+
+
+def main() -> None:
+    """Live the life the parent assigns. Exits with 0 if the peer ended as asked, 2 if it could not start."""
+    close_inherited()
+    try:
+        run(_live())
+    except KadcrawlError as error:
+        _report(Unable(str(error)))
+        sys.exit(2)
+
+
+class Orders:
+    """What the parent says after the assignment. An order stays the next one until it has been carried out."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._next: Go | None = None
+        self.obeyed = False
+        """An order has been carried out."""
+
+    @property
+    def ended(self) -> bool:
+        """The parent will say no more."""
+        return self._reader.at_eof()
+
+    async def next(self) -> Go | None:
+        """Return the next order; None once there will be no more."""
+        if self._next is None and (said := await self._reader.readline()):
+            self._next = msgspec.json.decode(said, type=Go)
+        return self._next
+
+    def carried_out(self) -> None:
+        """The next order is done with."""
+        self._next = None
+        self.obeyed = True
+
+
+async def _live() -> None:
+    interrupts = Interrupts()
+    async with _stdin() as reader:
+        if not (order := await reader.readline()):
+            return  # The parent is gone.
+        assignment = msgspec.json.decode(order, type=Assignment)
+        networks = assignment.allow_networks
+        config = Config(data=Path(assignment.data), port=0, allow_networks=networks, exit_when_done=True)
+        if assignment.swarm_key is not None:
+            config = replace(config, swarm_key=SwarmKey.from_text(assignment.swarm_key))
+        config = assignment.machine.config(config)
+        orders = Orders(reader)
+        world = World(overlay=LOCAL)
+        pauses = Pauses(config, world.free_bytes)
+        while True:
+            peer = Peer(config, assignment.job, world)
+            try:
+                await _one_life(peer, assignment, bool(pauses.count), orders, interrupts)
+                return
+            except DiskFullError as error:
+                log.error("peer.ended why=%s", error)
+            except StartError:
+                if not pauses.count or pauses.has_room:
+                    raise
+            waiting = _tell_waiting(peer.row() if peer.begun else None, orders)
+            await first_of(pauses.wait(), interrupts.first.wait(), waiting)
+            if interrupts.first.is_set() or orders.ended:
+                return  # All that was promised is on the disk.
+
+
+async def _one_life(
+    peer: Peer, assignment: Assignment, returning: bool, orders: Orders, interrupts: Interrupts
+) -> None:
+    """Run the peer until it has ended as asked."""
+    async with peer:
+        if not returning:
+            log_to(peer.config.data)
+        if returning and (assignment.bootstrap or orders.obeyed):
+            await come_back(peer, briefly_away=True)
+        elif assignment.bootstrap:
+            # All below one directory are of one crawl, whatever became of its key.
+            await peer.join(assignment.bootstrap, rekeyed=True)
+            await _settle(peer)
+        else:
+            await peer.begin(paused=True)
+        _report(Ready(peer.contact.address))
+        await first_of(until_stopped(peer, interrupts), _obey(peer, orders), _tell(peer))
+        await peer.finish()
+        _report(Final(peer.row()))
+
+
+@asynccontextmanager
+async def _stdin() -> AsyncIterator[asyncio.StreamReader]:
+    reader = asyncio.StreamReader(LINE_BYTES_MAX)
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    try:
+        yield reader
+    finally:
+        transport.close()
+
+
+async def _obey(peer: Peer, orders: Orders) -> None:
+    """Do what the parent says, until it says no more."""
+    while (order := await orders.next()) is not None:
+        try:
+            for start in range(0, len(order.seeds), BATCH_MAX):
+                await peer.crawl(order.seeds[start : start + BATCH_MAX])
+            await _settle(peer)
+            await peer.concord.order("resume")
+        except DiskFullError:
+            raise
+        except KadcrawlError as error:
+            _report(Unable(str(error)))
+        else:
+            _report(Going())
+        orders.carried_out()
+
+
+async def _settle(peer: Peer) -> None:
+    """While nothing is fetched yet, let the owners of pages hear what is done: others may have fetched it for them."""
+    if peer.paused and not await peer.cells.settle(SETTLE_S):
+        log.warning("peer.unsettled cells=%d", peer.cells.unsettled)
+
+
+async def _tell(peer: Peer) -> None:
+    """Say what the peer has done, every now and then, and what a person should know at once."""
+    warning = None
+    while True:
+        warning = warning or peer.warning()
+        if _report_if_room(Doing(peer.row(), warning)):
+            warning = None
+        await asyncio.sleep(REPORT_INTERVAL_S)
+
+
+async def _tell_waiting(row: PeerRow | None, orders: Orders) -> None:
+    """Say that the peer waits for room on the disk, until the parent wants an end."""
+    while not orders.ended:
+        if row is not None:
+            _report_if_room(Doing(msgspec.structs.replace(row, state=DISK_FULL, in_flight=0)))
+        await asyncio.sleep(REPORT_INTERVAL_S)
+
+
+def _report_if_room(report: Report) -> bool:
+    """As `_report`, unless it would have to wait for a parent that does not read: then the next one will do.
+
+    Return whether it was said.
+    """
+    said = line(report)
+    _, writable, _ = select.select([], [sys.stdout], [], 0)
+    has_room = bool(writable) and len(said) <= select.PIPE_BUF
+    if has_room:
+        _write(said)
+    return has_room
+
+
+def _report(report: Report) -> None:
+    _write(line(report))
+
+
+def _write(said: bytes) -> None:
+    with suppress(BrokenPipeError):  # The parent is gone; stdin ends too, and is listened to.
+        while said:
+            said = said[os.write(sys.stdout.fileno(), said) :]

@@ -1,0 +1,200 @@
+"""One peer's process as the parent of a local crawl sees it: started, talked to, waited for, and mourned.
+
+What is said goes through `pipe`. The process is started anew by the same object, so that what it did stays with it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kadcrawl.cli.local.protocol import (
+    LINE_BYTES_MAX,
+    Assignment,
+    Doing,
+    Final,
+    Go,
+    Going,
+    Machine,
+    Ready,
+    Report,
+    Unable,
+    line,
+)
+from kadcrawl.cli.view.progress import DIED
+from kadcrawl.errors import StartError
+from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.settings.config import Job
+
+LEAVING = "leaving"
+"""State of a peer that goes while others stay."""
+RESTARTS_MAX = 3
+RESTARTS_OVER_S = 3600.0
+"""A peer that dies more often within this time has a reason that starting it again does not cure."""
+PROGRAM = "from kadcrawl.cli.local.child_main import main; main()"
+"""What the process runs."""
+
+
+class Child:
+    """One peer's process, and the next one if it dies."""
+
+    def __init__(self, number: int, directory: Path) -> None:
+        self.name = f"peer-{number}"
+        self.directory = directory
+        self.address: tuple[str, int] | None = None
+        """Where it listens, once it is ready."""
+        self.row: PeerRow | None = None
+        """What it has done, as far as it said."""
+        self.ended = False
+        """It has said that it ends as asked."""
+        self.why: str | None = None
+        """What that process said before it ended, if it could not go on."""
+        self.warning: str | None = None
+        """What it said last that a person should know."""
+        self.deaths: list[float] = []
+        """Loop seconds of the latest."""
+        self.dead = False
+        """It has died, and is not running again."""
+        self.exit_status: int | None = None
+        """Of the process `wait` has seen the end of."""
+        self._process: asyncio.subprocess.Process | None = None
+        self._answers: asyncio.Queue[Report | None] = asyncio.Queue()
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the peer is ready and has neither ended nor died, as far as is known."""
+        running = self._process is not None and self._process.returncode is None
+        return running and self.address is not None and not self.ended
+
+    @property
+    def ended_with_all(self) -> bool:
+        """Whether the peer has ended because all do: the crawl is done, or was told to stop."""
+        return self.ended and self.row is not None and self.row.state != LEAVING
+
+    async def start(
+        self,
+        job: Job,
+        allow_networks: tuple[str, ...],
+        bootstrap: Sequence[tuple[str, int]],
+        machine: Machine,
+        swarm_key: SwarmKey | None,
+    ) -> None:
+        """Start the process and wait until it is ready. Raises StartError with its own reason if it cannot start."""
+        self.address, self.dead = None, False
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # What lies in the directory the crawl was begun in, which may be anybody's, is not imported.
+            "-c",
+            PROGRAM,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is the parent's to understand.
+            limit=LINE_BYTES_MAX,
+        )
+        self._answers = asyncio.Queue()
+        self._reading = asyncio.create_task(self._read(self._process, self._answers), name=f"read {self.name}")
+        key = swarm_key.text if swarm_key is not None else None
+        self._say(Assignment(str(self.directory), job, allow_networks, list(bootstrap), machine, key))
+        try:
+            report = await _next(self._answers)
+        except StartError:
+            await self.close()  # So that its directory is free.
+            raise
+        if not isinstance(report, Ready):
+            raise StartError(f"{self.name} ended before it was ready; see {self.directory}/peer.log")
+        self.address = report.address
+
+    async def go(self, seeds: Sequence[str]) -> None:
+        """Hand over the seeds and let the swarm fetch. Raises StartError if that cannot be done."""
+        self._say(Go(list(seeds)))
+        while not isinstance(report := await _next(self._answers), Going | Final):
+            if report is None:
+                raise StartError(f"{self.name} died at the start (log {self.directory}/peer.log)")
+
+    async def wait(self) -> bool:
+        """Wait until the process ends; return whether it ended as asked."""
+        assert self._process is not None, "started before waited for"
+        assert self._reading is not None, "a started process is read from"
+        # Of this process, even if the next one is started before we notice the end.
+        process, answers, reading = self._process, self._answers, self._reading
+        await reading
+        self.exit_status = await process.wait()
+        self.why = None
+        while (report := await answers.get()) is not None:
+            if isinstance(report, Unable):
+                self.why = report.why
+        answers.put_nowait(None)
+        return self.ended
+
+    def died(self, now: float) -> None:
+        """Note that the process has ended, and not as asked."""
+        self.dead = True
+        self.deaths = [death for death in self.deaths if death > now - RESTARTS_OVER_S] + [now]
+        if self.row is not None:
+            self.row = msgspec.structs.replace(self.row, state=DIED, pending=0, in_flight=0)
+
+    @property
+    def may_be_started(self) -> bool:
+        """It has not died too often lately."""
+        return len(self.deaths) <= RESTARTS_MAX
+
+    @property
+    def obituary(self) -> str:
+        """Return what there is to say of its death."""
+        why = f": {self.why}" if self.why else ""
+        return f"{self.name} died (exit status {self.exit_status}, log {self.directory}/peer.log){why}"
+
+    def finish(self) -> None:
+        """Let the peer finish what is under way and end."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+
+    async def close(self) -> None:
+        """Kill the process if it still runs, and see it end."""
+        if self._process is not None and self._reading is not None:
+            self.kill()
+            await self._process.wait()
+            await self._reading
+
+    def _say(self, message: Assignment | Go) -> None:
+        assert self._process is not None, "started before talked to"
+        assert self._process.stdin is not None, "stdin is a pipe"
+        if not self._process.stdin.is_closing():  # Else it is dead, which the end of its answers tells.
+            self._process.stdin.write(line(message))
+
+    async def _read(self, process: asyncio.subprocess.Process, answers: "asyncio.Queue[Report | None]") -> None:
+        """Take in what the process says, always: it must not wait for us. The answers end with None."""
+        assert process.stdout is not None, "stdout is a pipe"
+        try:
+            while (said := await process.stdout.readline()).endswith(b"\n"):
+                report = msgspec.json.decode(said, type=Report)
+                if isinstance(report, Doing | Final):
+                    self.row = report.row
+                if isinstance(report, Doing) and report.warning is not None:
+                    self.warning = report.warning
+                if isinstance(report, Ready):
+                    self.address = report.address  # It may have moved, if it was away for want of room on the disk.
+                if not isinstance(report, Doing):
+                    self.ended = self.ended or isinstance(report, Final)
+                    answers.put_nowait(report)
+        finally:
+            answers.put_nowait(None)
+
+
+async def _next(answers: "asyncio.Queue[Report | None]") -> Report | None:
+    """Return the next answer, None when the process is ending. Raises StartError if it is Unable."""
+    report = await answers.get()
+    if report is None:
+        answers.put_nowait(None)  # For whoever asks next.
+    if isinstance(report, Unable):
+        raise StartError(report.why)
+    return report

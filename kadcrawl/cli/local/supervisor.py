@@ -1,0 +1,280 @@
+"""A whole swarm on this machine: `kadcrawl crawl` starts N peers as processes, brings them together, and watches.
+
+The parent owns no URL and decides nothing: it starts peers, waits until all have joined, hands one of them the seeds,
+and shows and adds up the figures they report (see `pipe`). If a peer dies the others go on, as they hold copies of all
+it had; if asked to, the parent starts it again on its directory, where it joins the living. Once all have died they
+begin anew together, so that there is always one swarm. At the end the parent looks into the directories of the dead
+for what only they knew. As it runs as long as its peers do and costs start-up time on top of theirs, it loads nothing
+of the crawl or the overlay.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+
+import msgspec
+
+from kadcrawl.cli.local.child_process import Child
+from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.cli.run import Interrupts
+from kadcrawl.cli.view.progress import DIED, Progress
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
+from kadcrawl.errors import StartError
+from kadcrawl.members.key_file import read_kept_key
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.settings.config import Job
+from kadcrawl.system.file_names import SWARM_KEY
+
+REVIVE_TRIES = 4
+REVIVE_WAIT_S = 1.0
+END_S = 240.0
+"""Once a peer has ended with the crawl, the others do within this time, or will not: one may be stopped."""
+SHOW_INTERVAL_S = 0.5
+WARNING_INTERVAL_S = 600.0
+"""Between two warnings: each peer may have the same."""
+WAITING = "paused: "
+"""How the state of a peer begins that waits for its machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be crawled, by how many, and where."""
+
+    seeds: Sequence[str]
+    job: Job
+    peers: int
+    data: Path
+    allow_networks: tuple[str, ...]
+    respawn: bool = False
+    """Start peers that die again, although the others live."""
+    machine: Machine = field(default_factory=Machine)
+    swarm_key: SwarmKey | None = None
+
+
+def peers_of(data: Path) -> list[int]:
+    """Return the numbers of the peers that have a directory below `data`: each may hold URLs nobody else knows."""
+    names = (path.name.removeprefix("peer-") for path in data.glob("peer-*") if path.is_dir())
+    return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and str(int(name)) == name)
+
+
+class Swarm:
+    """The processes of one local crawl."""
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._plan = plan
+        self._progress = progress
+        known = peers_of(plan.data)
+        numbers = sorted({*range(1, plan.peers + 1), *known})
+        self._children = [Child(number, plan.data / f"peer-{number}") for number in numbers]
+        if len(numbers) > plan.peers:
+            progress.say(
+                f"{plan.data} holds the work of {len(known)} peers, so {len(numbers)} are started, not {plan.peers}"
+            )
+        self._going = False
+        """The swarm has been told to fetch since it last began."""
+        self._waiting: dict[asyncio.Task[bool], Child] = {}
+        """Tasks that see processes to their ends."""
+        self._stopping = asyncio.Event()
+        self._set_aside: list[Path] = []
+        """Directories that were broken, and replaced by empty ones."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a person ended it."""
+        return self._stopping.is_set()
+
+    async def run(self) -> Summary:
+        """Crawl to the end, or until interrupted. Raises StartError."""
+        interrupts = Interrupts()
+        began = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.TaskGroup() as group:
+                watch = group.create_task(self._watch(), name="watch")
+                stop = group.create_task(self._stop_on(interrupts), name="stop")
+                await self._bring_together(self._children)
+                await self._tend()
+                watch.cancel()
+                stop.cancel()
+        finally:
+            for task in self._waiting:
+                task.cancel()
+            await asyncio.gather(*self._waiting, return_exceptions=True)
+            await asyncio.gather(*(child.close() for child in self._children))
+        return self._summary(asyncio.get_running_loop().time() - began)
+
+    async def _bring_together(self, children: Sequence[Child]) -> None:
+        """Start these, so that all are one swarm. Raises StartError.
+
+        They join those alive. Where none is, the first begins anew: paused, so that nothing is fetched before every
+        peer is there with its range and what it knows to be done.
+        """
+        plan = self._plan
+        alive = [child for child in self._children if child.alive]
+        children = [child for child in children if not child.alive]
+        if not alive:
+            self._going = False
+            await children[0].start(plan.job, plan.allow_networks, [], plan.machine, self._swarm_key())
+            alive, children = list(children[:1]), children[1:]
+        bootstrap = [child.address for child in alive if child.address is not None]
+        starts = (
+            child.start(plan.job, plan.allow_networks, bootstrap, plan.machine, self._swarm_key()) for child in children
+        )
+        for outcome in await asyncio.gather(*starts, return_exceptions=True):
+            if outcome is not None:
+                raise outcome
+        if not self._going:
+            await alive[0].go(self._plan.seeds)
+            self._going = True
+            for child in self._children:
+                if child.row is not None and child.row.state == "paused":
+                    # As all were until now: the next one says what it does.
+                    child.row = msgspec.structs.replace(child.row, state="starting")
+
+    def _swarm_key(self) -> SwarmKey | None:
+        """Return the key by which those that have been started go, as it may have been changed since, or the plan's."""
+        begun = (child.directory / SWARM_KEY for child in self._children if child.address is not None)
+        return next((read_kept_key(path) for path in begun if path.exists()), self._plan.swarm_key)
+
+    async def _tend(self) -> None:
+        """See all to their end, and do what is to be done about those that die. Raises StartError."""
+        self._wait_for(self._children)
+        while self._waiting:
+            over = not self._stopping.is_set() and any(child.ended_with_all for child in self._children)
+            timeout = END_S if over else None
+            done, _ = await asyncio.wait(self._waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                for child in self._waiting.values():
+                    self._progress.say(
+                        f"{child.name} has not noticed the end of the crawl within {END_S:g} s; killing it"
+                    )
+                    child.kill()
+            died = [child for task in done if not task.result() and (child := self._waiting[task])]
+            for task in done:
+                del self._waiting[task]
+            for child in died:
+                child.died(asyncio.get_running_loop().time())
+            if self._stopping.is_set():
+                continue
+            if not self._waiting and not any(child.ended for child in self._children):
+                await self._begin_anew(died)
+            elif self._plan.respawn and not any(child.ended for child in self._children):
+                for child in died:
+                    await self._respawn(child)
+            else:
+                for child in died:
+                    self._progress.say(f"{child.obituary}; the others go on with what it had")
+
+    def _wait_for(self, children: Sequence[Child]) -> None:
+        for child in children:
+            self._waiting[asyncio.create_task(child.wait(), name=child.name)] = child
+
+    async def _begin_anew(self, died: Sequence[Child]) -> None:
+        """All have died: start all again, on their directories. Raises StartError if that does not help."""
+        for child in died:
+            self._progress.say(f"{child.obituary}, the last of all; starting all again on their directories")
+            if not child.may_be_started:
+                raise StartError(f"{child.obituary}, too often; the same command goes on with the crawl")
+        for attempt in range(REVIVE_TRIES):
+            dead = [child for child in self._children if not child.alive]
+            try:
+                await self._bring_together(dead)
+                break
+            except StartError:
+                # One that has just begun may have been killed as well.
+                if attempt == REVIVE_TRIES - 1:
+                    raise
+                await asyncio.gather(*(child.close() for child in self._children))
+                await asyncio.sleep(REVIVE_WAIT_S)
+        self._wait_for(self._children)
+        if self._stopping.is_set():
+            self._finish()
+
+    async def _respawn(self, child: Child) -> None:
+        """Start one again while others live; if that cannot be, they go on without it."""
+        if not child.may_be_started:
+            self._progress.say(f"{child.obituary}, too often to start it again; the others go on with what it had")
+            return
+        self._progress.say(f"{child.obituary}; starting it again on its directory")
+        for _ in range(REVIVE_TRIES):
+            if self._stopping.is_set() or not any(other.alive for other in self._children):
+                return  # All have died, which will be seen.
+            try:
+                await self._bring_together([child])
+            except StartError as error:
+                why = error  # Those it was to join may have died meanwhile, and nobody had seen it yet.
+                if self._replaced_if_broken(child):
+                    continue
+                await asyncio.sleep(REVIVE_WAIT_S)
+            else:
+                self._wait_for([child])
+                if self._stopping.is_set():
+                    self._finish()
+                return
+        child.dead = True
+        self._progress.say(f"{child.name} cannot be started again ({why}); the others go on with what it had")
+
+    def _replaced_if_broken(self, child: Child) -> bool:
+        """Put a directory aside whose journal is damaged, so that the peer gets an empty one."""
+        from kadcrawl.cli.local.salvage import is_broken
+
+        if not is_broken(child.directory):
+            return False
+        aside = child.directory.with_name(f"{child.name}.broken-{len(self._set_aside) + 1}")
+        child.directory.rename(aside)
+        self._set_aside.append(aside)
+        self._progress.say(f"the journal of {child.name} is damaged; it is kept as {aside}, and the peer begins anew")
+        return True
+
+    def _summary(self, seconds: float) -> Summary:
+        """Add up what the peers did, and what the dead leave."""
+        dead = [child for child in self._children if child.dead]
+        if dead:
+            from kadcrawl.cli.local.salvage import counters_of, pending_urls
+
+            for child in dead:
+                if child.row is not None and (counters := counters_of(child.directory)) is not None:
+                    child.row = msgspec.structs.replace(child.row, counters=counters)
+        summary = add_up([child.row for child in self._children if child.row is not None], seconds, self._plan.job)
+        if summary.urls_done > LINES_COMPARED_MAX:
+            return summary
+        logs = PageLogs([*(child.directory for child in self._children), *self._set_aside])
+        left_behind = 0
+        if dead and self._plan.job.max_pages is None and not self.interrupted:
+            left_behind = logs.lacking(url for child in dead for url in pending_urls(child.directory))
+        # A peer counts what it finished twice itself, but not what two peers finished.
+        return replace(summary, duplicates=logs.repeats, left_behind=left_behind)
+
+    async def _watch(self) -> None:
+        """Show what the peers say they do."""
+        shown: dict[str, str] = {}
+        warned_at = -inf
+        while True:
+            await asyncio.sleep(SHOW_INTERVAL_S)
+            now = asyncio.get_running_loop().time()
+            for child in self._children:
+                if child.warning is not None and now >= warned_at + WARNING_INTERVAL_S:
+                    self._progress.say(f"kadcrawl: {child.name}: {child.warning}")
+                    warned_at = now
+                child.warning = None
+                state = child.row.state if child.row is not None else ""
+                before = shown.get(child.name, "")
+                if state != before and state.startswith(WAITING):
+                    self._progress.say(f"{child.name} {state}")
+                elif state not in (before, DIED) and before.startswith(WAITING):
+                    self._progress.say(f"{child.name} goes on")
+                shown[child.name] = state
+            rows = [child.row for child in self._children if child.row is not None]
+            if rows and self._going:  # Until then they wait for each other, and say that they are paused.
+                self._progress.update(rows)
+
+    async def _stop_on(self, interrupts: Interrupts) -> None:
+        await interrupts.first.wait()
+        self._stopping.set()
+        self._progress.say("finishing what is under way (Ctrl-C again to force) ...")
+        self._finish()
+
+    def _finish(self) -> None:
+        for child in self._children:
+            child.finish()

@@ -1,0 +1,90 @@
+"""Whom a command asks: the peer at --peer, else the one of --data, or of several there the first that is up.
+
+Where nobody can be asked, what is wrong with the directory is said, and what to do instead.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from kadcrawl.cli.options import shown
+from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.link.wire.messages import Message
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.system.file_names import ADDRESS, JOURNAL, PEER_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ANOTHER = "--peer HOST:PORT asks any other peer of the swarm"
+
+Expected = TypeVar("Expected", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who may be asked, the first that is up, and by which key."""
+
+    addresses: "Sequence[tuple[str, int]]"
+    data: Path | None
+    """Where they are from; None if they were named."""
+    key: SwarmKey | None
+
+    def ask(self, message: Message, expected: type[Expected]) -> Expected:
+        """Return the answer of the first that can be reached. Raises RemoteError, with what to do if none can."""
+        from kadcrawl.cli.ask import ask
+        from kadcrawl.link.client_connection import UNREACHED
+
+        why = None
+        for address in self.addresses:
+            try:
+                return ask(address, message, expected, self.key)
+            except RemoteError as error:
+                if self.data is None or not error.why.startswith(UNREACHED):
+                    raise
+                why = error
+        assert why is not None, "somebody is asked"
+        if len(self.addresses) > 1:
+            which = f"none of the {len(self.addresses)} peers of {self.data} is up"
+        else:
+            which = f"the peer of {self.data} is not up; it listened at {shown(self.addresses[0])}"
+        raise ConfigError(f"{which}. The command that started it goes on with it; {ANOTHER}") from why
+
+
+def whom(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
+    """Return who is asked by these options. Raises ConfigError if the directory was named and knows nobody."""
+    if _is_said("peer"):
+        return Asked([peer], None, key)
+    found = [address for directory in directories(data) if (address := address_of(directory)) is not None]
+    if found:
+        return Asked(found, data, key)
+    if not _is_said("data"):
+        return Asked([peer], None, key)
+    if not data.exists():
+        why = f"there is no {data}: --data names the directory of a peer on this machine, or of a crawl"
+    elif any((data / name).exists() for name in (JOURNAL, PEER_KEY)):
+        why = f"{data} is of a leaf, which listens nowhere and cannot be asked, nor told to leave but by Ctrl-C"
+    else:
+        why = f"{data} holds no peer: --data names the directory of one on this machine, or of a crawl"
+    raise ConfigError(f"{why}. {ANOTHER}")
+
+
+def directories(data: Path) -> list[Path]:
+    """Return the directories of peers: this one, or those of a crawl."""
+    return [data, *sorted(path for path in data.glob("peer-*") if path.is_dir())]
+
+
+def address_of(directory: Path) -> tuple[str, int] | None:
+    """Return where the peer of this directory listens, or did; None if it has none."""
+    try:
+        host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
+        return host.strip("[]"), int(port)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_said(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT

@@ -1,0 +1,34 @@
+"""Why peers fetch nothing although there is something to fetch: as each says of itself, and what a person can do."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from kadcrawl.link.wire.leaf_messages import LEAF_STATE
+from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.settings.config import Limits
+
+PAUSED = "paused"
+FULL = "paused: disk full"
+REFUSED = "refused by"
+WAITING = (PAUSED, REFUSED)
+"""How such a state begins, ..."""
+LOOKING = ("waiting for proxies", "looking for a peer")
+"""... or what it is. `peer.portrait` and `peer.leaf` have these words, which commands do without."""
+
+
+def waits(rows: Sequence[PeerRow]) -> dict[str, int]:
+    """Return how many of these peers wait for each thing, by their states."""
+    states = (row.state.removeprefix(LEAF_STATE) for row in rows)
+    return dict(sorted(Counter(state for state in states if state.startswith(WAITING) or state in LOOKING).items()))
+
+
+def in_words(waiting: dict[str, int], peers: int) -> str:
+    """Return that as an addition to a line about so many peers; nothing if none waits."""
+    return "".join(f", {state}" if count >= peers else f", {count} {state}" for state, count in waiting.items())
+
+
+def explained(waiting: Collection[str]) -> Iterator[str]:
+    """Say what helps, where the state does not say it."""
+    if FULL in waiting:
+        mebibytes = Limits().disk_reserve_bytes // 1024**2
+        yield f"with less than {mebibytes} MiB left on its disk a peer fetches nothing; it goes on when there is room"

@@ -1,0 +1,129 @@
+"""What the crawl of a job would do with a URL, in words. A decision: no I/O, no clock.
+
+Whether a URL is crawled is decided where the crawler decides it (`crawl.scope`); here it is only told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.crawl.scope.traps import without_session
+from kadcrawl.errors import ConfigError
+from kadcrawl.keys import cell_of, site_hash, url_key
+from kadcrawl.settings.config import Job
+from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the crawl of a job would do with a URL."""
+
+    url: str
+    """As given."""
+    canonical: str | None = None
+    """As it would be stored, hashed and sent, without a session ID unless these are kept or it is a seed; None, as all
+    that follows from it, for what is no http(s) URL."""
+    site: str | None = None
+    """What the delay is about, and what lies together."""
+    key: str | None = None
+    """Its place among the peers, 160 bits in hexadecimal."""
+    cell: int | None = None
+    """The top bits of the key, as the peers' logs name it."""
+    delay_s: float | None = None
+    """Between two requests to the site; robots.txt may ask for more."""
+    in_scope: bool
+    reason: str | None
+    """The rule that keeps it out: scheme, url, or a reason of `Scope.why_not`; None if it is in scope."""
+    why: str
+    """The same as a sentence, or what lets it in."""
+    role: str | None = None
+    """As the job's roles say."""
+    follows: bool = True
+    """Whether its links would be."""
+    record_rule: str | None = None
+    """By which records would be taken out of its page."""
+
+
+def explain(job: Job, urls: Sequence[str]) -> list[Verdict]:
+    """Return what the crawl of this job would do with each of these URLs."""
+    scope, rules = Scope(job), PageRules(job.roles, job.records)
+    return [_verdict(job, scope, rules, url) for url in urls]
+
+
+def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> Verdict:
+    url = canonical(given.strip())
+    if url is None:
+        word, why = _no_url(given)
+        return Verdict(url=given, in_scope=False, reason=word, why=why)
+    if scope.strips_sessions and not scope.is_seed(url):
+        url = without_session(url)
+    reason = scope.why_not(url, 0 if scope.is_seed(url) else 1)
+    site = site_of(url, job.partition)
+    key = url_key(site_hash(site), url)
+    role, record = rules.role(url), rules.record(url)
+    return Verdict(
+        url=given,
+        canonical=url,
+        site=site,
+        key=key.hex(),
+        cell=cell_of(key, job.cell_bits),
+        delay_s=job.delay_s,
+        in_scope=reason is None,
+        reason=reason,
+        why=_why_in(job, scope, url) if reason is None else _why_out(job, scope, url, reason),
+        role=None if role is None else role.role,
+        follows=rules.follows(url),
+        record_rule=None if record is None else job.records[record].label,
+    )
+
+
+def _no_url(given: str) -> tuple[str, str]:
+    """Return the reason and the sentence for what has no canonical form."""
+    try:
+        seed(given)
+    except ConfigError as error:
+        why = str(error)
+    else:
+        raise AssertionError("what has no canonical form is no seed")
+    if len(given) > URL_CHARS_MAX:
+        return "length", why
+    return "url" if given.strip().lower().startswith(("http:", "https:")) else "scheme", why
+
+
+def _why_in(job: Job, scope: Scope, url: str) -> str:
+    if scope.is_seed(url):
+        return "it is a seed"
+    if scope.is_sitemap(url) and (job.scope == "prefix" or job.include):
+        why = "it is near a seed and named like a sitemap (sitemaps)"
+    elif job.scope == "any":
+        why = "every link is followed (scope any)"
+    elif job.scope == "prefix":
+        why = "it is below the path of a seed"
+    else:
+        why = f"{site_of(url, job.scope)} is the {job.scope} of a seed"
+    if (pattern := scope.included_by(url)) is not None:
+        why += f", and it matches include {pattern!r}"
+    conditions = []
+    if job.max_depth is not None:
+        conditions.append(f"at most {job.max_depth} link{'' if job.max_depth == 1 else 's'} away from one")
+    if job.path_queries_max is not None and "?" in url:
+        conditions.append(f"among the first {job.path_queries_max} with a query at its path (max-path-queries)")
+    return f"{why}, if {' and '.join(conditions)}" if conditions else why
+
+
+def _why_out(job: Job, scope: Scope, url: str, reason: str) -> str:
+    """Return the sentence for a reason of `Scope.why_not`."""
+    if reason == "scope" and job.scope in ("host", "domain"):
+        return f"{site_of(url, job.scope)} is not the {job.scope} of a seed (scope {job.scope})"
+    return {
+        "scope": "it is not below the path of a seed (scope prefix)",
+        "length": f"it has {len(url)} characters, and a URL that is crawled at most {scope.url_chars_max}",
+        "depth": f"it is not a seed (max-depth {job.max_depth})",
+        "exclude": f"it matches exclude {scope.excluded_by(url)!r}",
+        "include": "it matches no include",
+        "proxy_judge": "it is on the site of proxy-judge, which is asked beside all clocks and so not crawled",
+        "path_segments": f"its path has more than {job.path_segments_max} segments (max-path-segments)",
+        "path_repeats": f"its path repeats itself more than {job.path_repeats_max} times in a row (max-path-repeats)",
+        "query_parameters": f"its query has more than {job.query_parameters_max} parameters (max-parameters)",
+    }[reason]

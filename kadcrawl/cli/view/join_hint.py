@@ -1,0 +1,47 @@
+"""How others join this peer: the command as they can paste it, on this machine or on another.
+
+A peer on loopback is joined from its own machine only, so the next one needs another port and another directory. On
+another machine the address is not known here; who listens on all of them is known by that which leads to this peer.
+"""
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+from kadcrawl.cli.options import shown
+from kadcrawl.settings.config import Config
+from kadcrawl.system.file_names import SWARM_KEY
+
+ANYWHERE = {4: "0.0.0.0", 6: "::"}
+"""By IP version: all addresses of a machine."""
+
+
+def how_to_join(address: tuple[str, int], config: Config, hooks: Sequence[str] = ()) -> str:
+    """Return in a sentence how others join the peer of this config at this address, with its job's hooks."""
+    ip = ipaddress.ip_address(address[0])
+    key_file = (config.data / SWARM_KEY).absolute()
+    if ip.is_loopback:
+        where = "on this machine"
+        key = ["--key-file", str(key_file)]
+        place = ["--listen", shown((address[0], 0)), "--data", str(_another(config.data.absolute()))]
+    else:
+        where = f"on other machines, with a copy of {key_file}"
+        key = ["--key-file", key_file.name]
+        place = ["--listen", shown((ANYWHERE[ip.version], address[1]))]
+    key = ["--insecure"] if config.swarm_key is None else key
+    command = ["kadcrawl", "join", *key, *place]
+    for network in config.allow_networks:
+        command += ["--allow-network", network]
+    for hook in hooks:
+        command += ["--hook", hook]
+    command += ["--bootstrap", shown(address)]
+    return f"{where}, others join with: {shlex.join(command)}"
+
+
+def _another(data: Path) -> Path:
+    """Return a directory beside this one that is not there yet."""
+    stem = re.sub(r"-[0-9]+\Z", "", data.name)
+    return next(path for number in count(2) if not (path := data.with_name(f"{stem}-{number}")).exists())

@@ -1,0 +1,84 @@
+"""What `kadcrawl status` prints: the swarm in a line, what keeps it, and its peers in a table; or all of it as JSON."""
+
+import json
+from typing import Any
+
+import click
+
+from kadcrawl.cli.options import shown
+from kadcrawl.cli.view.blocked_reasons import explained, waits
+from kadcrawl.cli.view.progress import GONE
+from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
+from kadcrawl.cli.view.table import print_rows
+from kadcrawl.link.wire.leaf_messages import LEAF_STATE
+from kadcrawl.link.wire.messages import RESTING, PeerRow, Status
+from kadcrawl.settings.durations import roughly
+from kadcrawl.store.bloom.expiring_filter import Period
+
+
+def show(answer: Status, as_json: bool) -> None:
+    """Print what a peer says of its swarm."""
+    summary = add_up(answer.answer.rows, 0.0, answer.job)
+    there = [row for row in answer.answer.rows if row.state not in GONE]
+    left = [row for row in answer.answer.rows if row.state in GONE]
+    states = {row.state for row in there if not row.state.startswith(LEAF_STATE)}
+    waiting = {state for state in states if state.startswith("paused: ")}
+    state = "paused" if answer.paused else "done" if answer.ended else "crawling"
+    if state == "crawling" and len(waiting) == 1 and waiting == states:
+        (state,) = waiting  # Nobody crawls, and all for the same reason.
+    due_s = next_due_s(answer.answer.rows)
+    if states == {RESTING}:
+        state = RESTING
+    pending = sum(row.pending for row in answer.answer.rows)
+    if as_json:
+        with_records = summary.records is not None
+        totals = {**summary.as_json(), "state": state, "pending": pending}
+        totals["peers"] = [_as_json(row, with_records) for row in there]
+        totals["left"] = [_as_json(row, with_records) for row in left]
+        totals["unanswered"] = answer.answer.tally.missing
+        totals["next_due_s"] = due_s
+        totals["seeds"] = list(answer.job.seeds)
+        del totals["seconds"]
+        click.echo(json.dumps(totals, indent=2))
+        return
+    click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
+    for sentence in explained(waits(answer.answer.rows)):
+        click.echo(sentence)
+    if summary.revisits:
+        click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
+    if summary.records is not None:
+        click.echo(f"{summary.records} records")
+    if due_s is not None:
+        click.echo(f"the next page is due {'now' if due_s < 1 else f'in {roughly(due_s)}'}")
+    if answer.job.history == "bloom":
+        fingerprints = sum(row.fingerprints for row in answer.answer.rows)
+        click.echo(
+            f"{fingerprints} fingerprints of finished URLs are kept, with copies; by them one unknown URL in "
+            f"{1 / Period().error:,.0f} is taken for known"
+        )
+    for sentence in limits_met(summary.links_left_out):
+        click.echo(sentence)
+    print_rows(answer.answer.rows)
+    if left:
+        click.echo(f"the totals count {len(left)} that left; what a peer did that died is missing until it is back")
+    if answer.answer.tally.missing:
+        click.echo(f"{answer.answer.tally.missing} part(s) of the swarm did not answer")
+
+
+def _as_json(row: PeerRow, with_records: bool) -> dict[str, Any]:
+    return {
+        "id": row.contact.id.hex(),
+        "address": shown(row.contact.address),
+        "state": row.state,
+        "pending": row.pending,
+        "in_flight": row.in_flight,
+        "lent": row.lent,
+        "borrowed": row.borrowed,
+        "pages": row.counters.pages,
+        "urls": row.counters.urls,
+        "failed": row.counters.failed,
+        **({"records": row.counters.records} if with_records else {}),
+        "behind": row.behind,
+        "fingerprints": row.fingerprints,
+        "uptime_s": row.uptime_s,
+    }

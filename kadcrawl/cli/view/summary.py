@@ -1,0 +1,168 @@
+"""The figures of a whole crawl, added up from its peers: what --summary writes and the last lines say."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.settings.config import Job
+
+LINES_COMPARED_MAX = 1_000_000
+"""Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""
+
+
+PAGE_LOG = "pages.jsonl"
+
+_OPTIONS = {
+    "depth": " (--max-depth)",
+    "path_segments": " (--max-path-segments)",
+    "path_repeats": " (--max-path-repeats)",
+    "query_parameters": " (--max-parameters)",
+    "site_pages": " (--max-site-pages)",
+    "path_queries": " (--max-path-queries)",
+}
+"""What moves a limit; the others are those of config.Limits."""
+
+
+class _Logged(msgspec.Struct):
+    """A line of pages.jsonl, as far as it matters here."""
+
+    url: str
+    visit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Counts over all peers, since the crawl's directory was made."""
+
+    pages: int
+    bytes: int
+    urls_found: int
+    urls_done: int
+    urls_failed: dict[str, int]
+    duplicates: int
+    left_behind: int
+    """URLs known only to peers that died for good, and not crawled."""
+    links_seen: int
+    links_left_out: dict[str, int]
+    """Links that a limit kept from being followed as they were found, by limit, repeats included."""
+    peer_messages: int
+    revisits: int
+    """Of the pages: those fetched again, as they were due."""
+    unchanged: int
+    """Of these: as they had been."""
+    records: int | None
+    """Lines of records.jsonl; None if the job has no records."""
+    seconds: float
+    """Of this run."""
+    peers: list[dict[str, Any]]
+
+    def as_json(self) -> dict[str, Any]:
+        figures = asdict(self)
+        if self.records is None:
+            del figures["records"]
+        return figures
+
+
+def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
+    """Return the summary of these peers, which crawl this job."""
+    rows = sorted(rows, key=lambda row: row.contact.id)
+    failed: Counter[str] = Counter()
+    left_out: Counter[str] = Counter()
+    for row in rows:
+        failed.update(row.counters.failed)
+        left_out.update(row.counters.left_out)
+    return Summary(
+        pages=sum(row.counters.pages for row in rows),
+        bytes=sum(row.counters.bytes for row in rows),
+        urls_found=sum(row.counters.urls for row in rows),
+        urls_done=sum(row.counters.done for row in rows),
+        urls_failed=dict(sorted(failed.items())),
+        duplicates=sum(row.counters.duplicates for row in rows),
+        left_behind=0,
+        links_seen=sum(row.counters.links_seen for row in rows),
+        links_left_out=dict(sorted(left_out.items())),
+        peer_messages=sum(row.counters.peer_messages for row in rows),
+        revisits=sum(row.counters.revisits for row in rows),
+        unchanged=sum(row.counters.unchanged for row in rows),
+        records=sum(row.counters.records for row in rows) if job.records else None,
+        seconds=round(seconds, 3),
+        peers=[{"id": row.contact.id.hex(), "pages": row.counters.pages, "urls": row.counters.urls} for row in rows],
+    )
+
+
+def reasons(failed: Mapping[str, int]) -> str:
+    """Return why URLs failed, and how many for each reason; nothing if none did."""
+    return ", ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
+
+
+def advice(failed: Mapping[str, int]) -> Iterator[str]:
+    """Say what can be done about URLs that failed."""
+    if "address_refused" in failed:  # `crawl.fetched.Failure`, which commands do without.
+        yield (
+            "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
+            "anew, in another directory, with --allow-network"
+        )
+
+
+def remainder(summary: Summary, job: Job) -> Iterator[str]:
+    """Say why a crawl that has ended did not finish all it found; nothing if it did."""
+    lacking = summary.urls_found - summary.urls_done - summary.left_behind
+    if lacking > 0 and job.max_pages is not None and summary.pages >= job.max_pages:
+        yield f"--max-pages {job.max_pages} ended it"
+    elif lacking > 0 and job.max_pages is None:
+        urls = f"{lacking} URL" + ("s" if lacking != 1 else "")
+        yield f"{urls} found here went to peers that joined from elsewhere: their directories have the pages"
+
+
+def next_due_s(rows: Iterable[PeerRow]) -> float | None:
+    """Return in how many seconds the first page of these peers is to be fetched again; None if none is."""
+    return min((row.due_s for row in rows if row.due_s is not None), default=None)
+
+
+def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
+    """Say which limits kept a crawl from more links, and by what options they move; nothing if none did."""
+    counts = dict(links_left_out)
+    without_session = counts.pop("session_id", 0)
+    left_to_others = counts.pop("canonical", 0)
+    of_twins = counts.pop("twins", 0)
+    if counts:
+        parts = ", ".join(f"{limit} {count}{_OPTIONS.get(limit, '')}" for limit, count in counts.items())
+        yield f"limits left out {sum(counts.values())} links, repeats included: {parts}"
+    if without_session:
+        yield f"{without_session} links were followed without their session IDs (--session-ids)"
+    if left_to_others:
+        yield f"{left_to_others} links, repeats included, were left to the pages named as canonical (--canonical)"
+    if of_twins:
+        yield f"{of_twins} links, repeats included, were not followed on near-identical pages (--twins)"
+
+
+class PageLogs:
+    """Which URLs the page logs of some peers tell of."""
+
+    def __init__(self, directories: Iterable[Path]) -> None:
+        """Read the page logs in these directories, as far as they are there."""
+        self._lines = 0
+        # 64 bits each: among a million URLs, two agree by chance in one of ten million crawls.
+        self._seen: set[int] = set()
+        for directory in directories:
+            if (directory / PAGE_LOG).exists():
+                with (directory / PAGE_LOG).open("rb") as log:
+                    for line in log:
+                        if line.endswith(b"\n"):  # Else its writer was killed in the middle of it.
+                            self._lines += 1
+                            logged = msgspec.json.decode(line, type=_Logged)
+                            self._seen.add(hash((logged.url, logged.visit)))
+
+    @property
+    def repeats(self) -> int:
+        """How many lines are about a visit to a URL that had a line before."""
+        return self._lines - len(self._seen)
+
+    def lacking(self, urls: Iterable[str]) -> int:
+        """Return how many different URLs among these have no line."""
+        return len({hash((url, 0)) for url in urls} - self._seen)

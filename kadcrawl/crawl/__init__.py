@@ -1,0 +1,1 @@
+"""The crawl of one peer: from a found link to a finished page."""

@@ -1,0 +1,1 @@
+"""From bytes to meaning: character sets, links, sitemaps, near duplicates, records. Decisions only."""

@@ -1,0 +1,436 @@
+"""The links of an HTML page, as canonical URLs, and what the page asks of crawlers. No I/O, no clock.
+
+Two steps. One regular expression walks the page as HTML tokenizes it (13.2.5: comments, raw text, quoted values)
+and picks the start tags that can carry a link; then selectolax's lexbor parser reads these tags, and only these,
+with their entities and odd quoting. No tree is built of the page, as trees are where hostile pages hurt: 36 kB
+of unclosed ``<b id=...>`` and ``<p>`` grow to a gigabyte in any HTML5 tree builder, and 100,000 nested ``<div>``
+take lexbor 14 s. The walk is linear in the page, and the picked tags cannot nest. It is also the faster way.
+What stands in noscript, noframes and iframe is markup to us, as it is written for those who do without these.
+
+A tag met again in the same directory means the same, so what tags mean is remembered (bounded), unless it
+depends on the very page. Most pages of a site repeat most of their tags; for them only the walk is left. A page says
+by its base what directory that is, and may name another site's. So each tag is parsed by itself: were walk and parser
+ever to differ on where one ends, in a batch the next would mean what its neighbour says, on that site's pages too.
+
+A page made for it takes seconds, so a long one is read in turns with whatever else the peer does: `reading` is a
+generator. One of ordinary size is read at once.
+"""
+
+import codecs
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from typing import NamedTuple
+from urllib.parse import quote
+
+import webencodings
+from selectolax.lexbor import LexborHTMLParser
+
+from kadcrawl.crawl.content.charset import encoding_of, pieces
+from kadcrawl.settings.config import Limits
+from kadcrawl.system.cooperative import Turns, at_once
+from kadcrawl.urls import URL_CHARS_MAX, canonical
+
+HTML_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of a page that are looked through; the rest of a longer one is not."""
+MARKUP_MAX = 1_000_000
+"""``<`` of a page that are looked at, as each tag takes 100 bytes for a while; what follows the last is not."""
+TAG_BYTES_MAX = 64 * 1024
+"""A longer tag is passed over."""
+TAGS_MAX = 120_000
+"""Tags of one page that are read, however few links they make: 2.5 s of work at most."""
+BASE_CHARS_MAX = 64 * 1024 * 1024
+"""The length of the base, counted for each tag that is read, as each link is made of all of it. With up to 559
+characters, which is far beyond any honest base, that allows `TAGS_MAX`; with the longest, 0.3 s of work."""
+LINKS_CHARS_MAX = 4 * 1024 * 1024
+"""Characters of all links of one page: 20,000 of 209 each. A base of 2 kB makes ten times that of a page of 50 kB."""
+BATCH_TAGS = 2_000
+"""Tags read at a time; after each batch we look whether the page has had its share of links."""
+TURN_BYTES = 128 * 1024
+"""Of tags read before others have their turn: 20 ms of work. A page up to this does not give them one to begin with."""
+WALK_BYTES = 512 * 1024
+"""A page up to this is walked at once: 30 ms."""
+WALK_TAGS = 20_000
+"""Of a longer page so many tags and comments are found at a time: 5 ms of work if none is long."""
+TURN_BASE_CHARS = 4 * 1024 * 1024
+"""The length of the base, counted for each tag, that goes with them: another 20 ms."""
+BASES_MAX = 100
+"""Base elements without href that are passed over in search of the one that counts."""
+REMEMBERED_MAX = 100_000
+"""Tags and hrefs remembered, of all directories together: about 40 MB. At the next one all are forgotten."""
+REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
+"""Characters of them and of what they mean, as estimated from the base; at the next all are forgotten as well."""
+AGENT = "kadcrawl"
+"""Our name where a page speaks to one crawler: ``<meta name=kadcrawl>``, ``X-Robots-Tag: kadcrawl: ...``."""
+
+_SHORT_BYTES = 256
+"""The attributes of a tag are compared pair by pair as it is read; a longer tag is freed of those we do not need.
+A longer tag is not remembered either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a page links to and asks for."""
+
+    links: list[str]
+    """Canonical URLs of other pages, distinct, in the order of the page."""
+    cut: int
+    """Tags left unread because the page had its share of links before."""
+    nofollow: int
+    """Links left out because the tag or the page says nofollow."""
+    noindex: bool
+    nofollow_page: bool
+    canonical: str | None
+    """The URL the page says it should be known by; also among the links."""
+
+
+class _Meaning(NamedTuple):
+    """What one tag says."""
+
+    url: str | None = None
+    follow: bool = True
+    is_canonical: bool = False
+    robots: str = ""
+
+
+_NOTHING = _Meaning()
+
+
+class LinkExtractor:
+    """Extracts links and remembers what tags mean; for one thread at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._links_max = limits.links_per_page_max
+        self._url_chars_max = limits.url_chars_max
+        # By base directory and encoding; then by tag, which ends in ">", or plain href, which contains none.
+        self._remembered: dict[tuple[str, str], dict[bytes, _Meaning]] = {}
+        self._remembered_count = 0
+        self._remembered_chars = 0
+
+    def extract(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Extracted:
+        """Return the links of the HTML page `body`, found at the canonical URL `url`. Never raises.
+
+        `content_type` and `x_robots_tag` are the values of these header fields, several lines joined by commas.
+
+        Links are: ``href`` of a and area; ``src`` of frame and iframe; ``href`` of link if its rel says next,
+        canonical or alternate (feeds too, but no stylesheets); the target of a meta refresh. They are relative to
+        the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is counted and left out
+        (ugc and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
+        """
+        return at_once(self.reading(body, content_type, url, x_robots_tag))
+
+    def reading(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Turns[Extracted]:
+        """Return what `extract` does, in turns; yields before it makes anything large of the page. Never raises."""
+        is_large = len(body) > TURN_BYTES
+        if is_large:
+            yield
+        if len(body) > HTML_BYTES_MAX:
+            # Not within a character, which would look like another encoding.
+            body = body[: body.rfind(b">", 0, HTML_BYTES_MAX) + 1]
+        encoding = encoding_of(body, content_type)
+        tags = yield from _tags(body, encoding)
+        base = yield from _base(tags, url)
+        tags_max = min(TAGS_MAX, BASE_CHARS_MAX // len(base))
+        robots = _addressed_to_us(x_robots_tag)
+        links: dict[str, None] = {url: None}
+        links_chars = 0
+        counted = 1  # The page itself.
+        nofollow = 0
+        hint = None
+        unread = iter(tags[:tags_max])
+        is_first = True
+        while (
+            len(links) <= self._links_max
+            and links_chars <= LINKS_CHARS_MAX
+            and (batch := list(islice(unread, BATCH_TAGS)))
+        ):
+            for turn in _turns(batch, base) if is_large or len(base) > TURN_BASE_CHARS // BATCH_TAGS else (batch,):
+                if not is_first:
+                    yield
+                is_first = False
+                for target, follow, is_canonical, says in self._meanings(turn, base, encoding):
+                    if target is None:
+                        robots += says
+                    elif not follow:
+                        nofollow += 1
+                    else:
+                        links[target] = None
+                        if is_canonical and hint is None:
+                            hint = target
+            if len(links) > LINKS_CHARS_MAX // URL_CHARS_MAX:
+                links_chars += _chars(islice(links, counted, None))
+                counted = len(links)
+        del links[url]
+        found = list(links)
+        kept = found[: self._links_max]
+        if links_chars > LINKS_CHARS_MAX:
+            kept = kept[: bisect_right(list(accumulate(map(len, kept))), LINKS_CHARS_MAX)]
+        cut = len(found) - len(kept) + sum(1 for _ in unread) + len(tags[tags_max:])
+        asked = set(_WORD.findall(robots.lower()))
+        if nofollow_page := bool(asked & {"nofollow", "none"}):
+            nofollow += len(found)
+            kept = []
+        noindex = bool(asked & {"noindex", "none"})
+        return Extracted(kept, cut, nofollow, noindex, nofollow_page, hint)
+
+    def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
+        """Return what each tag means on a page with this base and encoding, reading those not remembered."""
+        place = (_directory(base), encoding)
+        known = self._remembered.get(place, {})
+        fresh: dict[bytes, _Meaning] = {}
+        odd: list[bytes] = []
+        once: dict[bytes, _Meaning] = {}
+        this_page = _Meaning(base)
+        for tag in dict.fromkeys([tag for tag in tags if tag not in known]):
+            if len(tag) <= _SHORT_BYTES and (plain := _PLAIN.fullmatch(tag)):
+                if href := plain[2]:
+                    meaning = known.get(href) or fresh.get(href)
+                    fresh[href] = fresh[tag] = meaning or _Meaning(canonical(href.decode("ascii"), base))
+                else:
+                    once[tag] = this_page
+            elif _SAYS_SOMETHING.search(tag):
+                odd.append(tag)
+        for tag in odd:
+            meaning, lasting = _read(tag, base, encoding)
+            (fresh if lasting and len(tag) <= _SHORT_BYTES else once)[tag] = meaning
+        if fresh and len(base) > self._url_chars_max:
+            once.update(fresh)  # What is relative to it is never in scope.
+        elif fresh:
+            known.update(fresh)
+            # As often as not a tag and its URL are no longer than this; a URL in escapes may be.
+            self._remember(place, known, len(fresh), (len(fresh) + 1) * len(base) + 2 * _chars(fresh))
+        return [known.get(tag) or once.get(tag, _NOTHING) for tag in tags]
+
+    def _remember(self, place: tuple[str, str], known: dict[bytes, _Meaning], more: int, chars: int) -> None:
+        self._remembered_count += more
+        self._remembered_chars += chars
+        if self._remembered_count > REMEMBERED_MAX or self._remembered_chars > REMEMBERED_CHARS_MAX:
+            self._remembered.clear()
+            self._remembered_count = self._remembered_chars = 0
+        else:
+            self._remembered[place] = known
+
+
+def _turns(tags: list[bytes], base: str) -> Iterator[list[bytes]]:
+    """Yield these tags in parts that others can wait for."""
+    tags_max = max(1, TURN_BASE_CHARS // len(base))
+    if len(tags) <= tags_max and _chars(tags) <= TURN_BYTES:
+        yield tags
+        return
+    start = size = 0
+    for end, tag in enumerate(tags):
+        if end > start and (size + len(tag) > TURN_BYTES or end - start >= tags_max):
+            yield tags[start:end]
+            start, size = end, 0
+        size += len(tag)
+    yield tags[start:]
+
+
+def _chars(texts: Iterable[str | bytes]) -> int:
+    return sum(map(len, texts))
+
+
+# --- the walk: which tags there are ----------------------------------------------------------------------------
+
+
+def _any_case(*names: str) -> bytes:
+    # re.IGNORECASE would double the time of the walk.
+    return b"|".join("".join(f"[{letter}{letter.upper()}]" for letter in name).encode() for name in names)
+
+
+_WHITE = rb"\t\n\f\r "
+"""White space is less than ``\\s``: a vertical tab is part of a name."""
+_END = rb"(?=[%b/>])" % _WHITE
+_NAME = rb"[a-zA-Z][^%b/>]*+" % _WHITE
+_VALUE = rb"[%b]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^%b>]*+)" % (_WHITE, _WHITE)
+_KEY = rb"(?:=[^%b/>=]*+|[^%b/>=]++)" % (_WHITE, _WHITE)
+"""After an attribute's name ``=`` begins its value; anywhere else it is the first letter of a name."""
+_SET = rb"(?:[%b]*+=%b)?+" % (_WHITE, _VALUE)
+_ATTRIBUTES = rb"(?:[%b/]*+%b%b)*+[%b/]*+" % (_WHITE, _KEY, _SET, _WHITE)
+_USUAL = rb"[^>=]*+(?:(?<=[\w-])=(?:\"[^\"]*+\"|'[^']*+'|[^%b\"'>][^%b>]*+)[^>=]*+)*+>" % (_WHITE, _WHITE)
+"""The same and the ``>`` for most tags in half the time: a letter before each ``=``, so that it begins a value."""
+_REST = rb"(?:%b|%b(?:>|\Z))" % (_USUAL, _ATTRIBUTES)
+"""A tag after its name. What the end of the page cuts off is taken, so that no byte is looked at more than twice."""
+_RAW = b"|".join(
+    _any_case(name) + _END + _REST + rb".*?(?:</" + _any_case(name) + _END + rb"|\Z)"
+    for name in ("script", "style", "textarea", "title", "xmp")
+)
+_LINK_TAG = re.compile(
+    rb"<(?:(?=[aAbBfFiIlLmM])((?:%b)%b(?:%b|%b>))|(?=[sStTxX])(?:%b)|%b%b"
+    rb"|/(?:(?=[a-zA-Z])(?![^<>=]{0,65}+>)%b%b|[^a-zA-Z>][^>]*+)|!--(?:-?>|.*?(?:--!?>|\Z))|[!?][^>]*+)"
+    % (
+        _any_case("a", "area", "base", "frame", "iframe", "link", "meta"),
+        *(_END, _USUAL, _ATTRIBUTES, _RAW, _NAME, _REST, _NAME, _ATTRIBUTES),
+    ),
+    re.DOTALL,
+)
+"""Every tag, raw text and comment, but for short end tags without values, which hold no surprise; captures link tags
+that end. Longer end tags are taken, or many that end nowhere would each be read to the end of the page."""
+
+
+def _tags(body: bytes, encoding: str) -> Turns[list[bytes]]:
+    """Return the link tags of a page, without their ``<``, in UTF-8."""
+    if encoding != "utf-8":
+        parts: list[bytes] = []
+        for text in pieces(body, encoding):
+            if parts:
+                yield
+            parts.append(text.encode("utf-8", "replace"))
+        body = b"".join(parts)
+    body = _looked_through(body)
+    if len(body) <= WALK_BYTES:
+        return list(filter(None, _LINK_TAG.findall(body)))
+    tags: list[bytes] = []
+    walk = _LINK_TAG.finditer(body)
+    while batch := list(islice(walk, WALK_TAGS)):
+        tags += [tag for found in batch if (tag := found[1])]
+        yield
+    return tags
+
+
+def _looked_through(body: bytes) -> bytes:
+    """Return as much of the markup of a page as we look at."""
+    if body.count(b"<") <= MARKUP_MAX:
+        return body
+    return body[: next(islice(re.finditer(b"<", body), MARKUP_MAX, None)).start()]
+
+
+# --- the reading: what a tag says ------------------------------------------------------------------------------
+
+_PLAIN_VALUE = rb"[^\"'&:#>\x00-\x20\x7f-\xff]"
+_OTHERS = rb"(?:[%b]++(?!href|rel)[a-z-]++=\"[^\"]*+\")*+" % _WHITE
+_PLAIN = re.compile(
+    rb"a%b[%b]++href=([\"'])((?:https?://)?+(?!\?)%b++)?+(?:#[^\"']*+)?+\1%b[%b]*+>"
+    % (_OTHERS, _WHITE, _PLAIN_VALUE, _OTHERS, _WHITE)
+)
+"""Most tags: their href, short of the fragment, needs no parser, and means the same all over the directory."""
+_SAYS_SOMETHING = re.compile(rb"href|src|content", re.IGNORECASE)
+_FRAME = re.compile(rb"i?frame", re.IGNORECASE)
+_BASE = re.compile(rb"base[%b/]" % _WHITE, re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"[%b/]*+(%b)%b" % (_WHITE, _KEY, _SET))
+_WANTED = frozenset((b"href", b"src", b"rel", b"name", b"content", b"http-equiv"))
+_REFRESH = re.compile(
+    r"\s*(?:\d[\d.]*|\.[\d.]*)(?:\s*[;,]|\s)\s*(?:url\s*=\s*)?(?:'([^']*)|\"([^\"]*)|(.+))",
+    re.IGNORECASE | re.DOTALL,
+)
+_WORD = re.compile(r"[\w-]+")
+_WITH_VALUE = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
+"""Words of X-Robots-Tag that are followed by a colon without being a crawler's name."""
+_PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
+"""An href that may mean another URL on the next page of the directory, or has line breaks, which is rare enough."""
+_NAME_END = re.compile(_END)
+
+
+def _base(tags: list[bytes], url: str) -> Turns[str]:
+    """Return the URL that the links of this page are relative to."""
+    if b"base" in b"".join(tags).lower():
+        bases = [tag for tag in tags if _BASE.match(tag)][:BASES_MAX]
+        for tag in bases:
+            if len(tag) > TURN_BYTES // BASES_MAX:
+                yield
+            if (href := _parsed(tag)[1].get("href")) is not None:
+                return canonical(href, url) or url
+    return url
+
+
+def _read(tag: bytes, base: str, encoding: str) -> tuple[_Meaning, bool]:
+    """Return what a tag means, and whether it means so on all pages of the base's directory."""
+    name, attributes = _parsed(tag)
+    rel = (attributes.get("rel") or "").lower().split()
+    if name == "meta":
+        href, robots = _meta(attributes)
+    else:
+        href, robots = attributes.get("src" if name == "embed" else "href"), ""
+    if name == "link" and ("stylesheet" in rel or not {"next", "canonical", "alternate"}.intersection(rel)):
+        href = None
+    if href is None or name == "base" or (not href and name in ("link", "embed")):
+        return _Meaning(robots=robots), True
+    if encoding != "utf-8" and not href.isascii():
+        href = _query_in(encoding, href)
+    lasting = _PAGE_DEPENDENT.search(href) is None
+    follow = name == "link" or "nofollow" not in rel
+    return _Meaning(canonical(href, base), follow, name == "link" and "canonical" in rel), lasting
+
+
+def _parsed(tag: bytes) -> tuple[str, dict[str, str | None]]:
+    """Return the name and attributes of a tag; a frame is called embed, which has no content either.
+
+    No name if the parser does not see one tag, no more and no less.
+    """
+    if len(tag) > _SHORT_BYTES:
+        tag = _shortened(tag)
+    if tag[0] in b"iIfF":
+        tag = _FRAME.sub(b"embed", tag, count=1)
+    root = LexborHTMLParser("<" + tag.decode("utf-8", "replace")).root
+    assert root is not None, "an HTML document has a root"
+    # Not by css(), which first builds a selector engine: 45 us.
+    found = [node for node in islice(root.traverse(), 1, None) if node.tag not in ("head", "body")]
+    return (found[0].tag or "", found[0].attributes) if len(found) == 1 else ("", {})
+
+
+def _shortened(tag: bytes) -> bytes:
+    """Return a tag with no more than one each of the attributes we look at."""
+    name = _NAME_END.split(tag, maxsplit=1)[0]
+    if len(tag) > TAG_BYTES_MAX:
+        return name + b">"
+    kept: dict[bytes, bytes] = {}
+    for attribute in _ATTRIBUTE.finditer(tag, len(name), len(tag) - 1):
+        if (key := attribute[1].lower()) in _WANTED:
+            kept.setdefault(key, attribute[0])
+    return b" ".join([name, *kept.values()]) + b">"
+
+
+def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:
+    """Return where a meta element sends the reader, or None, and what it asks of robots, with a comma before."""
+    content = attributes.get("content") or ""
+    if (attributes.get("name") or "").strip().lower() in ("robots", AGENT):
+        return None, "," + content
+    if (attributes.get("http-equiv") or "").strip().lower() == "refresh" and (to := _REFRESH.match(content)):
+        return to[1] or to[2] or to[3], ""
+    return None, ""
+
+
+def _addressed_to_us(x_robots_tag: str) -> str:
+    """Return what an X-Robots-Tag says, without what follows the name of another crawler."""
+    words = []
+    ours = True
+    for word in x_robots_tag.lower().split(","):
+        agent, colon, rule = word.partition(":")
+        if colon and agent.strip() not in _WITH_VALUE:
+            ours = agent.strip() == AGENT
+            word = rule
+        if ours:
+            words.append(word)
+    return ",".join(words)
+
+
+def _directory(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[0]
+
+
+# --- legacy encodings ------------------------------------------------------------------------------------------
+
+
+def _query_in(encoding: str, href: str) -> str:
+    """Return `href` with its query percent-encoded in the page's encoding, as its server expects (URL 4.4)."""
+    before, mark, rest = href.partition("?")
+    query, hash_, fragment = rest.partition("#")
+    known = webencodings.lookup(encoding)
+    if "#" in before or known is None or encoding.startswith("utf-16"):
+        return href
+    octets = known.codec_info.encode(query, _AS_REFERENCE)[0]
+    return before + mark + quote(octets, safe=_QUERY_SAFE) + hash_ + fragment
+
+
+def _as_reference(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError), "only used to encode"
+    missing = error.object[error.start : error.end]
+    return "".join(f"%26%23{ord(letter)}%3B" for letter in missing), error.end
+
+
+_AS_REFERENCE = "kadcrawl.reference"
+codecs.register_error(_AS_REFERENCE, _as_reference)
+_QUERY_SAFE = "!$%&()*+,/:;=?@[\\]^`{|}\t\n\r "
+"""ASCII the URL parser encodes by itself, or not at all."""

@@ -1,0 +1,144 @@
+"""The worker: the process of a peer in which pages become records, as selectors and hooks may loop, grow or crash.
+
+It is told its rules, answers whether their hooks are there, and then answers each page in turn; both ends speak in
+frames, four bytes of length and that much JSON or msgpack. Its memory has a limit, and an alarm ends it should a page
+take too long and nobody be left to kill it. What a hook prints goes to stderr. It exits when its input ends.
+"""
+
+import os
+import resource
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from importlib import import_module
+from typing import BinaryIO
+
+import msgspec
+
+from kadcrawl.crawl.content.page import Page
+from kadcrawl.crawl.content.record_rules import Hook, RecordError, extract
+from kadcrawl.settings.config import Limits
+from kadcrawl.settings.page_rules import RecordRule
+from kadcrawl.system.inherited_fds import close_inherited
+
+LENGTH_BYTES = 4
+ERROR_CHARS_MAX = 300
+START_S = 60.0
+"""For what hooks import."""
+ALARM_AFTER_S = 5.0
+"""How much later than the peer the alarm ends a page."""
+
+
+class Begin(msgspec.Struct):
+    """The first frame: what the worker is for."""
+
+    records: tuple[RecordRule, ...]
+    limits: Limits
+
+
+class Ask(msgspec.Struct):
+    """A page, and which of the rules it has."""
+
+    rule: int
+    page: Page
+
+
+class Reply(msgspec.Struct, omit_defaults=True):
+    """Records, or why there are none."""
+
+    records: list[msgspec.Raw] = []
+    error: str | None = None
+    spent: bool = False
+    """The worker is out of memory and exits."""
+
+
+def framed(message: Begin | Ask | Reply) -> bytes:
+    """Return a message as one frame; pages in msgpack, as they are bytes."""
+    data = msgspec.msgpack.encode(message) if isinstance(message, Ask) else msgspec.json.encode(message)
+    return len(data).to_bytes(LENGTH_BYTES, "big") + data
+
+
+def main() -> None:
+    """Answer frames on stdin by frames on stdout until stdin ends."""
+    close_inherited()
+    asked, answered = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    # From now on these are the hooks': they hear nothing, and what they print is no frame.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    begin = msgspec.json.decode(_frame(asked), type=Begin)
+    _bound(begin.limits.record_memory_bytes)
+    signal.setitimer(signal.ITIMER_REAL, START_S + ALARM_AFTER_S)
+    if any(rule.hook for rule in begin.records):
+        with suppress(OSError):  # If it is gone nothing is found there.
+            sys.path.insert(0, os.getcwd())  # Whoever allows hooks here means those of this directory.
+    try:
+        hooks = {rule.hook: load(rule.hook) for rule in begin.records if rule.hook}
+    except BaseException as error:
+        _answer(answered, Reply(error=said(error)))
+        return
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    _answer(answered, Reply())
+    decoder = msgspec.msgpack.Decoder(Ask)
+    while data := _frame(asked):
+        signal.setitimer(signal.ITIMER_REAL, begin.limits.record_time_s + ALARM_AFTER_S)
+        reply = _reply(begin, hooks, decoder, data)
+        _answer(answered, reply)
+        if reply.spent:
+            return
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def load(hook: str) -> Hook:
+    """Import a ``module:function``. Raises RecordError if it is none, and whatever importing it raises."""
+    module, _, name = hook.partition(":")
+    function: Hook | None = getattr(import_module(module), name, None)
+    if not callable(function):
+        raise RecordError(f"module {module} has no function {name}")
+    return function
+
+
+def said(error: BaseException) -> str:
+    """Return what there is to say of an exception, and where in whose code it was raised last."""
+    try:
+        what = str(error)
+    except Exception:
+        what = "(its text cannot be made)"
+    if not isinstance(error, RecordError):
+        what = f"{type(error).__name__}: {what}" if what else type(error).__name__
+        if frames := traceback.extract_tb(error.__traceback__):
+            what = f"{what[: ERROR_CHARS_MAX - 100]} ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})"
+    return what[:ERROR_CHARS_MAX].encode("utf-8", "replace").decode()
+
+
+def _reply(begin: Begin, hooks: dict[str, Hook], decoder: "msgspec.msgpack.Decoder[Ask]", data: bytes) -> Reply:
+    try:
+        ask = decoder.decode(data)
+        rule = begin.records[ask.rule]
+        records = extract(rule, hooks.get(rule.hook), ask.page, begin.limits)
+        return Reply([msgspec.Raw(record) for record in records])
+    except MemoryError:
+        return Reply(error="out of memory", spent=True)
+    except BaseException as error:  # SystemExit as well.
+        return Reply(error=said(error))
+
+
+def _bound(memory_bytes: int) -> None:
+    with suppress(ValueError, OSError):  # macOS has no such limit.
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _frame(stream: BinaryIO) -> bytes:
+    """Return the next frame; empty at the end."""
+    head = stream.read(LENGTH_BYTES)
+    return stream.read(int.from_bytes(head, "big")) if len(head) == LENGTH_BYTES else b""
+
+
+def _answer(stream: BinaryIO, reply: Reply) -> None:
+    try:
+        stream.write(framed(reply))
+        stream.flush()
+    except BrokenPipeError:
+        sys.exit(0)  # The peer is gone.

@@ -1,0 +1,281 @@
+"""The URLs a sitemap lists (sitemaps.org 0.9): a urlset, an index of sitemaps, or lines of text, packed by gzip or not.
+
+A sitemap is a page like any other: it is offered to its owner, fetched at its site's pace, and the URLs it lists are
+its links; which of them are followed the scope says, not the protocol. Here is only how they are read. What it says
+beside ``loc`` and ``lastmod`` (changefreq, priority, images, translations) is passed over.
+
+Nothing in it is trusted. The XML is read by expat piece by piece, without a tree. Declarations in the document, and so
+all entities, end the reading, as do nesting, tokens and elements beyond any honest number; what was read before a
+fault counts. A full sitemap takes half a second, so it is read in turns with whatever else the peer does: `read` is a
+generator. Pure: no I/O, no clock.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from encodings.aliases import aliases
+from io import BytesIO
+from xml.parsers import expat
+
+import webencodings
+
+from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, BodyError, decoding
+from kadcrawl.urls import URL_CHARS_MAX, canonical, origin_of, path_of
+
+PATH = "/sitemap.xml"
+"""Where a site's sitemap is if its robots.txt names none."""
+XML = frozenset({"text/xml", "application/xml"})
+"""Media types that are looked at whatever the URL is named."""
+URLS_CHARS_MAX = 16 * 1024 * 1024
+"""Characters of all URLs kept of one sitemap: 50,000 of 335 each, where the longest would take 400 MB."""
+ELEMENTS_MAX = 1_000_000
+"""Elements, or lines of text, that are read: about 2 s of work. A full sitemap with ten translations has 750,000."""
+NESTING_MAX = 16
+"""Elements within elements, of which expat remembers each; an honest sitemap has five."""
+TOKEN_BYTES_MAX = 1024 * 1024
+"""Of one tag or comment, which expat begins anew with each piece that does not end it."""
+NAMES_CHARS_MAX = 64 * 1024
+"""Of all distinct names of elements and attributes, which expat and Python remember; honest ones are some hundred."""
+PIECE_BYTES = 64 * 1024
+"""Handed to expat, or read of lines, at a time: some 5 ms of work."""
+AHEAD_S = 86_400.0
+"""How far in the future a date may lie: a day begins in Tokyo before it does in Greenwich, and clocks differ."""
+LINE_BYTES = 64
+"""What a line of text counts beside its bytes, as an empty one is work as well."""
+
+_BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
+"""Byte-order marks, blanks, and the zeros of UTF-16."""
+_CODECS = frozenset({*aliases, *aliases.values()})
+"""Names of Python's encodings, in its spelling; some it has under the names of the web only."""
+_NAMES = frozenset({"url", "sitemap", "loc", "lastmod"})
+"""Of elements that count, if they are where they should be."""
+_TEXT_CHARS_MAX = 2 * URL_CHARS_MAX
+"""Of a loc or lastmod, with the blanks around it; a longer one is taken for empty."""
+
+
+@dataclass(slots=True)
+class Sitemap:
+    """What a sitemap lists."""
+
+    locations: dict[str, float | None] = field(default_factory=dict)
+    """Canonical URLs, of pages or of further sitemaps -> when they changed last as it says, in wall-clock seconds; None
+    if it does not say so, or what cannot be. A day is its beginning, perhaps one still to come."""
+    cut: int = 0
+    """URLs left out because there are too many."""
+    faulty: bool = False
+    """Whether it could not be read to its end."""
+
+
+def of_origin(url: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sitemaps of this canonical URL's origin; `named` are those in its robots.txt."""
+    return named or (origin_of(url) + PATH,)
+
+
+def named_like_one(url: str) -> bool:
+    """Say whether a canonical URL looks like that of a sitemap: /sitemap.xml, /sitemaps/posts-1.txt, /part.xml.gz."""
+    path = path_of(url).partition("?")[0].lower()
+    return path.endswith(".xml.gz") or ("sitemap" in path and path.endswith((".xml", ".txt", ".txt.gz")))
+
+
+def read(
+    content: bytes, mime: str, url: str, *, expected: bool, now: float, urls_max: int, bytes_max: int
+) -> Generator[None, None, Sitemap | None]:
+    """Return what the page at this canonical URL lists; None if it is no sitemap. Yields after each piece read.
+
+    `expected`: its name or a robots.txt says that it is one; else it is looked at only if its type is XML. `now` is
+    the wall-clock second in which it was fetched; `bytes_max` are those of its content once unpacked.
+    """
+    if not expected and mime not in XML:
+        return None
+    sitemap = Sitemap()
+    shelf = _Shelf(sitemap, urls_max)
+    if expected and content.startswith(GZIP_MAGIC):
+        try:
+            content = yield from decoding(content, "gzip", bytes_max)
+        except BodyError:
+            return Sitemap(faulty=True)
+    if content[:PIECE_BYTES].lstrip(_BEFORE_XML).startswith(b"<"):
+        is_one = yield from _Reader(sitemap, shelf, url, now).read(content)
+        return sitemap if is_one else None
+    if expected:
+        yield from _read_lines(content, sitemap, shelf)
+    return sitemap if sitemap.locations else None
+
+
+def changed_at(lastmod: str, now: float) -> float | None:
+    """Return a W3C datetime (a profile of ISO 8601) in wall-clock seconds; None for what is none, or far to come.
+
+    What is left out of it is its beginning, and of a time zone UTC.
+    """
+    text = lastmod.strip()
+    try:
+        at = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+        seconds = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if 0 <= seconds <= now + AHEAD_S else None
+
+
+class _Shelf:
+    """Where URLs are put until there are as many as there may be."""
+
+    def __init__(self, sitemap: Sitemap, urls_max: int) -> None:
+        self._sitemap = sitemap
+        self._urls_max = urls_max
+        self._chars_left = URLS_CHARS_MAX
+
+    def put(self, text: str, base: str | None, lastmod: str | None = None, now: float = 0.0) -> None:
+        """Put there what this text means relative to `base`, unless it is no URL or there already."""
+        sitemap = self._sitemap
+        if len(sitemap.locations) >= self._urls_max or self._chars_left <= 0:
+            sitemap.cut += 1
+        elif (url := canonical(text.strip(), base)) is not None and url not in sitemap.locations:
+            sitemap.locations[url] = changed_at(lastmod, now) if lastmod else None
+            self._chars_left -= len(url)
+
+
+def _read_lines(content: bytes, sitemap: Sitemap, shelf: _Shelf) -> Iterator[None]:
+    """Read a sitemap of one URL a line; yield now and then."""
+    piece = 0
+    for number, line in enumerate(BytesIO(content.removeprefix(b"\xef\xbb\xbf"))):
+        if number >= ELEMENTS_MAX:
+            sitemap.faulty = True
+            return
+        piece += len(line) + LINE_BYTES
+        if piece >= PIECE_BYTES:
+            piece = 0
+            yield
+        if len(line) <= URL_CHARS_MAX:
+            shelf.put(line.decode("utf-8", "replace"), None)
+
+
+class _Stop(Exception):
+    """Nothing more is to be read."""
+
+
+class _Reader:
+    """Reads one sitemap in XML: (url | sitemap) elements below (urlset | sitemapindex), in whatever namespace.
+
+    Which that is, is looked up here for the few elements that count: expat would put it before each name, so that one
+    of a megabyte, in a page of a kilobyte, would cost gigabytes.
+    """
+
+    def __init__(self, sitemap: Sitemap, shelf: _Shelf, url: str, now: float) -> None:
+        self._sitemap = sitemap
+        self._shelf = shelf
+        self._url = url
+        self._now = now
+        self._names: dict[str, str] = {}
+        """Those met so far, which the parser shares; None is among them if a document type leaves out a part."""
+        self._parser = parser = expat.ParserCreate(intern=self._names)
+        parser.buffer_text = True
+        parser.XmlDeclHandler = _refuse_unknown_encodings
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = _refuse_declarations
+        self._elements = self._depth = 0
+        self._entry = self._namespace = ""
+        """Name of the elements that count, and namespace of these and all in them that counts; set by the root."""
+        self._in_entry = False
+        self._of_root: dict[str, str] = {}
+        self._of_entry: dict[str, str] = {}
+        """Their attributes."""
+        self._plain: dict[str, str] = {}
+        """Tag -> `_name` of an element that has no attributes, nor has its entry."""
+        self._field = ""
+        """Name of the element of the entry that is being read, if it counts."""
+        self._said: dict[str, str] = {}
+        """Element of the entry -> its text."""
+        self._text: list[str] = []
+        self._text_chars = 0
+
+    def read(self, content: bytes) -> Generator[None, None, bool]:
+        """Read until the end or the first fault; return whether it is a sitemap at all. Yields after each piece."""
+        parser = self._parser
+        try:
+            for start in range(0, len(content), PIECE_BYTES):
+                end = min(start + PIECE_BYTES, len(content))
+                parser.Parse(content[start:end], end == len(content))
+                is_long = parser.CurrentByteIndex < end - TOKEN_BYTES_MAX
+                if is_long or sum(len(name or "") for name in self._names) > NAMES_CHARS_MAX:
+                    raise _Stop
+                yield
+        except (expat.ExpatError, _Stop, LookupError, ValueError, MemoryError):
+            # LookupError and ValueError are what Python says of an encoding that it cannot give to expat.
+            self._sitemap.faulty = True
+        finally:
+            del self._parser  # It has the handlers, and they have it: some megabytes would wait for the collector.
+        return bool(self._entry)
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._elements += 1
+        self._depth += 1
+        if self._depth == 3 and self._in_entry:
+            name = self._name(tag, attributes)
+            if name in ("loc", "lastmod"):
+                self._field, self._text, self._text_chars = name, [], 0
+                self._parser.CharacterDataHandler = self._take_text
+        elif self._depth == 2:
+            self._of_entry = {}
+            self._in_entry = self._name(tag, attributes) == self._entry
+            self._of_entry = attributes
+        elif self._depth == 1:
+            self._take_root(tag, attributes)
+        if self._elements > ELEMENTS_MAX or self._depth > NESTING_MAX:
+            raise _Stop
+
+    def _end(self, tag: str) -> None:
+        if self._depth == 3 and self._field:
+            self._parser.CharacterDataHandler = None
+            self._said.setdefault(self._field, "".join(self._text) if self._text_chars <= _TEXT_CHARS_MAX else "")
+            self._field = ""
+        elif self._depth == 2 and self._said:
+            if loc := self._said.get("loc"):
+                self._shelf.put(loc, self._url, self._said.get("lastmod"), self._now)
+            self._said = {}
+        self._depth -= 1
+
+    def _take_root(self, tag: str, attributes: dict[str, str]) -> None:
+        entry = {"urlset": "url", "sitemapindex": "sitemap"}.get(tag.rpartition(":")[2])
+        if entry is None:
+            raise _Stop
+        self._entry, self._namespace = entry, self._namespace_of(tag, attributes)
+        self._of_root = attributes
+
+    def _name(self, tag: str, attributes: dict[str, str]) -> str:
+        """Return the name of an element without its prefix; nothing if it does not count or is of another namespace."""
+        is_plain = not attributes and not self._of_entry
+        if is_plain and (known := self._plain.get(tag)) is not None:
+            return known
+        name = tag.rpartition(":")[2]
+        if name not in _NAMES or self._namespace_of(tag, attributes) != self._namespace:
+            name = ""
+        if is_plain:
+            self._plain[tag] = name
+        return name
+
+    def _namespace_of(self, tag: str, attributes: dict[str, str]) -> str:
+        """Return the namespace of an element, or its prefix if nothing around it says what that means."""
+        prefix, colon, _ = tag.rpartition(":")
+        declaration = "xmlns" + colon + prefix
+        for declared in (attributes, self._of_entry, self._of_root):
+            if declaration in declared:
+                return declared[declaration]
+        return prefix
+
+    def _take_text(self, text: str) -> None:
+        self._text_chars += len(text)
+        if self._text_chars <= _TEXT_CHARS_MAX:
+            self._text.append(text)
+
+
+def _refuse_unknown_encodings(version: str, encoding: str | None, standalone: int) -> None:
+    """Python is asked for no encoding that it cannot know: it would look for a module, and keep each name for ever."""
+    if encoding and encoding.lower().replace("-", "_") not in _CODECS and webencodings.lookup(encoding) is None:
+        raise _Stop
+
+
+def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, has_declarations: bool) -> None:
+    """A document type with declarations of its own may define entities; one elsewhere is never fetched."""
+    if has_declarations:
+        raise _Stop

@@ -1,0 +1,177 @@
+"""Content codings undone within limits (RFC 9110 8.4): what is made of a body once it is here.
+
+`decoding` turns a body as received into its content and never makes more than the bytes allowed: a bomb costs
+its limit and no more. It knows exactly the codings `ACCEPT_ENCODING` offers. Pure: no I/O, no clock. What goes to WARC
+is the body, untouched.
+
+A body need not have much content to take long: blocks that hold nothing cost a tenth of a second for each megabyte of
+deflate, and 1.7 s of brotli, where a few bits are a table of 16,384 contexts. How much content they make tells nothing,
+as more of it costs a few bits. So a long body is decoded in turns with whatever else the peer does, one of ordinary
+size at once, and a very long one of brotli not at all.
+
+Faults, as browsers and curl judge them: bytes after the last gzip member are ignored, several members are one
+content, "deflate" is taken with and without its zlib wrapper, an empty body is an empty content in any
+coding.
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+import brotlicffi
+from isal import isal_zlib
+
+from kadcrawl.system.cooperative import Turns, at_once
+
+ACCEPT_ENCODING: Final = "gzip, deflate, br"
+CODINGS_MAX: Final = 2
+"""Codings on one body; nobody honest sends more, and each costs another pass."""
+INNER_TIMES_MAX: Final = 4
+INNER_BYTES: Final = 64 * 1024
+"""What was coded twice becomes at most so many times as long, and so many bytes, by the outer coding: a coded body is
+hardly made shorter by another coding, unless it was made to be."""
+BROTLI_BYTES_MAX: Final = 8 * 1024 * 1024
+"""A body in brotli: of text these are 30 MB and more, of tables for nothing 14 s of work."""
+MEMBERS_MAX: Final = 16
+"""Gzip members in one body: what follows a member is copied, so 32 MB of empty members would cost hours."""
+GZIP_MAGIC: Final = b"\x1f\x8b"
+"""How what is packed by gzip begins."""
+TURN_BYTES: Final = 64 * 1024
+"""Of a body decoded at a time: some 20 ms of work at worst, and all of most bodies."""
+TURN_CONTENT_BYTES: Final = 1024 * 1024
+"""Of content made at a time."""
+
+
+class BodyError(Exception):
+    """The body cannot be decoded; the text says why."""
+
+
+class BadEncodingError(BodyError):
+    """A coding that was never offered, too many of them, or bytes that are not in the coding they claim."""
+
+
+class IncompleteError(BodyError):
+    """The coded stream stops before its end."""
+
+
+class TooLargeError(BodyError):
+    """The content is larger than allowed."""
+
+
+def decoded(body: bytes, content_encoding: str, bytes_max: int) -> bytes:
+    """Return what `decoding` comes to, without a pause."""
+    return at_once(decoding(body, content_encoding, bytes_max))
+
+
+def decoding(body: bytes, content_encoding: str, bytes_max: int) -> Turns[bytes]:
+    """Return the content of `body`; `body` itself when no coding was applied.
+
+    `content_encoding` is the header's value, all of them joined by commas; the last coding was applied last. Yields
+    when others should have their turn. Raises BadEncodingError, IncompleteError, or TooLargeError for more than
+    `bytes_max` bytes of content, or if there is more brotli than is decoded.
+    """
+    codings = [part.strip() for part in content_encoding.lower().split(",")]
+    codings = [coding for coding in codings if coding not in ("", "identity")]
+    if len(codings) > CODINGS_MAX:
+        raise BadEncodingError(f"{len(codings)} content codings")
+    for left, coding in zip(reversed(range(len(codings))), reversed(codings), strict=True):
+        decode = _DECODERS.get(coding)
+        if decode is None:
+            raise BadEncodingError(f"content coding {coding[:20]!r}")
+        if coding == "br" and len(body) > BROTLI_BYTES_MAX:
+            raise TooLargeError(f"{len(body)} bytes of brotli")
+        if body and left:
+            try:
+                body = yield from decode(body, min(bytes_max, inner_bytes_max(len(body))))
+            except TooLargeError:
+                raise BadEncodingError("what was coded before became much shorter by another coding") from None
+        elif body:
+            body = yield from decode(body, bytes_max)
+    if len(body) > bytes_max:
+        raise TooLargeError("more content than allowed")
+    return body
+
+
+def inner_bytes_max(coded_bytes: int) -> int:
+    """Return how many bytes may come out of so many if they are in a coding themselves."""
+    return INNER_TIMES_MAX * coded_bytes + INNER_BYTES
+
+
+def _gunzip(body: bytes, bytes_max: int) -> Turns[bytes]:
+    members: list[bytes] = []
+    at = 0
+    while not members or body.startswith(GZIP_MAGIC, at):
+        if len(members) == MEMBERS_MAX:
+            raise BadEncodingError(f"more than {MEMBERS_MAX} gzip members")
+        content, at = yield from _inflate(body, at, bytes_max, zlib.MAX_WBITS + 16)
+        members.append(content)
+        bytes_max -= len(content)
+    return members[0] if len(members) == 1 else b"".join(members)
+
+
+def _undeflate(body: bytes, bytes_max: int) -> Turns[bytes]:
+    # RFC 9110 means the zlib wrapper; some servers send the bare stream. Two bytes tell (RFC 1950 2.2).
+    wrapped = body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2], "big") % 31 == 0
+    content, _ = yield from _inflate(body, 0, bytes_max, zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
+    return content
+
+
+def _inflate(body: bytes, at: int, bytes_max: int, window_bits: int) -> Turns[tuple[bytes, int]]:
+    """Return the content of the stream that begins at a byte of the body, and at which byte it is over."""
+    stream = isal_zlib.decompressobj(window_bits)
+    pieces: list[bytes] = []
+    while True:
+        coded: bytes | memoryview = stream.unconsumed_tail
+        if not coded:
+            coded = memoryview(body)[at : at + TURN_BYTES]
+            at += len(coded)
+        try:
+            piece: bytes = stream.decompress(coded, min(TURN_CONTENT_BYTES, bytes_max + 1))
+        except isal_zlib.error as error:  # type: ignore[misc]  # its stub says instance, not class
+            raise BadEncodingError(str(error)) from None
+        if len(piece) > bytes_max:
+            raise TooLargeError("more content than allowed")
+        pieces.append(piece)
+        bytes_max -= len(piece)
+        if stream.eof:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces), at - len(stream.unused_data)
+        if not coded and not piece:
+            raise IncompleteError("the compressed stream ends early")
+        if at < len(body) or stream.unconsumed_tail:
+            yield
+
+
+def _unbrotli(body: bytes, bytes_max: int) -> Turns[bytes]:
+    stream = brotlicffi.Decompressor()
+    pieces: list[bytes] = []
+    at = 0
+    # A quarter of a longer one: of brotli, tables for nothing cost several times what they do elsewhere.
+    step = TURN_BYTES if len(body) <= TURN_BYTES else max(1, TURN_BYTES // 4)
+    while True:
+        coded = body[at : at + step] if stream.can_accept_more_data() else b""
+        at += len(coded)
+        try:
+            piece = stream.decompress(coded, output_buffer_limit=min(TURN_CONTENT_BYTES, bytes_max + 1))
+        except brotlicffi.error as error:
+            raise BadEncodingError(f"not brotli: {error}") from None
+        if len(piece) > bytes_max:
+            raise TooLargeError("more content than allowed")
+        pieces.append(piece)
+        bytes_max -= len(piece)
+        if stream.is_finished():
+            break
+        if not coded and not piece:
+            raise IncompleteError("the compressed stream ends early")
+        if at < len(body) or not stream.can_accept_more_data():
+            yield
+    if at < len(body):
+        raise BadEncodingError("not brotli: there is more after its end")
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+_DECODERS: Final[dict[str, Callable[[bytes, int], Turns[bytes]]]] = {
+    "gzip": _gunzip,
+    "x-gzip": _gunzip,
+    "deflate": _undeflate,
+    "br": _unbrotli,
+}

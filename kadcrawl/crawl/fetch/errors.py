@@ -1,0 +1,86 @@
+"""What went wrong with a fetch, in the words of `Failure`: the one place that reads aiohttp's exceptions.
+
+Called by `Fetcher` with whatever ended a fetch. An exception nobody foresaw is logged and counts as the server's.
+"""
+
+import errno
+import logging
+import socket
+from typing import Final
+
+import aiohttp
+from aiodns.error import ARES_EBADNAME, DNSError
+from aiohttp.http_exceptions import LineTooLong
+
+from kadcrawl.crawl.fetch.address_guard import AddressRefused
+from kadcrawl.crawl.fetch.result import Failure
+
+DETAIL_CHARS_MAX: Final = 200
+NO_SOCKET_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What the system says when it has no socket to give."""
+
+_log = logging.getLogger(__name__)
+
+
+class Broken(Exception):
+    """The answer is over for a reason found by us."""
+
+    def __init__(self, failure: Failure, detail: str) -> None:
+        super().__init__(detail)
+        self.failure = failure
+
+
+def classified(error: Exception, url: str) -> tuple[Failure, str]:
+    """Return the failure an exception stands for, and a few words on it."""
+    detail = str(error)
+    match error:
+        case Broken():
+            failure = error.failure
+        case aiohttp.ClientConnectorError() if isinstance(error.os_error, AddressRefused):
+            failure, detail = Failure.ADDRESS_REFUSED, f"{error.os_error.address} is not a public address"
+        case aiohttp.ClientConnectorError() if _without_socket(error.os_error):
+            failure = Failure.NO_SOCKET
+        case aiohttp.ClientConnectorDNSError():
+            cause = error.os_error.__cause__
+            misformed = isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
+            failure = Failure.BAD_URL if misformed else Failure.DNS
+        case aiohttp.ClientSSLError():
+            failure = Failure.TLS
+        case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+            failure = Failure.CONNECT
+        case aiohttp.ClientResponseError():
+            failure, detail = _malformed(error), error.message
+        case aiohttp.ClientPayloadError():
+            failure = Failure.TRUNCATED
+        case aiohttp.ClientConnectionError():
+            failure = Failure.DISCONNECTED
+        case ValueError() | aiohttp.NonHttpUrlClientError():
+            failure = Failure.BAD_URL
+        case _:
+            _log.warning("fetch.unforeseen url=%s error=%r", url, error)
+            failure = Failure.PROTOCOL
+    return failure, " ".join(detail[:DETAIL_CHARS_MAX].split())
+
+
+def _without_socket(error: OSError) -> bool:
+    """Say whether a connection failed because this machine had no socket to give.
+
+    Without a number it stands for several causes, or for c-ares, which only says that it reaches no name server.
+    """
+    if error.errno is not None:
+        return error.errno in NO_SOCKET_ERRNOS
+    try:
+        socket.socket(type=socket.SOCK_DGRAM).close()
+    except OSError:
+        return True
+    return False
+
+
+def _malformed(error: BaseException) -> Failure:
+    """Tell a head that is too large from a broken one; aiohttp keeps the parser's own words as the cause."""
+    cause = error.__cause__
+    while cause is not None:
+        if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):
+            return Failure.HEADERS_TOO_LARGE
+        cause = cause.__cause__
+    return Failure.PROTOCOL

@@ -1,0 +1,436 @@
+"""One request and its answer, whatever the server does: `Fetcher.fetch` turns a URL into one `Fetched`.
+
+It owns the connections. It never follows a redirect, never repeats a request that a server may have seen
+(politeness and retries are its caller's), never keeps a cookie, never reads the environment, and never raises
+for anything a server can do. Sizes are bounded while they arrive; the guard sees every address before it is
+connected to; time comes from the loop. One timer per fetch asks `Patience`, and only when a verdict is
+possible, so that a quick page pays nothing per chunk. Names are looked up by c-ares, without threads: a name server
+that keeps silent delays nobody but its own hosts, and neither a commit nor the end of the process. A fetch may say by
+which proxy it goes.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import ClassVar, Final, Protocol
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
+
+from kadcrawl.crawl.fetch.address_guard import Guard, PermittedOnly
+from kadcrawl.crawl.fetch.content_encoding import (
+    ACCEPT_ENCODING,
+    GZIP_MAGIC,
+    BadEncodingError,
+    IncompleteError,
+    TooLargeError,
+    decoding,
+)
+from kadcrawl.crawl.fetch.errors import Broken, classified
+from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.metered_connection import meter
+from kadcrawl.crawl.fetch.poison_pages import Deadly
+from kadcrawl.crawl.fetch.result import Failure, Fetched, retry_after_s
+from kadcrawl.crawl.fetch.timeouts import Patience
+from kadcrawl.settings.config import Limits
+from kadcrawl.settings.proxy_list import Proxy
+from kadcrawl.system.cooperative import in_turns
+from kadcrawl.urls import host_of
+
+ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
+HEADERS_MAX: Final = 256
+"""Headers in one answer; honest ones have below 100."""
+KEEPALIVE_S: Final = 5.0
+"""How long an idle connection is kept: above the usual delay, yet a broad crawl must not run out of files."""
+DNS_TTL_S: Final = 60
+DNS_TRY_S: Final = 3.0
+"""Patience with one query; the next name server or try gets as long again, within ``connect_timeout_s``."""
+DNS_TRIES: Final = 2
+MIME_CHARS_MAX: Final = 255
+"""RFC 6838 4.2: type and subtype have at most 127 characters each."""
+
+
+def always() -> bool:
+    return True
+
+
+_may_send: ContextVar[Callable[[], bool]] = ContextVar("may_send", default=always)
+"""Of the fetch this task is making: aiohttp carries nothing of ours from a call to its request."""
+_proxy: ContextVar[Proxy | None] = ContextVar("proxy", default=None)
+"""By which it goes."""
+
+
+def user_agent(version: str, contact: str = "") -> str:
+    """Return the User-Agent by which a site's owner can tell who crawls and reach a person."""
+    return f"kadcrawl/{version} (+{contact})" if contact else f"kadcrawl/{version}"
+
+
+def system_resolver() -> aiohttp.AsyncResolver:
+    """Return a resolver that asks the name servers of this machine, and its hosts file first."""
+    return aiohttp.AsyncResolver(timeout=DNS_TRY_S, tries=DNS_TRIES)
+
+
+class Fetching(Protocol):
+    """What a crawler fetches with."""
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        hold: Hold | None = None,
+    ) -> Fetched:
+        """Return what came of one GET of a canonical URL; `hold` has the places it takes until that was read."""
+
+
+class Fetcher:
+    """Fetches URLs, `Limits.fetches_max` at a time at most, each from an address the guard permits."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        guard: Guard,
+        user_agent: str,
+        now: Callable[[], float],
+        resolver: Callable[[], AbstractResolver] = system_resolver,
+        by_proxies: bool = False,
+        deadly: Deadly | None = None,
+    ) -> None:
+        """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names.
+
+        Only if `by_proxies` a fetch may name a proxy. `deadly` is told of which URLs bodies are being decoded.
+        """
+        self._deadly = deadly or Deadly(None)
+        self._by_proxies = by_proxies
+        self._make_resolver = resolver
+        self._now = now
+        self._limits = limits
+        self._large = asyncio.Semaphore(limits.large_bodies_max)
+        self._large_contents = asyncio.Semaphore(limits.large_contents_max)
+        """Places for large bodies, and for large contents that are not the body; they are taken in this order."""
+        self._decoding = asyncio.Lock()
+        """Held by the body that is in the middle of being decoded."""
+        self._guard = guard
+        self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+        self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
+        self._session: aiohttp.ClientSession | None = None
+        self._resolver: AbstractResolver | None = None
+
+    async def start(self) -> None:
+        limits = self._limits
+        self._resolver = PermittedOnly(self._make_resolver(), self._guard)
+        connector = self._connector_class()(
+            limit=limits.fetches_max,
+            keepalive_timeout=KEEPALIVE_S,
+            ttl_dns_cache=DNS_TTL_S,
+            resolver=self._resolver,
+        )
+        meter(connector, limits)
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            request_class=_Request,
+            response_class=_Response,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None, connect=limits.connect_timeout_s),
+            max_line_size=limits.header_bytes_max,
+            max_field_size=limits.header_bytes_max,
+            max_headers=HEADERS_MAX,
+        )
+
+    def _connector_class(self) -> Callable[..., aiohttp.TCPConnector]:
+        if not self._by_proxies:
+            return partial(aiohttp.TCPConnector, socket_factory=self._guard.socket)
+        from kadcrawl.crawl.fetch.proxy_connector import ProxyConnector  # Not at the top: most crawls have no proxies.
+
+        return partial(ProxyConnector, self._guard)
+
+    async def close(self) -> None:
+        """Close all connections; the caller has ended its fetches."""
+        if self._session is not None:
+            await self._session.close()
+        if self._resolver is not None:
+            await self._resolver.close()
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        proxy: Proxy | None = None,
+        *,
+        hold: Hold | None = None,
+    ) -> Fetched:
+        """Return what came of one GET of a canonical URL. Raises nothing but CancelledError.
+
+        `may_send` is asked once more when the connection is there, which may take long: if not, nothing is sent.
+        What the guard forbids a proxy to be asked for is refused before that hears of it. A large answer keeps its
+        places until `hold` gives them back; without one it is to be read before anything is awaited.
+        """
+        assert self._session is not None, "start() comes before fetch()"
+        assert proxy is None or self._by_proxies, "made to fetch by proxies"
+        if hold is None:
+            hold = Hold()
+            try:
+                return await self.fetch(url, extra_headers, may_send, proxy, hold=hold)
+            finally:
+                hold.give_back()
+        _may_send.set(may_send)
+        _proxy.set(proxy)
+        loop = asyncio.get_running_loop()
+        started_at = datetime.fromtimestamp(self._now(), UTC)
+        started = loop.time()
+        patience = Patience(self._limits, started)
+        answer = _Answer()
+        failure: Failure | None = None
+        detail = ""
+        watch = _Watch(loop, patience)
+        try:
+            async with watch.scope:
+                if proxy is not None and not self._guard.permits_host(host_of(url)):
+                    raise Broken(Failure.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
+                target = URL(url, encoded=True)
+                await self._converse(self._session, target, extra_headers, answer, patience, proxy, hold)
+        except Exception as error:
+            if watch.verdict is None:
+                failure, detail = classified(error, url)
+                if failure is Failure.TRUNCATED and patience.broke_by_pause(loop.time()):
+                    failure = Failure.KEPT_WAITING
+            else:
+                failure = Failure.PROTOCOL if answer.malformed else watch.verdict
+        finally:
+            watch.stop()
+        return await self._fetched(url, answer, failure, detail, started_at, started, loop.time(), hold)
+
+    async def _converse(
+        self,
+        session: aiohttp.ClientSession,
+        url: URL,
+        extra_headers: Sequence[tuple[str, str]],
+        answer: "_Answer",
+        patience: Patience,
+        proxy: Proxy | None,
+        hold: Hold,
+    ) -> None:
+        """Send the request and read the answer into `answer` as far as it comes."""
+        loop = asyncio.get_running_loop()
+        answer.request_head = self._request_head(url, extra_headers)
+        way = None if proxy is None else proxy.url
+        response = await session.get(url, headers=extra_headers or None, allow_redirects=False, proxy=way)
+        assert isinstance(response, _Response), "the session makes our responses"
+        try:
+            now = loop.time()
+            patience.head_came(now)
+            answer.take_head(response, now, self._limits.header_bytes_max)
+            body_bytes_max = self._limits.body_bytes_max
+            content = response.content
+            while chunk := await content.readany():
+                patience.bytes_came(len(chunk), loop.time())
+                answer.chunks.append(chunk)
+                if patience.body_bytes > body_bytes_max:
+                    answer.chunks[-1] = chunk[: body_bytes_max - patience.body_bytes]
+                    raise Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
+                if patience.body_bytes > self._limits.large_body_bytes and not answer.is_large:
+                    patience.pause(loop.time())
+                    await hold.take(self._large)
+                    answer.is_large = True
+                    patience.resume(loop.time())
+                    patience.has_place(loop.time(), self._large.locked)
+            if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
+                # A body without a length ends where the connection does: a reset is no end.
+                raise Broken(Failure.TRUNCATED, "connection reset")
+        except asyncio.CancelledError:
+            # aiohttp lets the reader wait on for a body whose framing broke.
+            answer.malformed = isinstance(response.protocol.exception(), HttpProcessingError)
+            raise
+        finally:
+            response.close()
+
+    def _request_head(self, url: URL, extra_headers: Sequence[tuple[str, str]]) -> bytes:
+        extra = "".join([f"{name}: {value}\r\n" for name, value in extra_headers])
+        first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+        return f"{first}{self._header_lines}{extra}\r\n".encode()
+
+    async def _fetched(
+        self,
+        url: str,
+        answer: "_Answer",
+        failure: Failure | None,
+        detail: str,
+        started_at: datetime,
+        started: float,
+        ended: float,
+        hold: Hold,
+    ) -> Fetched:
+        body = content = b"".join(answer.chunks)
+        answer.chunks.clear()
+        if failure is None and answer.content_encoding:
+            try:
+                content = await self._content(url, body, answer.content_encoding, hold)
+            except BadEncodingError as error:
+                failure, detail = Failure.BAD_ENCODING, str(error)
+            except IncompleteError as error:
+                failure, detail = Failure.TRUNCATED, str(error)
+            except TooLargeError as error:
+                failure, detail = Failure.INFLATED_TOO_LARGE, str(error)
+        if failure is not None and (failure is not Failure.BODY_TOO_LARGE or answer.content_encoding):
+            content = b""
+        if content.startswith(GZIP_MAGIC):
+            await hold.take(self._large_contents)  # It is a sitemap perhaps, to be unpacked where it is read.
+        return Fetched(
+            url=url,
+            status=answer.status,
+            failure=failure,
+            detail=_clean(detail),
+            request_head=answer.request_head,
+            http_version=answer.http_version,
+            reason=answer.reason,
+            headers=answer.headers,
+            body=body,
+            content=content,
+            content_type=answer.content_type,
+            mime=answer.content_type.partition(";")[0].strip().lower()[:MIME_CHARS_MAX],
+            retry_after_s=retry_after_s(answer.retry_after, started_at, self._limits.retry_after_max_s),
+            address=answer.address,
+            started_at=started_at,
+            seconds=ended - started,
+            first_byte_at=ended if answer.head_at is None else answer.head_at,
+        )
+
+    async def _content(self, url: str, body: bytes, coding: str, hold: Hold) -> bytes:
+        """Return the content of a body; one that turns out to be large is begun anew once it has a place."""
+        limits = self._limits
+        small = min(limits.large_body_bytes, limits.inflated_bytes_max)
+        if len(body) <= small:  # What is large as it came is so afterwards, and long work would be done twice.
+            try:
+                return await self._decoded(url, body, coding, small)
+            except TooLargeError:
+                pass
+        await hold.take(self._large_contents)
+        return await self._decoded(url, body, coding, limits.inflated_bytes_max)
+
+    async def _decoded(self, url: str, body: bytes, coding: str, bytes_max: int) -> bytes:
+        async with self._deadly.reading(url):
+            return await in_turns(decoding(body, coding, bytes_max), self._decoding)
+
+
+class _Watch:
+    """Ends what runs inside its `scope` when patience is over."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, patience: Patience) -> None:
+        self.scope = asyncio.timeout(None)
+        self.verdict: Failure | None = None
+        self._loop = loop
+        self._patience = patience
+        self._timer = loop.call_at(patience.look_again_at(loop.time()), self._look)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        self.verdict = self._patience.verdict(now)
+        if self.verdict is not None:
+            self.scope.reschedule(now)
+        else:
+            self._timer = self._loop.call_at(self._patience.look_again_at(now), self._look)
+
+
+class _Response(aiohttp.ClientResponse):
+    """Keeps hold of the connection it came by, which aiohttp gives back to the pool once a short body came.
+
+    aiohttp repeats a GET whose connection broke before any answer. That is right for a kept one, which the
+    server closed just then (RFC 9112 9.3.1); on a new one it would be a second request behind the back of the
+    politeness clock, so there the fault is made one that aiohttp does not repeat; and so by a proxy, which may have
+    passed the request on before it closed.
+    """
+
+    address: str
+    protocol: ResponseHandler
+    _used: ClassVar[WeakSet[ResponseHandler]] = WeakSet()
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        assert connection.protocol is not None, "a connection just made or reused has a protocol"
+        self.protocol = connection.protocol
+        # Neither the transport nor its peer's name outlives a reset.
+        peer = connection.transport and connection.transport.get_extra_info("peername")
+        by_proxy = _proxy.get() is not None
+        self.address = peer[0] if peer and not by_proxy else ""
+        kept = self.protocol in self._used and not by_proxy
+        self._used.add(self.protocol)
+        try:
+            return await super().start(connection)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            if kept:
+                raise
+            raise Broken(Failure.DISCONNECTED, "closed before the answer") from error
+
+
+class _Request(aiohttp.ClientRequest):
+    """Goes out only if it still may; to the site itself if that is at the end of a tunnel."""
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        if not _may_send.get()():
+            raise Broken(Failure.NOT_SENT, "called off")
+        if self.proxy is not None and not self.proxy.scheme.startswith("http"):
+            self.proxy = None  # aiohttp takes each proxy for one that relays.
+        return await super().send(conn)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What has arrived so far."""
+
+    request_head: bytes = b""
+    status: int | None = None
+    http_version: str = ""
+    reason: str = ""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    content_type: str = ""
+    content_encoding: str = ""
+    retry_after: str = ""
+    address: str = ""
+    head_at: float | None = None
+    malformed: bool = False
+    is_large: bool = False
+    """It has a place for a body."""
+    chunks: list[bytes] = field(default_factory=list)
+
+    def take_head(self, response: _Response, now: float, header_bytes_max: int) -> None:
+        headers = response.raw_headers
+        header_bytes = 0
+        for name, value in headers:
+            header_bytes += len(name) + len(value) + 4
+        if header_bytes > header_bytes_max:
+            raise Broken(Failure.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
+        if response.status < 200:
+            # aiohttp passes over interim answers, but for 101, and takes 000 for a status.
+            what = "switched to a protocol nobody asked for" if response.status == 101 else "no status of HTTP"
+            raise Broken(Failure.PROTOCOL, f"{response.status:03}: {what}")
+        assert response.version is not None, "a parsed head has a version"
+        self.http_version = f"{response.version.major}.{response.version.minor}"
+        self.status = response.status
+        self.reason = response.reason or ""
+        self.headers = headers
+        self.address = response.address
+        self.head_at = now
+        fields = response.headers
+        self.content_type = _clean(fields.get("Content-Type", ""))
+        self.content_encoding = _clean(",".join(fields.getall("Content-Encoding", ())))
+        self.retry_after = fields.get("Retry-After", "")
+
+
+def _clean(text: str) -> str:
+    """Return the text without surrogates: aiohttp keeps bytes that are not UTF-8 as such, and no JSON takes them."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,74 @@
+"""A connection that stops listening when an answer takes more bytes than any honest one: what aiohttp does not count.
+
+The sizes of headers and body are bounded where they are read. But a server can also send what is neither: interim
+answers (1xx) and empty lines without end before the answer, chunk extensions and chunks of one byte around a body,
+and answers to questions that nobody has asked, which would be kept in memory for the next one. All of that is bounded
+here, by one count of the bytes that came since the request.
+"""
+
+from asyncio import AbstractEventLoop
+from functools import partial
+from typing import Any, Final, cast
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+from kadcrawl.crawl.fetch.errors import Broken
+from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.settings.config import Limits
+
+FRAMING_MAX: Final = 2
+"""Bytes that may come for each byte that a body may have: twice the largest body is enough for any small one, however
+it is chunked."""
+
+
+class MeteredConnection(ResponseHandler):
+    """Reads answers as aiohttp does, one for each request, and breaks off what goes on beyond `Limits`."""
+
+    def __init__(self, loop: AbstractEventLoop, limits: Limits) -> None:
+        super().__init__(loop)
+        self._limits = limits
+        self._received = 0
+        """Bytes since the request; what follows the end of the answer in one piece with it counts as well."""
+        self._answered = False
+        """The head of the answer has come."""
+
+    def set_response_params(self, **options: Any) -> None:
+        """Begin to read the answer to another request."""
+        self._received, self._answered = 0, False
+        super().set_response_params(**options)
+
+    def data_received(self, data: bytes) -> None:
+        # What came before this piece was not enough; whether this one is cannot be known yet.
+        if not self._answered and self._received > self._limits.header_bytes_max:
+            self._break_off(Failure.HEADERS_TOO_LARGE, f"no answer in {self._received} bytes")
+        elif self._received > self._limits.header_bytes_max + FRAMING_MAX * self._limits.body_bytes_max:
+            self._break_off(Failure.PROTOCOL, f"more framing than content in {self._received} bytes")
+        else:
+            self._received += len(data)
+            super().data_received(data)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Take the head of an answer, unless there has been one: nobody would ever read it."""
+        if self._answered:
+            self.force_close()
+            if self.transport is not None:
+                self.transport.close()
+            return
+        self._answered = not 100 <= data[0].code < 200
+        super().feed_data(data, size)
+
+    def _break_off(self, failure: Failure, detail: str) -> None:
+        error = Broken(failure, detail)
+        if self._payload is not None:
+            self._payload.set_exception(error)
+        self.set_exception(error)
+        # Closing would find the body incomplete, which is another failure.
+        self._parser = self._payload = None
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def meter(connector: aiohttp.TCPConnector, limits: Limits) -> None:
+    """Make a connector that has made no connection yet make only metered ones."""
+    connector._factory = cast(partial[ResponseHandler], partial(MeteredConnection, loop=connector._loop, limits=limits))

@@ -1,0 +1,100 @@
+"""Until when the rest of an answer is waited for, and why no longer. A plain object: times are arguments.
+
+Three bounds, the earliest counts: a request may take `fetch_timeout_s` in all, its body may be silent for
+`idle_timeout_s`, and after `rate_grace_s` the body must have come at `rate_min_bytes_s` on average (a slow
+drip is neither silent nor ever over). Before the head of the answer only the first applies: some pages take
+long to make. While we pause the answer none does. And a large body, of which few are read at a time, must come at
+`large_rate_min_bytes_s` for as long as others wait for its place: who sends the most of one and then drips would keep
+it for all of `fetch_timeout_s`.
+"""
+
+from collections.abc import Callable
+
+from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.settings.config import Limits
+
+LARGE_LOOK_S = 10.0
+"""Between two looks at how much of a large body has come."""
+
+
+class Patience:
+    """Decides when to give up on one answer. All times are seconds of one monotonic clock."""
+
+    def __init__(self, limits: Limits, now: float) -> None:
+        self._limits = limits
+        self._end_at = now + limits.fetch_timeout_s
+        self._head_at: float | None = None
+        self._paused_at: float | None = None
+        self._resumed_at = now
+        self._paused_s = 0.0
+        self._last_at = now
+        self.body_bytes = 0
+        self._others_wait: Callable[[], bool] | None = None
+        self._looked: tuple[float, int] = now, 0
+        """When it was looked how much of a large body had come, and how much."""
+
+    def head_came(self, now: float) -> None:
+        self._head_at = self._last_at = now
+
+    def bytes_came(self, count: int, now: float) -> None:
+        self.body_bytes += count
+        self._last_at = now
+
+    def pause(self, now: float) -> None:
+        """The answer is not read for a while, for a reason of ours: that time does not count."""
+        self._paused_at = now
+
+    def resume(self, now: float) -> None:
+        if self._paused_at is not None and self._head_at is not None:
+            paused_s = now - self._paused_at
+            self._paused_at = None
+            self._resumed_at, self._paused_s = now, paused_s
+            self._end_at += paused_s
+            self._head_at += paused_s
+            self._last_at += paused_s
+
+    def broke_by_pause(self, now: float) -> bool:
+        """Say whether an answer that breaks off now does so as we paused: it was read for no longer since then.
+
+        A server gives up a client that reads nothing, and that shows only after the pause.
+        """
+        return now - self._resumed_at < self._paused_s
+
+    def has_place(self, now: float, others_wait: Callable[[], bool]) -> None:
+        """The body is large and has a place, for which others may wait."""
+        self._others_wait = others_wait
+        self._looked = now, self.body_bytes
+
+    def verdict(self, now: float) -> Failure | None:
+        """Tell why to give up now, if so."""
+        if self._paused_at is not None:
+            return None
+        looked_at, looked_bytes = self._looked
+        if self._others_wait is not None and now >= looked_at + LARGE_LOOK_S:
+            self._looked = now, self.body_bytes
+            due_bytes = (now - looked_at) * self._limits.large_rate_min_bytes_s
+            if self.body_bytes - looked_bytes < due_bytes and self._others_wait():
+                return Failure.TOO_SLOW
+        due, failure = self._due()
+        return failure if now >= due else None
+
+    def look_again_at(self, now: float) -> float:
+        """Return when to ask for the next verdict: none can fall earlier, whatever arrives until then."""
+        if self._paused_at is not None:
+            return now + self._limits.idle_timeout_s
+        if self._head_at is None:
+            return min(self._end_at, now + min(self._limits.idle_timeout_s, self._limits.rate_grace_s))
+        due = self._due()[0]
+        return due if self._others_wait is None else min(due, self._looked[0] + LARGE_LOOK_S)
+
+    def _due(self) -> tuple[float, Failure]:
+        end = (self._end_at, Failure.TIMEOUT)
+        if self._head_at is None:
+            return end
+        limits = self._limits
+        slow_s = max(limits.rate_grace_s, self.body_bytes / limits.rate_min_bytes_s)
+        return min(
+            end,
+            (self._last_at + limits.idle_timeout_s, Failure.IDLE),
+            (self._head_at + slow_s, Failure.TOO_SLOW),
+        )

@@ -1,0 +1,1 @@
+"""The files of a crawl: page log, record log, WARC, counters."""

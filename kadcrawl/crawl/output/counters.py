@@ -1,0 +1,91 @@
+"""What this peer has done since its directory was made: the counters behind status and summary."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kadcrawl.link.wire.messages import Counters
+
+COUNTED_ALONE = frozenset(
+    f"http_{status}"
+    for status in (
+        *(400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 418, 421, 422, 423, 425, 429, 451),
+        *(500, 501, 502, 503, 504, 505, 508, 520, 521, 522, 523, 524, 525, 526, 530),
+    )
+)
+"""Statuses that are counted each by itself; the others would fill the message, at most `REASONS_MAX` names, at a
+server's will. The same on every peer, so that their counts add up."""
+
+
+def counted_as(reason: str) -> str:
+    """Return the name under which a failure's reason is counted; the page line says it exactly."""
+    if not reason.startswith("http_") or reason in COUNTED_ALONE:
+        return reason
+    return f"http_{reason[5]}xx" if len(reason) == 8 and reason[5] in "45" else "http_odd"
+
+
+@dataclass(slots=True)
+class Totals:
+    """Mutable twin of the wire's `Counters`; journaled with each commit."""
+
+    pages: int = 0
+    body_bytes: int = 0
+    urls: int = 0
+    done: int = 0
+    links_seen: int = 0
+    duplicates: int = 0
+    peer_messages: int = 0
+    revisits: int = 0
+    unchanged: int = 0
+    records: int = 0
+    unanswered: int = 0
+    """URLs given up without any answer; not on the wire, where they are among the failed."""
+    failed: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tried(self) -> int:
+        """URLs that took a place among the requests, to their end."""
+        return self.pages + self.unanswered
+
+    def fail(self, reason: str, urls: int = 1) -> None:
+        """Count URLs recorded as failed."""
+        name = counted_as(reason)
+        self.failed[name] = self.failed.get(name, 0) + urls
+
+    def leave_out(self, links: Mapping[str, int]) -> None:
+        """Count links that limits kept from being followed, by limit."""
+        for limit, count in links.items():
+            self.left_out[limit] = self.left_out.get(limit, 0) + count
+
+    def counters(self) -> Counters:
+        return Counters(
+            pages=self.pages,
+            bytes=self.body_bytes,
+            urls=self.urls,
+            done=self.done,
+            links_seen=self.links_seen,
+            duplicates=self.duplicates,
+            peer_messages=self.peer_messages,
+            revisits=self.revisits,
+            unchanged=self.unchanged,
+            failed=dict(self.failed),
+            left_out=dict(self.left_out),
+            records=self.records,
+        )
+
+    def to_bytes(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_bytes(cls, journaled: bytes | None) -> "Totals":
+        """Return the totals as journaled; new ones if there are none, or none that can be read."""
+        try:
+            totals = msgspec.json.decode(journaled, type=cls) if journaled is not None else cls()
+        except msgspec.MsgspecError:
+            return cls()  # A crawl can do without; its pages are in the log.
+        failed, totals.failed = totals.failed, {}
+        for reason, urls in failed.items():
+            totals.fail(reason, urls)
+        return totals

@@ -1,0 +1,84 @@
+"""Requests through a pool of proxies: `ThroughProxies` is a `Fetcher` to the crawler, and chooses the way.
+
+Each request goes through one proxy (pool.py says which) and out of what came of it the pool learns. If another proxy
+is to try, or none is alive, the failure says so, and the crawler gives the URL back as if nothing had been; the site's
+clock runs all the same if the site may have been asked. A request is never made twice here, so that every one of them
+has its turn at its site's clock.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from kadcrawl.crawl.fetch.fetcher import Fetcher, always
+from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.proxies.pool import Outcome, Proxies, outcome
+from kadcrawl.settings.config import Partition
+from kadcrawl.urls import site_of
+
+
+class ThroughProxies:
+    """Fetches URLs, each through a proxy of the pool."""
+
+    def __init__(self, fetcher: Fetcher, pool: Proxies, partition: Partition, now: Callable[[], float]) -> None:
+        """`now` is the world's clock, in seconds since 1970."""
+        self._fetcher = fetcher
+        self._pool = pool
+        # A site of one URL would never meet its proxy again.
+        self._partition: Partition = "host" if partition == "url" else partition
+        self._now = now
+
+    async def fetch(
+        self,
+        url: str,
+        extra_headers: Sequence[tuple[str, str]] = (),
+        may_send: Callable[[], bool] = always,
+        *,
+        hold: Hold | None = None,
+    ) -> Fetched:
+        """Return what came of one GET of a canonical URL, as `Fetcher.fetch`, or of none at all.
+
+        NO_PROXY, VERIFYING, PROXY and UNSURE are its own failures; the first two come without waiting for anything.
+        """
+        proxy = self._pool.choose(site_of(url, self._partition), url)
+        if proxy is None:
+            return _not_asked(url, Failure.VERIFYING if self._pool.alive else Failure.NO_PROXY, self._now())
+        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, hold=hold)
+        now = self._now()
+        match outcome(fetched, proxy):
+            case Outcome.CAME:
+                self._pool.came(proxy, url, fetched.seconds, now)
+            case Outcome.PROXY:
+                self._pool.failed(proxy, now)
+                return _without_answer(fetched, Failure.PROXY)
+            case Outcome.DOUBT if self._pool.doubted(proxy, url, now):
+                return _without_answer(fetched, Failure.UNSURE)
+        return fetched
+
+
+def _without_answer(fetched: Fetched, failure: Failure) -> Fetched:
+    return replace(fetched, status=None, failure=failure, headers=(), body=b"", content=b"", retry_after_s=None)
+
+
+def _not_asked(url: str, failure: Failure, now: float) -> Fetched:
+    return Fetched(
+        url=url,
+        status=None,
+        failure=failure,
+        detail="",
+        request_head=b"",
+        http_version="",
+        reason="",
+        headers=(),
+        body=b"",
+        content=b"",
+        content_type="",
+        mime="",
+        retry_after_s=None,
+        address="",
+        started_at=datetime.fromtimestamp(now, UTC),
+        seconds=0.0,
+        first_byte_at=asyncio.get_running_loop().time(),
+    )

@@ -1,0 +1,158 @@
+"""What keeps a pool of proxies fresh: its judge is asked through them, and its source what there are.
+
+The judge is a page named by whoever made the job. It is asked `JUDGE_AT_ONCE` times at a time at most, and no oftener
+than every `JUDGE_APART_S`, whatever happens. It is no page of the crawl: a request to it counts on no site's clock, and
+so its site is out of scope (crawl/scope/scope.py), else that site would be asked by many peers beside its own pace.
+The source is fetched directly, by each peer for itself; what it answers is bounded, and bad lines are skipped.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+from kadcrawl.crawl.crawler import NO_PROXY, Crawler
+from kadcrawl.crawl.fetch.fetcher import Fetcher
+from kadcrawl.crawl.fetch.result import UNASKED, Failure
+from kadcrawl.crawl.proxies.pool import Proxies
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.proxy_list import LIST_BYTES_MAX, PROXIES_MAX, Proxy, lines, parse
+from kadcrawl.system.throttle import Spacing
+
+JUDGE_AT_ONCE = 4
+JUDGE_APART_S = 0.1
+CHECK_S = 10.0
+"""Patience with one verification or one answer of the source."""
+FEW = 3
+"""With so many alive or fewer the source is asked again soon."""
+FEW_WAIT_S = 30.0
+POLL_S = 0.2
+"""How often it is looked whether a held crawler may go on."""
+
+log = logging.getLogger(__name__)
+
+
+class ProxyChecks:
+    """Verifies and refills one pool."""
+
+    def __init__(
+        self,
+        job: Job,
+        pool: Proxies,
+        make_fetcher: Callable[[Limits], Fetcher],
+        limits: Limits,
+        now: Callable[[], float],
+    ) -> None:
+        """`make_fetcher` makes what asks the judge and the source; `now` is the clock of the pool, in seconds."""
+        self._pool = pool
+        self._judge = job.proxy_judge
+        self._source = job.proxies_from
+        self._limits = limits
+        self._now = now
+        self._fetcher = make_fetcher(
+            replace(
+                limits,
+                connect_timeout_s=min(limits.connect_timeout_s, CHECK_S / 2),
+                fetch_timeout_s=min(limits.fetch_timeout_s, CHECK_S),
+                idle_timeout_s=min(limits.idle_timeout_s, CHECK_S),
+                body_bytes_max=LIST_BYTES_MAX,
+                inflated_bytes_max=LIST_BYTES_MAX,
+                fetches_max=JUDGE_AT_ONCE + 1,
+            )
+        )
+        self._spacing = Spacing(JUDGE_APART_S)
+        pool.learn(map(parse, job.proxies))
+
+    async def run(self, crawler: Crawler) -> None:
+        """Verify and refill, and let the crawler go on when it waited for a proxy; until cancelled."""
+        await self._fetcher.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(JUDGE_AT_ONCE):
+                    group.create_task(self._verify(), name="verify proxies")
+                group.create_task(self._release(crawler), name="wait for proxies")
+                if self._source is not None:
+                    group.create_task(self._refill(self._source), name="refill proxies")
+        finally:
+            await self._fetcher.close()
+
+    # --- the judge -----------------------------------------------------------------------------------------------
+
+    async def _verify(self) -> None:
+        while True:
+            proxy = self._pool.to_check(self._now())
+            if proxy is None:
+                await asyncio.sleep(POLL_S)
+                continue
+            await asyncio.sleep(self._spacing.wait_s(asyncio.get_running_loop().time()))
+            await self._check(proxy)
+
+    async def _check(self, proxy: Proxy) -> None:
+        was_alive = self._pool.is_alive(proxy)
+        fetched = await self._fetcher.fetch(self._judge, proxy=proxy)
+        now = self._now()
+        if fetched.failure in UNASKED and fetched.failure is not Failure.PROXY:
+            self._pool.unchecked(proxy, now)
+            return
+        whole = fetched.failure in (None, Failure.BODY_TOO_LARGE)
+        works = whole and fetched.status is not None and 200 <= fetched.status < 300
+        self._pool.checked(proxy, fetched.seconds if works else None, now)
+        if was_alive != self._pool.is_alive(proxy):
+            state, why = ("dead", fetched.why_failed or fetched.status) if was_alive else ("alive", "")
+            log.info("proxy.%s proxy=%s why=%s alive=%d of=%d", state, proxy, why, self._pool.alive, self._pool.known)
+
+    # --- the source ----------------------------------------------------------------------------------------------
+
+    async def _refill(self, source: str) -> None:
+        """Ask the source, now and again: at intervals, and sooner while few proxies are alive."""
+        wait_s = FEW_WAIT_S
+        while True:
+            learned = await self._learn(source)
+            asked_at = self._now()
+            soon_s = wait_s if learned else self._limits.proxy_retry_s
+            while (left_s := asked_at + self._limits.proxy_source_s - self._now()) > 0:
+                await asyncio.sleep(min(soon_s, left_s))
+                if not learned or self._pool.alive <= FEW:
+                    break
+            few = self._pool.alive <= FEW
+            wait_s = min(2 * wait_s, self._limits.proxy_source_s) if few and learned else FEW_WAIT_S
+
+    async def _learn(self, source: str) -> bool:
+        """Learn what the source names; return whether it named any. If not, what it named before is kept."""
+        fetched = await self._fetcher.fetch(source)
+        text = fetched.content.decode("utf-8", "replace") if fetched.status == 200 else ""
+        if fetched.failure is Failure.BODY_TOO_LARGE:
+            text = text[: text.rfind("\n") + 1]
+        found: dict[Proxy, None] = {}
+        bad = more = 0
+        for _, proxy in lines(text):
+            if not isinstance(proxy, Proxy):
+                bad += 1
+            elif len(found) < PROXIES_MAX:
+                found[proxy] = None
+            else:
+                more += 1
+        if not found:
+            # Not the source's URL, which may hold a key.
+            log.warning("proxy.source_failed status=%s failure=%s bad=%d", fetched.status, fetched.failure, bad)
+            return False
+        self._pool.learn(found)
+        log.info("proxy.source known=%d bad_lines=%d too_many=%d", len(found), bad, more)
+        return True
+
+    # --- whoever waits -------------------------------------------------------------------------------------------
+
+    async def _release(self, crawler: Crawler) -> None:
+        """Let the crawler go on once a proxy is alive."""
+        waiting = False
+        while True:
+            held = NO_PROXY in crawler.holds
+            if held and not waiting:
+                log.warning("proxy.waiting known=%d", self._pool.known)
+            if held and self._pool.alive:
+                log.warning("proxy.going_on alive=%d", self._pool.alive)
+                crawler.holds.discard(NO_PROXY)
+                crawler.wake()
+                held = False
+            waiting = held
+            await asyncio.sleep(POLL_S)

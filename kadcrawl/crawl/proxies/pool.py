@@ -1,0 +1,303 @@
+"""Through which proxy a site is asked, which proxies are alive, and when each is to be verified. Pure; times are given.
+
+A proxy is used once a judge's page came through it (health_checks.py). From then on it has a score, a decaying average
+of success and of speed; of those alive the better are chosen more often, and a site keeps its proxy as long as nothing
+goes wrong. Three things can go wrong:
+
+- **The proxy itself does not do** (no connection to it, 407): certain, and the site was not asked. Three times in a row
+  and it is dead.
+- **Nobody knows whose fault it was**: the answer broke, the tunnel was refused, 502 from what relays. The proxy becomes
+  *suspect*: the judge is asked at once, unless a page comes through before that, and others are chosen first. The page
+  is given to another proxy and that is no try of its own, nor goes it by one again that is not proven alive since.
+  Only when it had the same trouble `DOUBTS` times, before the last by proxies that were proven alive afterwards, is it
+  the page's. What a proxy that turns out to be dead did to pages is forgotten, but `DOUBTS_MOST` times end it.
+- **The judge's page does not come**: it is dead, unless it is trusted and pages came through it since it was verified
+  last; a judge that is down stops nobody who works.
+
+What is dead comes back only by verification, each time after a longer wait. What the source no longer names is gone.
+A site cannot spoil a proxy: whatever it does is doubt, and the judge decides.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+from random import Random
+
+from kadcrawl.crawl.fetch.result import UNASKED, Failure, Fetched
+from kadcrawl.settings.proxy_list import Proxy
+
+STRIKES = 3
+"""Certain faults in a row after which a proxy is dead."""
+DOUBTS = 3
+"""Troubles a page must have had, all but the last by proxies proven alive since, to be taken for their cause."""
+DOUBTS_MOST = 20
+"""Troubles after which a page is the cause whatever became of the proxies, so that one that kills them ends."""
+DECAY = 0.2
+"""Weight of the last success and time in the averages."""
+DEAD_WAIT_MAX_S = 900.0
+NONE_WAIT_MAX_S = 30.0
+"""How long at most a dead one is left alone while none is alive."""
+STICKY_MAX = 10_000
+"""Sites whose proxy is remembered, and pages whose troubles are."""
+NOT_THE_WAY = frozenset(
+    {
+        Failure.BAD_URL,
+        Failure.ADDRESS_REFUSED,
+        Failure.HEADERS_TOO_LARGE,
+        Failure.BODY_TOO_LARGE,
+        Failure.BAD_ENCODING,
+        Failure.INFLATED_TOO_LARGE,
+    }
+)
+"""Failures that are the same by whatever way a site is asked."""
+GATEWAY = frozenset({407, 502, 503, 504})
+"""Statuses of an answer to a relayed request that may be the proxy's own."""
+
+
+class Outcome(Enum):
+    """What one request says about its proxy."""
+
+    NOTHING = 0
+    CAME = 1
+    """The site answered."""
+    PROXY = 2
+    """The proxy is to blame, and the site was not asked."""
+    DOUBT = 3
+    """The proxy or the site is to blame."""
+
+
+def outcome(fetched: Fetched, proxy: Proxy) -> Outcome:
+    """Return what an answer, or the lack of one, says about the proxy by which it came."""
+    relays = proxy.relays(fetched.url)
+    if fetched.failure is Failure.PROXY or (fetched.failure is Failure.CONNECT and relays):
+        return Outcome.PROXY
+    if fetched.failure in UNASKED or fetched.failure is Failure.KEPT_WAITING:
+        return Outcome.NOTHING
+    if fetched.failure is None:
+        # A 503 that says when to come back is a site's.
+        doubtful = relays and fetched.status in GATEWAY and not fetched.retry_after_s
+        return Outcome.DOUBT if doubtful else Outcome.CAME
+    if fetched.failure in NOT_THE_WAY:
+        return Outcome.NOTHING if fetched.status is None else Outcome.CAME
+    return Outcome.DOUBT
+
+
+@dataclass(slots=True, eq=False)
+class Standing:
+    """What is known of one proxy. Instants in seconds of the caller's clock."""
+
+    proxy: Proxy
+    alive: bool = False
+    suspect: bool = False
+    suspect_at: float = -inf
+    """When something last went wrong: only what was begun later proves that it works."""
+    success: float = 1.0
+    """Decaying average, from 0 to 1."""
+    seconds: float = 1.0
+    """Decaying average of what a request takes."""
+    strikes: int = 0
+    """Certain faults in a row."""
+    came_at: float = -inf
+    """When the last page, or judge's page, that came through was asked for."""
+    page_at: float = -inf
+    """When the last page was."""
+    checked_at: float = -inf
+    check_at: float = -inf
+    """When it is to be verified."""
+    checking: bool = False
+    fails: int = 0
+    """Verifications failed in a row."""
+
+    @property
+    def score(self) -> float:
+        """From 0 to 1: success by speed, where a second is worth half of what is instant."""
+        return self.success / (1.0 + self.seconds)
+
+
+@dataclass(slots=True)
+class _Troubles:
+    """Of one page, since its last try that counted."""
+
+    by: list[tuple[Proxy, float]] = field(default_factory=list)
+    """Through which proxies, and when; not those that turned out dead."""
+    count: int = 0
+    """With those."""
+
+
+class Proxies:
+    """The pool of one peer."""
+
+    def __init__(self, random: Random, verify_s: float, retry_s: float) -> None:
+        """A proxy is verified again after `verify_s` seconds, a dead one after `retry_s`, then twice that, ..."""
+        self._random = random
+        self._verify_s = verify_s
+        self._retry_s = retry_s
+        self._standings: dict[Proxy, Standing] = {}
+        self._sticky: OrderedDict[str, Proxy] = OrderedDict()
+        self._troubles: OrderedDict[str, _Troubles] = OrderedDict()
+
+    # --- who there is --------------------------------------------------------------------------------------------
+
+    def learn(self, proxies: Iterable[Proxy]) -> None:
+        """These are all there are: new ones are to be verified, others are gone."""
+        named = dict.fromkeys(proxies)
+        for proxy in self._standings.keys() - named.keys():
+            self._forgive(proxy)
+            del self._standings[proxy]
+        for proxy in named:
+            if proxy not in self._standings:
+                self._standings[proxy] = Standing(proxy)
+
+    @property
+    def known(self) -> int:
+        return len(self._standings)
+
+    @property
+    def alive(self) -> int:
+        """How many may be used."""
+        return sum(standing.alive for standing in self._standings.values())
+
+    def is_alive(self, proxy: Proxy) -> bool:
+        standing = self._standings.get(proxy)
+        return standing is not None and standing.alive
+
+    # --- choosing ------------------------------------------------------------------------------------------------
+
+    def choose(self, site: str, url: str) -> Proxy | None:
+        """Return the proxy by which to ask a site for a URL now; None if there is none for it."""
+        alive = [standing for standing in self._standings.values() if standing.alive]
+        if not alive:
+            return None
+        troubles = self._troubles.get(url)
+        tried = dict(troubles.by) if troubles is not None else {}  # To the last time.
+        kept = self._standings.get(self._sticky[site]) if site in self._sticky else None
+        if kept is not None and kept.alive and not kept.suspect and kept.proxy not in tried:
+            self._sticky.move_to_end(site)
+            return kept.proxy
+        # The best that can be had: another one that is not suspect, another one, one that did work in between.
+        fresh = [standing for standing in alive if standing.proxy not in tried]
+        those = [standing for standing in fresh if not standing.suspect] or fresh
+        those = those or [standing for standing in alive if standing.came_at > tried[standing.proxy]]
+        if not those:
+            return None
+        (chosen,) = self._random.choices(those, [max(standing.score, 1e-3) ** 2 for standing in those])
+        self._sticky[site] = chosen.proxy
+        self._sticky.move_to_end(site)
+        if len(self._sticky) > STICKY_MAX:
+            self._sticky.popitem(last=False)
+        return chosen.proxy
+
+    # --- what came of it -----------------------------------------------------------------------------------------
+
+    def came(self, proxy: Proxy, url: str, seconds: float, now: float) -> None:
+        """A site answered for a URL through this proxy, in so many seconds."""
+        self._troubles.pop(url, None)
+        if (standing := self._standings.get(proxy)) is not None:
+            self._rate(standing, 1.0, seconds)
+            began_at = now - seconds
+            standing.came_at, standing.page_at = max(standing.came_at, began_at), max(standing.page_at, began_at)
+            if standing.alive and began_at > standing.suspect_at:
+                standing.strikes, standing.suspect = 0, False
+                standing.check_at = max(standing.check_at, standing.checked_at + self._verify_s)
+
+    def failed(self, proxy: Proxy, now: float) -> None:
+        """The proxy itself did not do, and no site was asked."""
+        standing = self._standings.get(proxy)
+        if standing is None or not standing.alive:
+            return
+        self._rate(standing, 0.0)
+        standing.strikes += 1
+        self._suspect(standing, now)
+        if standing.strikes >= STRIKES:
+            self._dead(standing, now)
+
+    def doubted(self, proxy: Proxy, url: str, now: float) -> bool:
+        """Something went wrong with a URL through this proxy; return whether another is to try before it counts."""
+        if (standing := self._standings.get(proxy)) is not None:
+            self._rate(standing, 0.0)
+            self._suspect(standing, now)
+        troubles = self._troubles.setdefault(url, _Troubles())
+        self._troubles.move_to_end(url)
+        if len(self._troubles) > STICKY_MAX:
+            self._troubles.popitem(last=False)
+        proven = sum(self._proven(by, at) for by, at in troubles.by)
+        troubles.by.append((proxy, now))
+        troubles.count += 1
+        if proven >= DOUBTS - 1 or troubles.count >= DOUBTS_MOST:
+            del self._troubles[url]
+            return False
+        return True
+
+    # --- verification --------------------------------------------------------------------------------------------
+
+    def to_check(self, now: float) -> Proxy | None:
+        """Return a proxy that is to be verified now; `checked` or `unchecked` must follow."""
+        # With none alive the whole crawl waits.
+        most_s = inf if self.alive else NONE_WAIT_MAX_S
+        due = [
+            one
+            for one in self._standings.values()
+            if not one.checking and min(one.check_at, one.checked_at + most_s) <= now
+        ]
+        if not due:
+            return None
+        first = min(due, key=lambda one: (not one.suspect, one.check_at))
+        first.checking = True
+        return first.proxy
+
+    def checked(self, proxy: Proxy, seconds: float | None, now: float) -> None:
+        """The judge's page came through in so many seconds; None if it did not."""
+        if (standing := self._standings.get(proxy)) is None:
+            return
+        works = standing.alive and not standing.suspect and standing.page_at > standing.checked_at
+        standing.checking, standing.checked_at = False, now
+        if seconds is not None:
+            if not standing.alive:
+                standing.success, standing.seconds = 1.0, seconds
+            self._rate(standing, 1.0, seconds)
+            began_at = now - seconds
+            standing.alive, standing.fails = True, 0
+            standing.came_at = max(standing.came_at, began_at)
+            if began_at > standing.suspect_at:
+                standing.suspect, standing.strikes = False, 0
+            standing.check_at = now if standing.suspect else now + self._verify_s
+        elif works:
+            standing.check_at = now + self._retry_s
+        else:
+            self._dead(standing, now)
+
+    def unchecked(self, proxy: Proxy, now: float) -> None:
+        """It could not be verified after all, for a reason of this machine's."""
+        if (standing := self._standings.get(proxy)) is not None:
+            standing.checking = False
+            standing.check_at = now + self._retry_s
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _rate(self, standing: Standing, success: float, seconds: float | None = None) -> None:
+        standing.success += DECAY * (success - standing.success)
+        if seconds is not None:
+            standing.seconds += DECAY * (seconds - standing.seconds)
+
+    def _suspect(self, standing: Standing, now: float) -> None:
+        if standing.alive:
+            standing.suspect, standing.suspect_at = True, now
+            standing.check_at = min(standing.check_at, now)
+
+    def _dead(self, standing: Standing, now: float) -> None:
+        standing.alive = standing.suspect = False
+        standing.strikes, standing.suspect_at = 0, -inf
+        standing.check_at = now + min(self._retry_s * 2.0 ** min(standing.fails, 30), DEAD_WAIT_MAX_S)
+        standing.fails += 1
+        self._forgive(standing.proxy)
+
+    def _forgive(self, proxy: Proxy) -> None:
+        """Pages had trouble because of this proxy."""
+        for troubles in self._troubles.values():
+            troubles.by = [(by, at) for by, at in troubles.by if by != proxy]
+
+    def _proven(self, proxy: Proxy, since: float) -> bool:
+        standing = self._standings.get(proxy)
+        return standing is not None and standing.alive and standing.came_at > since

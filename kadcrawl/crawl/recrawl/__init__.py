@@ -1,0 +1,1 @@
+"""When a page is fetched again, and the rounds of a URL."""

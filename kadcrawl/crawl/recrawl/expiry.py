@@ -1,0 +1,82 @@
+"""Forgets what was finished longer ago than the period, and offers the seeds again (P4).
+
+For jobs that keep fingerprints and fetch pages again. At the beginning of each grain of time every cell drops the
+slice that has had its time, and what this peer remembers of links it has sent goes with it. Then whoever crawls a
+seed's cell takes the seed once more: nothing happens if it is still remembered; else it is fetched, the links on it are
+met again, and so the whole crawl comes round, each page when it is met after its period.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.forwarder import Forwarder
+from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.keys import Cell
+from kadcrawl.link.wire.messages import Link
+from kadcrawl.store.bloom.expiring_filter import Period
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+
+CELLS_AT_ONCE = 200
+"""Cells looked at before other work gets its turn."""
+LATE_S = 0.01
+"""After the beginning of a grain: a timer may be a little early."""
+
+
+class Expiring:
+    """The grains of one peer."""
+
+    def __init__(
+        self,
+        store: Store,
+        frontier: Frontier,
+        intake: Intake,
+        forwarder: Forwarder,
+        placer: Placer,
+        clock: Clock,
+        period: Period,
+        seeds: Callable[[], Sequence[str]],
+    ) -> None:
+        """`seeds` gives the job's seeds as they are by then."""
+        self._store = store
+        self._frontier = frontier
+        self._intake = intake
+        self._forwarder = forwarder
+        self._placer = placer
+        self._clock = clock
+        self._period = period
+        self._seeds = seeds
+        self._placed: tuple[Sequence[str], frozenset[Cell]] = (), frozenset()
+        """The seeds as they were last asked for, and their cells."""
+
+    @property
+    def due_s(self) -> float | None:
+        """In how many seconds a seed is taken again here, at the earliest; None if this peer crawls no seed."""
+        seeds = self._seeds()
+        if seeds != self._placed[0]:
+            self._placed = seeds, frozenset(self._placer.place(url).cell for url in seeds)
+        return self._wait_s() if any(map(self._frontier.is_open, self._placed[1])) else None
+
+    async def run(self) -> None:
+        """Let each grain begin; until cancelled."""
+        while True:
+            await asyncio.sleep(self._wait_s() + LATE_S)
+            for number, cell in enumerate(list(self._store.cells)):
+                self._store.expire(cell)
+                if number % CELLS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            self._forwarder.forget()
+            self._take_seeds()
+
+    def _wait_s(self) -> float:
+        now = self._clock.now()
+        return (self._period.grain(now) + 1) * self._period.grain_s - now
+
+    def _take_seeds(self) -> None:
+        now = self._clock.now()
+        for url in self._seeds():
+            place = self._placer.place(url)
+            if self._frontier.is_open(place.cell):
+                self._intake.take(Link(url, 0, 0), place, now)

@@ -1,0 +1,67 @@
+"""The rounds of a crawl that comes back to its pages: the rules (`recrawl`) over what the store knows of each page."""
+
+from collections.abc import Callable, Sequence
+
+from kadcrawl.crawl.fetch.result import Fetched
+from kadcrawl.crawl.output.warc import Original, WarcPlace, digest_of
+from kadcrawl.crawl.recrawl.policy import Recrawl
+from kadcrawl.keys import Key
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.schema import round_of
+from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
+
+
+class Rounds:
+    """What the crawler of a peer's own pages asks when the job has a recrawl."""
+
+    def __init__(self, recrawl: Recrawl, store: Store, now: Callable[[], float]) -> None:
+        """`now` gives wall-clock seconds."""
+        self._recrawl = recrawl
+        self._store = store
+        self._now = now
+        self.on_due: Callable[[Key], None] = lambda key: None
+        """Called when a page was finished in its round, or is to be visited sooner."""
+
+    def last(self, entry: Entry) -> Visit | None:
+        """Return the last visit to a page; None at the first."""
+        return self._store.visit(entry.key)
+
+    def number(self, entry: Entry) -> int:
+        """Return how many visits to a page came before."""
+        return round_of(self._store.state(entry.key) or 1)
+
+    def validators(self, last: Visit | None) -> Sequence[tuple[str, str]]:
+        """Return the header fields to ask for a page by."""
+        return () if last is None else self._recrawl.validators(last)
+
+    def original(self, last: Visit | None, fetched: Fetched) -> Original | None:
+        """Return the record in which a page already is as it was fetched now; None if it has changed or is new."""
+        if last is None or not self._recrawl.is_unchanged(last, fetched, digest_of(fetched.body)):
+            return None
+        return Original(last.digest, last.captured)
+
+    def fetched(self, entry: Entry, last: Visit | None, fetched: Fetched, place: WarcPlace | None) -> Visit:
+        """Return what is kept of a final answer."""
+        digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
+        return self._recrawl.next_visit(entry, last, fetched, digest, captured, self._now())
+
+    def unasked(self, entry: Entry, why: str) -> Visit | None:
+        """Return what is kept of a page that was not asked for, if it may be another time."""
+        return self._recrawl.unasked(entry, self.last(entry), why, self._now())
+
+    def modified(self, key: Key, at: float) -> None:
+        """A sitemap says that a page was modified at this wall-clock second: visit it sooner if that is news.
+
+        Only the owner of the page knows. If its cell moves before the page has come round, it may come in its period.
+        """
+        visit = self._store.visit(key)
+        due = self._recrawl.hastened(visit, at, self._now()) if visit is not None else None
+        if due is not None and self._store.hasten(key, due):
+            self.on_due(key)
+
+    def finish(self, entry: Entry, line: bytes, records: bytes, visit: Visit | None, number: int) -> bool:
+        """Journal the page as done in this round, before which there were so many; False if it was before."""
+        finished = self._store.finish(entry, line, records, visit, number)
+        self.on_due(entry.key)
+        return finished

@@ -1,0 +1,109 @@
+"""Brings pages that are due back into the frontier of their owner, cell by cell, as long as the cell is open here.
+
+After a period without crawling, or if a site has more pages than can be fetched in one, very many are due at once. Of
+a cell only so many are pending at a time, the longest due first; and as each is a change that travels to the backups,
+no more are brought back while these have many to take.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.recrawl.due_cells import DueCells
+from kadcrawl.keys import Cell, Key
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.store.cell_digest import EMPTY
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+
+AT_ONCE = 200
+"""Pages brought back before other work gets its turn."""
+CELL_PENDING_MAX = 1_000
+"""Pages of a cell that are pending when no more of it are brought back, until half of them are done."""
+COPYING_MAX = 2_000
+"""Changes on their way to backups above which nothing is brought back."""
+COPYING_WAIT_S = 0.1
+
+
+class Recrawling:
+    """The visits to come of one peer."""
+
+    def __init__(
+        self,
+        store: Store,
+        frontier: Frontier,
+        crawler: Crawler,
+        activity: Activity,
+        clock: Clock,
+        copying: Callable[[], int],
+    ) -> None:
+        """`copying` says how many changes are on their way to backups."""
+        self._store = store
+        self._frontier = frontier
+        self._crawler = crawler
+        self._activity = activity
+        self._clock = clock
+        self._copying = copying
+        self._due = DueCells(store.next_visit)
+        self._full: set[Cell] = set()
+        """Open cells of which enough is pending."""
+        self._news = asyncio.Event()
+
+    @property
+    def due_s(self) -> float | None:
+        """In how many seconds the first page of an open cell is due; None if none will be."""
+        first = self._due.first()
+        return None if first is None else max(0.0, first[0] - self._clock.now())
+
+    def opened(self, cell: Cell) -> None:
+        """The cell is crawled here from now on."""
+        self._full.discard(cell)
+        self._due.look(cell)
+        self._news.set()
+
+    def closed(self, cell: Cell) -> None:
+        self._full.discard(cell)
+        self._due.drop(cell)
+
+    def visited(self, key: Key) -> None:
+        """A page was finished or is to come sooner, or another holder told of it."""
+        cell = self._store.cell_of(key)
+        if self._frontier.is_open(cell) and (cell not in self._full or self._pending(cell) <= CELL_PENDING_MAX // 2):
+            self.opened(cell)
+
+    async def run(self) -> None:
+        """Bring back what is due, as it falls due; until cancelled."""
+        while True:
+            self._news.clear()
+            first = self._due.first()
+            if first is not None and first[0] <= self._clock.now():
+                if self._copying() > COPYING_MAX:
+                    await asyncio.sleep(COPYING_WAIT_S)
+                else:
+                    self._bring_back(first[1])
+                    await asyncio.sleep(0)
+                continue
+            try:
+                async with asyncio.timeout(None if first is None else first[0] - self._clock.now()):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+
+    def _pending(self, cell: Cell) -> int:
+        return self._store.cells.get(cell, EMPTY).pending
+
+    def _bring_back(self, cell: Cell) -> None:
+        room = CELL_PENDING_MAX - self._pending(cell)
+        if room <= 0:
+            self._full.add(cell)
+            self._due.drop(cell)
+            return
+        now = self._clock.now()
+        for key in self._store.due_visits(cell, now, min(room, AT_ONCE)):
+            entry = self._store.begin_round(key)
+            if entry is not None:
+                self._frontier.add(entry, now)
+        self._due.look(cell)
+        self._activity.move()
+        self._crawler.wake()

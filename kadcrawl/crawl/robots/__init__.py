@@ -1,0 +1,1 @@
+"""robots.txt: rules (RFC 9309) and their cache."""

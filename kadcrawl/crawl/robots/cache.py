@@ -1,0 +1,154 @@
+"""What is known of each origin's robots.txt, and when and where it must be asked next (RFC 9309 2.3, 2.4).
+
+Owns the parsed rules in memory (bounded by number and bytes, the rest is in the store, where large ones are read again
+at a bounded rate, however many sites have some) and the searches for those not known: where redirects have led so far,
+who waits, and the count of failures. An unreachable file forbids everything for now; after `robots_tries_max` tries the
+origin is given up for `robots_dead_s` and its URLs are recorded as failed.
+Times are wall-clock seconds; no await here.
+"""
+
+from dataclasses import dataclass
+
+from kadcrawl.crawl.robots.rules import Rules
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.store import Store
+from kadcrawl.urls import origin_of
+
+PATH = "/robots.txt"
+LARGE_BYTES = 16 * 1024
+"""Text of rules above this is not read again at once: of this it takes up to 5 ms, of the largest 150 ms."""
+REREAD_BYTES_S = 512 * 1024
+"""Text of large rules read again in a second: a sixth of a core at most. Who is not in need of it notices nothing."""
+TURN_KEPT_S = 60.0
+"""How long a turn to be read again is kept for a site that does not come."""
+
+
+@dataclass(slots=True)
+class Search:
+    """The way to one origin's robots.txt."""
+
+    url: str
+    """What to ask for next: the robots.txt itself, or where it redirects to."""
+    hops: int = 0
+    """Redirects that led there."""
+    turns: int = 0
+    """How often another site was let go first."""
+    is_promised: bool = False
+    """From `not_before` on it need not let anybody go first."""
+    not_before: float = 0.0
+    """Second before which nothing is asked."""
+    waiting: list[str] | None = None
+    """Sites blocked until the request under way is over; None if none is."""
+    tries: int = 0
+    given_up: str | None = None
+    """Why the origin's URLs are recorded as failed; None while it is still tried."""
+    until: float = 0.0
+    """Second until which it stays given up."""
+
+    @property
+    def robots_origin(self) -> str | None:
+        """The origin `url` is the robots.txt of, if it is one."""
+        origin = origin_of(self.url)
+        return origin if self.url == origin + PATH else None
+
+    def follow(self, target: str, not_before: float) -> None:
+        """The answer was a redirect."""
+        self.url, self.not_before = target, not_before
+        self.hops += 1
+
+
+class RobotsCache:
+    """Rules by origin, over the store."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store = store
+        self._limits = limits
+        self._rules: dict[str, tuple[Rules, float, int]] = {}
+        self._bytes = 0
+        self._searches: dict[str, Search] = {}
+        self._turns: dict[str, float] = {}
+        """Origin -> second from which on its large rules may be read again, the latest last."""
+        self._next_turn_at = 0.0
+
+    def look_up(self, origin: str, now: float) -> Rules | str | None:
+        """Return the origin's rules; or why it is given up; or None: its robots.txt must be read again, or fetched."""
+        known = self._rules.get(origin) or self._journaled(origin)
+        if known is not None and now < known[1] + self._limits.robots_ttl_s:
+            return known[0]
+        search = self._searches.get(origin)
+        return search.given_up if search is not None and now < search.until else None
+
+    def unread(self, origin: str, now: float) -> tuple[bytes, float] | None:
+        """Return the (rules, second of the fetch) of an origin if they are journaled, large, and not in memory."""
+        if origin in self._rules:
+            return None
+        row = self._store.robots(origin)
+        is_large = row is not None and len(row[0]) > LARGE_BYTES
+        return row if row is not None and is_large and now < row[1] + self._limits.robots_ttl_s else None
+
+    def turn_at(self, origin: str, size: int, now: float) -> float:
+        """Return the second from which on an origin's large rules, of so many bytes, may be read again: one by one."""
+        while self._turns and self._turns[first := next(iter(self._turns))] + TURN_KEPT_S < now:
+            del self._turns[first]
+        if origin not in self._turns:
+            self._turns[origin] = max(now, self._next_turn_at)
+            self._next_turn_at = self._turns[origin] + size / REREAD_BYTES_S
+        return self._turns[origin]
+
+    def read_again(self, origin: str, rules: Rules, fetched_at: float) -> None:
+        """The origin's rules were read again in its turn."""
+        self._turns.pop(origin, None)
+        self._searches.pop(origin, None)
+        self._keep(origin, rules, fetched_at)
+
+    def search(self, origin: str, now: float) -> Search:
+        """Return the search for an origin's robots.txt, begun anew if there is none or the last was given up."""
+        search = self._searches.get(origin)
+        if search is None or search.given_up is not None:
+            if len(self._searches) >= self._limits.robots_cached_max:
+                self._searches = {
+                    name: one for name, one in self._searches.items() if one.until > now or one.waiting is not None
+                }
+            search = self._searches[origin] = Search(origin + PATH)
+        return search
+
+    def learn(self, origin: str, rules: Rules, now: float) -> None:
+        """The file was fetched (or is missing, which allows all)."""
+        self._searches.pop(origin, None)
+        self._keep(origin, rules, now)
+        self._store.set_robots(origin, rules.to_bytes(), now)
+
+    def fail(self, origin: str, why: str, passing: bool, now: float) -> float:
+        """The file could not be had, which may pass or not; return for how many seconds to leave the site alone."""
+        search = self.search(origin, now)
+        search.tries += 1
+        search.until = now + self._limits.robots_dead_s
+        if not passing or search.tries >= self._limits.robots_tries_max:
+            search.given_up = why
+            return 0.0
+        wait_s = self._limits.robots_retry_s * 2.0 ** (search.tries - 1)
+        search.url, search.hops, search.turns, search.not_before = origin + PATH, 0, 0, now + wait_s
+        search.is_promised = False
+        return wait_s
+
+    def _journaled(self, origin: str) -> tuple[Rules, float, int] | None:
+        row = self._store.robots(origin)
+        if row is None or len(row[0]) > LARGE_BYTES:
+            return None
+        self._keep(origin, Rules.from_bytes(row[0]), row[1])
+        return self._rules[origin]
+
+    def _keep(self, origin: str, rules: Rules, fetched_at: float) -> None:
+        self._forget(origin)
+        size = rules.memory_bytes
+        while self._rules and (
+            len(self._rules) >= self._limits.robots_cached_max
+            or self._bytes + size > self._limits.robots_cached_bytes_max
+        ):
+            self._forget(next(iter(self._rules)))
+        self._rules[origin] = (rules, fetched_at, size)
+        self._bytes += size
+
+    def _forget(self, origin: str) -> None:
+        if origin in self._rules:
+            self._bytes -= self._rules.pop(origin)[2]

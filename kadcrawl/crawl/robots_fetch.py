@@ -1,0 +1,226 @@
+"""The way to a robots.txt not known yet: one request at a time, each in a slot of the site that needs it.
+
+A redirect is followed in the next slot its site gets, so that each hop keeps the distance to the one before; a hop to
+another site waits its turn there as well, and of those leaves every other to that site's own URLs. While a request is
+under way nothing else is asked of its site. Large rules that are journaled but no longer in memory are read in such a
+slot too, without a request, when their turn comes. What is known and how often it was tried is `RobotsCache`'s; the
+crawler makes the requests, and asks here before it fetches a URL of an origin without rules (RFC 9309 2.3).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+
+from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, Deadly
+from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.output.outputs import Outputs
+from kadcrawl.crawl.robots.cache import RobotsCache, Search
+from kadcrawl.crawl.robots.rules import Rules, judging
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.system.clock import Clock
+from kadcrawl.system.cooperative import in_turns
+from kadcrawl.urls import canonical, origin_of, site_of
+
+ROBOTS_AGENT = "kadcrawl"
+ROBOTS_HOPS_MAX = 5
+"""RFC 9309 2.3.1.2: follow at least five redirects of a robots.txt."""
+TURNS_MAX = 20
+"""How often a robots.txt that redirects to another site lets that site's own URLs go first."""
+
+log = logging.getLogger(__name__)
+
+
+class RobotsSearch:
+    """Finds the rules of origins for one crawler."""
+
+    def __init__(
+        self,
+        *,
+        request: Callable[[Entry, str, Hold], Awaitable[Fetched | None]],
+        limits: Limits,
+        delay_s: float,
+        clock: Clock,
+        frontier: Frontier,
+        robots: RobotsCache,
+        outputs: Outputs,
+        activity: Activity,
+        deadly: Deadly,
+    ) -> None:
+        """`request` makes one request in an entry's slot; None if this machine could not make it.
+
+        What it takes of memory is in the hold until that gives it back. `deadly` knows what is not to be read.
+        """
+        self._deadly = deadly
+        self._request = request
+        self._limits = limits
+        self._delay_s = delay_s
+        self._clock = clock
+        self._frontier = frontier
+        self._robots = robots
+        self._outputs = outputs
+        self._activity = activity
+        self._led_at: dict[str, float] = {}
+        """Site -> second at which a robots.txt of other sites led there, the latest last."""
+        self._reading = asyncio.Lock()
+        """Held by the robots.txt that is in the middle of being read."""
+
+    def delay_s(self, rules: Rules) -> float:
+        """Return the seconds between two requests to a site with these rules."""
+        return max(self._delay_s, min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
+
+    async def advance(self, entry: Entry) -> None:
+        """Use the entry's slot for one request on the way to the robots.txt of its origin, if its turn has come.
+
+        The caller puts the entry back: it comes again when its site may be asked the next time.
+        """
+        now = self._clock.now()
+        origin = origin_of(entry.url)
+        search = self._robots.search(origin, now)
+        if search.waiting is not None and not self._frontier.is_blocked(entry.site):
+            # One origin has many sites if each URL is one (--partition url).
+            self._frontier.block(entry.site)
+            search.waiting.append(entry.site)
+        elif self._frontier.is_blocked(entry.site):
+            return
+        elif (unread := self._unread(origin, search, now)) is not None:
+            await self._read_again(entry, search, *unread)
+        elif self._deadly.has_killed(search.url):
+            # Whoever cannot read a robots.txt does not know what it forbids.
+            self._robots.fail(origin, "robots_unreachable", passing=False, now=now)
+            log.info("robots.unreachable origin=%s why=%s", origin, KILLED_PEER)
+        elif self._turn_has_come(entry, search, now):
+            await self._ask(entry, origin, search)
+
+    def _turn_has_come(self, entry: Entry, search: Search, now: float) -> bool:
+        """Say whether the next request may be made now; else see that the entry comes back when it may."""
+        elsewhere = self._elsewhere(entry, search.url)
+        busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
+        wait_s = max(busy, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
+        own_s = max((self._own_s(name, now) for name in elsewhere), default=0.0)
+        if search.is_promised:
+            wait_s = 0.0
+        elif own_s > 0:
+            wait_s = max(wait_s, own_s)
+        elif wait_s > 0:
+            search.turns += 1
+            if search.turns > TURNS_MAX:
+                # The next turn is its own, and all others wait for the one after: many may have waited as long as this.
+                search.is_promised, search.not_before = True, max(search.not_before, now + wait_s)
+                self._lead(elsewhere, search.not_before, now)
+        wait_s = max(wait_s, search.not_before - now)
+        if wait_s > 0:
+            self._frontier.hold(entry.site, now + wait_s, now)
+            return False
+        known = self._robots.look_up(search.robots_origin, now) if search.hops and search.robots_origin else None
+        if isinstance(known, Rules):
+            self._learn(entry, origin_of(entry.url), known)
+            return False
+        search.is_promised = False
+        self._lead(elsewhere, now, now)
+        return True
+
+    def _own_s(self, name: str, now: float) -> float:
+        """Return how long a site is left to its own URLs: else whoever has many names could keep them from it."""
+        at = self._led_at.get(name)
+        return 0.0 if at is None or not self._frontier.is_active(name) else at + 2 * self._delay_s - now
+
+    def _lead(self, names: set[str], at: float, now: float) -> None:
+        """Note that these sites are asked at `at`, on behalf of another."""
+        while self._led_at and self._led_at[first := next(iter(self._led_at))] + 2 * self._delay_s < now:
+            del self._led_at[first]
+        for name in names:
+            self._frontier.hold(name, at + self._delay_s, now)
+            self._led_at.pop(name, None)
+            self._led_at[name] = at
+
+    def _elsewhere(self, entry: Entry, url: str) -> set[str]:
+        """Return the clocks, beside the entry's own, that a request for `url` counts on, whatever a site is here."""
+        host = site_of(url, "host")
+        if host == site_of(entry.url, "host"):
+            return set()
+        return {host, site_of(url, "domain")} - {entry.site}
+
+    def _unread(self, origin: str, search: Search, now: float) -> tuple[str, bytes, float] | None:
+        """Return (origin, text, second of the fetch) of rules to be read again first: its own, or where it led."""
+        for name in (origin, search.robots_origin if search.hops else None):
+            if name is not None and (row := self._robots.unread(name, now)) is not None:
+                return name, *row
+        return None
+
+    async def _read_again(self, entry: Entry, search: Search, name: str, text: bytes, fetched_at: float) -> None:
+        now = self._clock.now()
+        turn_at = self._robots.turn_at(name, len(text), now)
+        if turn_at > now:
+            self._frontier.hold(entry.site, turn_at, now)
+            return
+        with self._alone(entry, search):
+            self._robots.read_again(name, await in_turns(Rules.reading(text), self._reading), fetched_at)
+
+    async def _ask(self, entry: Entry, origin: str, search: Search) -> None:
+        hold = Hold()
+        try:
+            with self._alone(entry, search):
+                fetched = await self._request(entry, search.url, hold)
+                if fetched is None:
+                    return
+                async with self._deadly.reading(fetched.url):
+                    rules = await in_turns(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+                if rules is not None and fetched.location is None:  # Else it is asked for again soon.
+                    self._deadly.was_read(fetched.url)
+            self._answered(entry, origin, search, fetched, rules)
+        finally:
+            hold.give_back()
+
+    @contextmanager
+    def _alone(self, entry: Entry, search: Search) -> Generator[None]:
+        """Let nothing else be asked of the entry's site, and nobody else go on with the search."""
+        self._frontier.block(entry.site)
+        search.waiting = [entry.site]
+        try:
+            yield
+        finally:
+            for site in search.waiting:
+                self._frontier.unblock(site, self._clock.now())
+            search.waiting = None
+
+    def _answered(self, entry: Entry, origin: str, search: Search, fetched: Fetched, rules: Rules | None) -> None:
+        self._outputs.keep(fetched)
+        now = self._clock.now()
+        self._lead(self._elsewhere(entry, search.url), self._clock.of(fetched.first_byte_at), now)
+        if fetched.failure is Failure.UNSURE:
+            return  # Asked again by another proxy.
+        target = canonical(fetched.location, fetched.url) if fetched.location else None
+        if target is not None and search.hops < ROBOTS_HOPS_MAX:
+            search.follow(target, now + self._delay_s)
+        elif rules is not None:
+            # What redirects on is given up by how far it was to there; its own search may go on from it.
+            if search.hops and search.robots_origin and target is None:
+                self._robots.learn(search.robots_origin, rules, now)
+            self._learn(entry, origin, rules)
+        else:
+            # A host that cannot be reached says more than that its robots.txt cannot.
+            why = "robots_unreachable" if fetched.status is not None else str(fetched.failure)
+            wait_s = self._robots.fail(origin, why, fetched.passing, now)
+            log.info("robots.unreachable origin=%s why=%s", origin, fetched.failure or fetched.status)
+            self._frontier.hold(entry.site, now + wait_s, now)
+        self._activity.move()
+
+    def _learn(self, entry: Entry, origin: str, rules: Rules) -> None:
+        now = self._clock.now()
+        self._robots.learn(origin, rules, now)
+        self._frontier.set_delay(entry.site, self.delay_s(rules), now)
+
+
+def _status(fetched: Fetched) -> int | None:
+    """Return the status of an answer; None if it promised rules that did not come whole, or cannot be read.
+
+    A file without end has come as far as it is read (RFC 9309 2.5). Of any other that broke off nothing is known, and
+    least of all that it forbids nothing.
+    """
+    promised = fetched.status is not None and 200 <= fetched.status < 300
+    return None if promised and fetched.failure is not None and not fetched.content else fetched.status

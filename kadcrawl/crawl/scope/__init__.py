@@ -1,0 +1,1 @@
+"""Which URLs belong to the crawl, and which peer owns them."""

@@ -1,0 +1,49 @@
+"""Where a URL belongs: its site, its key and its cell, by the job's partition. Pure; called for every new link."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
+from kadcrawl.settings.config import Partition
+from kadcrawl.urls import SITE_CHARS_CACHED, site_of
+
+SITES_CACHED_MAX = 50_000
+
+
+class Place(NamedTuple):
+    """The place of one URL."""
+
+    site: str
+    key: Key
+    cell: Cell
+
+
+class Placer:
+    """Gives each canonical URL its place."""
+
+    def __init__(self, partition: Partition, cell_bits: int) -> None:
+        self._partition = partition
+        self._cell_bits = cell_bits
+        self._cached_hash = lru_cache(SITES_CACHED_MAX)(site_hash)
+
+    def cell(self, site: str) -> Cell:
+        """Return the cell all URLs of a site lie in."""
+        return cell_of(Key(self._hash(site)), self._cell_bits)
+
+    def place(self, url: str) -> Place:
+        """Return the place of a canonical URL."""
+        site = site_of(url, self._partition)
+        key = url_key(self._hash(site), url)
+        return Place(site, key, cell_of(key, self._cell_bits))
+
+    def place_offered(self, url: str) -> Place | None:
+        """Return the place of what another peer takes for a URL; None if it has none, as it is not canonical."""
+        if not url.isascii():
+            return None
+        try:
+            return self.place(url)
+        except (ValueError, IndexError):
+            return None
+
+    def _hash(self, site: str) -> bytes:
+        return self._cached_hash(site) if len(site) <= SITE_CHARS_CACHED else site_hash(site)

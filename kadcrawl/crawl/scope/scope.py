@@ -1,0 +1,125 @@
+"""Which URLs belong to the crawl. A decision: no I/O, no clock.
+
+A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there
+are any, is not too deep or too long, and is not built like those of a trap (traps.py). A seed is always near itself and
+included, and no trap, as somebody asked for it; ``exclude`` binds even seeds. Nearness looks at the site, so http and
+https are near to each other. With `Job.sitemaps` what is named like a sitemap need be neither below the path of a seed
+nor included, as it is no page but lists some. Never in scope is the site of the proxies' judge, which is asked beside
+all clocks. The reasons are words of the page log.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Set
+from typing import Literal
+
+from kadcrawl.crawl.content.sitemap import named_like_one
+from kadcrawl.crawl.scope.traps import Trap, Traps
+from kadcrawl.settings.config import Job, Limits, Partition
+from kadcrawl.urls import path_of, site_of
+
+Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap
+LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
+"""The reasons that keep a crawl from going on for ever, so that one may have ended it; the others say what it is of."""
+
+
+class Scope:
+    """The bounds of one crawl, grown by each seed."""
+
+    def __init__(self, job: Job, limits: Limits | None = None) -> None:
+        self.url_chars_max = (limits or Limits()).url_chars_max
+        self.max_depth = job.max_depth
+        self.kind = job.scope
+        self.strips_sessions = job.session_ids == "strip"
+        self.follows_sitemaps = job.sitemaps
+        self.honors_canonical = job.canonical == "honor"
+        self._traps = Traps(job)
+        # What counts as one site here.
+        self._site_kind: Partition = "domain" if job.partition == "domain" else "host"
+        self._judge = site_of(job.proxy_judge, self._site_kind) if job.by_proxies else None
+        self._include = tuple(map(re.compile, job.include))
+        self._exclude = tuple(map(re.compile, job.exclude))
+        self.is_whole: Callable[[], bool] = lambda: True
+        """Whether no seeds are known to be on their way here: till then what is out of scope may be in by them."""
+        self._seeds: set[str] = set()
+        self._sites: set[str] = set()
+        self._directories: dict[str, set[str]] = defaultdict(set)
+        self.add_seeds(job.seeds)
+
+    def add_seeds(self, urls: Iterable[str]) -> None:
+        """Extend the scope by what is near these canonical URLs."""
+        for url in urls:
+            self._seeds.add(url)
+            site = site_of(url, "domain" if self.kind == "domain" else "host")
+            self._sites.add(site)
+            self._directories[site].add(_directory(url))
+
+    def allows(self, url: str, depth: int) -> bool:
+        """Say whether a canonical URL, found `depth` links from a seed, is to be crawled."""
+        return self.why_not(url, depth) is None
+
+    def why_not(self, url: str, depth: int) -> Reason | None:
+        """Return the first reason against crawling a canonical URL found `depth` links from a seed, or None."""
+        if len(url) > self.url_chars_max:
+            return "length"
+        if self.max_depth is not None and depth > self.max_depth:
+            return "depth"
+        if not self._near(url):
+            return "scope"
+        if self._exclude and self.excluded_by(url) is not None:
+            return "exclude"
+        if self._judge is not None and site_of(url, self._site_kind) == self._judge:
+            return "proxy_judge"
+        if url in self._seeds:
+            return None
+        if self._include and self.included_by(url) is None and not self.is_sitemap(url):
+            return "include"
+        return self._traps.why_not(url)
+
+    def is_seed(self, url: str) -> bool:
+        """Say whether this canonical URL is a seed."""
+        return url in self._seeds
+
+    def is_sitemap(self, url: str) -> bool:
+        """Say whether sitemaps are followed and this canonical URL is named like one."""
+        return self.follows_sitemaps and named_like_one(url)
+
+    def excluded_by(self, url: str) -> str | None:
+        """Return the first ``exclude`` that matches a canonical URL, or None."""
+        return _first(self._exclude, url)
+
+    def included_by(self, url: str) -> str | None:
+        """Return the first ``include`` that matches a canonical URL, or None."""
+        return _first(self._include, url)
+
+    def _near(self, url: str) -> bool:
+        if self.kind == "any":
+            return True
+        if self.kind == "prefix":
+            directories = self._directories.get(site_of(url, "host"))
+            return directories is not None and (_is_below(path_of(url), directories) or self.is_sitemap(url))
+        return site_of(url, self.kind) in self._sites
+
+
+def _first(patterns: Iterable[re.Pattern[str]], url: str) -> str | None:
+    for pattern in patterns:
+        if pattern.search(url):
+            return pattern.pattern
+    return None
+
+
+def _is_below(path: str, directories: Set[str]) -> bool:
+    """Say whether a path, or one above it, is among these directories: thousands of them cost no more than one."""
+    path = path.partition("?")[0]
+    end = path.find("/") + 1
+    while end:
+        if path[:end] in directories:
+            return True
+        end = path.find("/", end) + 1
+    return False
+
+
+def _directory(url: str) -> str:
+    """Return the path of a canonical URL up to its last slash: what the links beside it share."""
+    path = path_of(url).partition("?")[0]
+    return path[: path.rindex("/") + 1]

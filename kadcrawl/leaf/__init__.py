@@ -1,0 +1,1 @@
+"""A leaf owns nothing and listens on nothing: it borrows work from full peers (P3)."""

@@ -1,0 +1,215 @@
+"""`Leaf`: a peer that owns nothing, for a machine that nobody can connect to, or that is too weak to keep a range.
+
+It draws pages of full peers by connections of its own making (`drawing`), fetches them on a lease like any taker
+(`borrowing`), sends the links found to their owners, and keeps a page log and WARC files of what it fetched. It listens
+on nothing, is in no routing table, and keeps no record of the history: what it has in hand is PENDING at its owners, so
+that it may vanish at any moment. When its full peer dies it draws of another. Used like a `Peer`:
+
+    async with Leaf(Config(data=Path("crawl"))) as leaf:
+        await leaf.join([("peer.example.org", 4160)])
+        await leaf.wait_done()
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from kadcrawl.errors import StartError
+from kadcrawl.keys import ID_BITS, id_bytes
+from kadcrawl.leaf.leaf_crawl import LeafWork
+from kadcrawl.leaf.peer_selection import FullPeers
+from kadcrawl.leaf.work_requests import Drawing
+from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.leaf_host import why_no_leaf
+from kadcrawl.link.wire.leaf_messages import Doing, leaf_contact
+from kadcrawl.link.wire.leave_messages import Departed
+from kadcrawl.link.wire.messages import Contact, PeerRow
+from kadcrawl.peer.base import Member
+from kadcrawl.peer.environment import World
+from kadcrawl.peer.membership.bootstrap import welcomed
+from kadcrawl.peer.membership.departed import KEEPERS, SPARE, say
+from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.status import WAITING
+from kadcrawl.settings.config import Config, Job
+
+log = logging.getLogger(__name__)
+
+
+class Leaf(Member):
+    """One leaf. All methods belong to the loop it was entered on."""
+
+    def __init__(self, config: Config, world: World | None = None) -> None:
+        """Of `config` the address to listen on means nothing here. `world` is for simulations."""
+        super().__init__(config, world)
+        self._work: LeafWork | None = None
+
+    def __repr__(self) -> str:
+        return f"<Leaf {self.contact} {self.state}>" if hasattr(self, "store") else "<Leaf not started>"
+
+    # --- life ----------------------------------------------------------------------------------------------------
+
+    async def join(self, bootstrap: Sequence[tuple[str, int]], *, rekeyed: bool = False) -> None:
+        """Draw pages of these full peers (host, port), and of whomever they name, from now on.
+
+        If none of them answers, those are asked whom this leaf knew when it last ran. `rekeyed`: its key is not the one
+        of this directory because it was changed meanwhile. Raises StartError when none of these does either, or the
+        swarm is not that of this directory or has no leaves.
+        """
+        assert not self.begun, "a leaf joins once"
+        welcome, answering = await welcomed(self, bootstrap, rekeyed=rekeyed)
+        if (why := why_no_leaf(welcome.job)) is not None:
+            raise StartError(why)
+        self.full_peers = FullPeers([*bootstrap, *answering], self.random)
+        self.full_peers.learn(self.known.contacts)
+        job = self._jobs.joined(welcome.job)
+        await self._prepare(job)
+        self._build(job)
+        log.info("leaf.begun id=%s", self._me.id.hex())
+        self._run(self.work.run(), "crawl")
+        if self.admission is not None:
+            self.admission.keep()
+            self.admission.on_former_ended.append(self.client.part)
+            self._run(self.admission.run(), "keys")
+        self._drawer = self._run(self._drawing.run(), "draw")
+
+    async def finish(self) -> None:
+        """Draw nothing more, wait until what is under way is finished and on disk, and give back the rest."""
+        if self.begun:
+            self._drawer.cancel()
+            await self.work.give_back()
+            me = Departed(self._me, self.totals.counters())
+            await say(self.client, self._me.id, [(me, self.full_peers.contacts()[: KEEPERS + SPARE])])
+        await self.store.commit()
+
+    # --- what it is ----------------------------------------------------------------------------------------------
+
+    @property
+    def contact(self) -> Contact:
+        """Its ID, and the address of the full peer it hangs on, as it has none itself."""
+        home = self._drawing.home if self.begun else None
+        return Contact(self._me.id, home.host, home.port) if home is not None else self._me
+
+    @property
+    def begun(self) -> bool:
+        return self._work is not None
+
+    @property
+    def work(self) -> LeafWork:
+        assert self._work is not None, "the leaf has not begun: call join"
+        return self._work
+
+    @property
+    def job(self) -> Job:
+        return self.work.job
+
+    @property
+    def borrowing(self) -> Borrowing:
+        """What it has in hand."""
+        return self.work.borrowing
+
+    @property
+    def remaining(self) -> int:
+        """URLs to be fetched by this leaf."""
+        return self.borrowing.urls
+
+    @property
+    def state(self) -> str:
+        """A word or a few for the status."""
+        if not self.begun:
+            return "starting"
+        holds = self.work.crawler.holds
+        for hold in ("stopping", "paused"):
+            if hold in holds:
+                return hold
+        if self.ended:
+            return "done"
+        for hold, state in WAITING.items():
+            if hold in holds:
+                return state
+        if self._drawing.is_refused:
+            return "refused by all: key changed?"
+        if self._drawing.is_lost:
+            return "looking for a peer"
+        return "crawling" if self.borrowing.loans else "idle"
+
+    def row(self) -> PeerRow:
+        """Describe this leaf."""
+        return PeerRow(
+            contact=self.contact,
+            state=self.state,
+            pending=self.borrowing.urls,
+            in_flight=self.work.crawler.in_flight,
+            uptime_s=int(self.clock.now() - self.started_at),
+            counters=self.totals.counters(),
+            allowance=0,
+            granted=0,
+            borrowed=self.borrowing.urls,
+            behind=self.deliveries.behind,
+        )
+
+    # --- putting it together ---------------------------------------------------------------------------------------
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        self._me = leaf_contact(self._identity())
+        self.full_peers = FullPeers((), self.random)
+        self.known = KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
+
+    def _identity(self) -> bytes:
+        if self.admission is not None:
+            return self.admission.credentials.peer_key.id
+        leaf_id = self.store.meta("leaf_id")
+        if leaf_id is None:
+            leaf_id = id_bytes(self.random.getrandbits(ID_BITS))
+            self.store.set_meta("leaf_id", leaf_id)
+        return leaf_id
+
+    def _build(self, job: Job) -> None:
+        self._jobs.keep(job)
+        self._jobs.keep_networks(self.config.allow_networks)
+        work = LeafWork(
+            me=self._me,
+            job=job,
+            config=self.config,
+            world=self.world,
+            store=self.store,
+            client=self.client,
+            totals=self.totals,
+            activity=self.activity,
+            clock=self.clock,
+            random=self.random,
+            extraction=self._extraction,
+            deadly=self.deadly,
+            home=lambda: self._drawing.hung_on,
+        )
+        self._drawing = Drawing(
+            me=self._me,
+            client=self.client,
+            peers=self.full_peers,
+            take=work.take,
+            row=self.row,
+            room=work.room,
+            job=lambda: self.job,
+            on_seeds=self._add_seeds,
+            on_doing=self._follow,
+        )
+        self._work, self._parts = work, work.parts
+
+    # --- what it hears ---------------------------------------------------------------------------------------------
+
+    def _follow(self, doing: Doing) -> None:
+        """Do what the swarm does."""
+        self.work.hold("paused", doing == "paused")
+        if doing == "stopped":
+            self.stop()
+        elif doing == "ended":
+            if not self.ended and not self.borrowing.loans:
+                self.activity.end()
+                log.info("leaf.done pages=%d", self.totals.pages)
+                if self.config.exit_when_done:
+                    self.stop()
+        elif self.ended:
+            self.activity.move()  # There is more to do.
+
+    def _add_seeds(self, urls: Sequence[str]) -> None:
+        if self.work.add_seeds(urls):
+            self._jobs.keep(self.job)

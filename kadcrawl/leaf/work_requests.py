@@ -1,0 +1,183 @@
+"""How a leaf draws pages: it asks one full peer after the other, and hears from each what the swarm does.
+
+`full_peers` decides whom to ask; this file asks, checks that it is of the same swarm, takes what it is lent, and gives
+back at once what it cannot take. A question of a leaf without work waits at the other end, so that the leaf hears of
+pages, and of the end of the crawl, the moment they come.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from math import inf
+
+from msgspec.structs import replace
+
+from kadcrawl.errors import ConfigError, RemoteError
+from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
+from kadcrawl.lending.lender import FREE_S
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.peer_scoring import Lines, more
+from kadcrawl.link.wire.leaf_messages import DRAWN_URLS_MAX, HOLD_S, Doing, Draw, Drawn
+from kadcrawl.link.wire.messages import VERSION, Contact, Hello, Lend, LoanReport, PeerRow, Report, Reported, Welcome
+from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
+from kadcrawl.peer.membership.key_refusals import is_refused
+from kadcrawl.peer.membership.known_peers import is_same
+from kadcrawl.settings.config import Job
+
+DEADLINE_S = HOLD_S + FREE_S + 5.0
+HAND_BACK_S = 5.0
+SPACING_S = 0.05
+"""Between two questions."""
+IN_HAND_S = 0.25
+"""What it waits longer, in vain, as long as it has something in hand."""
+TURN_S = 0.2
+"""How long a leaf waits at each of several peers, when none has had anything for it."""
+LOST_S = 5.0
+"""A leaf that has heard nobody for so long says so."""
+NEWS_S = 0.5
+"""How long a leaf that wants nothing just now asks for no news either."""
+LOOK_S = 0.05
+
+log = logging.getLogger(__name__)
+
+
+class Drawing:
+    """What one leaf draws."""
+
+    def __init__(
+        self,
+        *,
+        me: Contact,
+        client: LinkClient,
+        peers: FullPeers,
+        take: Callable[[Lend], bool],
+        row: Callable[[], PeerRow],
+        room: Callable[[], int],
+        job: Callable[[], Job],
+        on_seeds: Callable[[Sequence[str]], None],
+        on_doing: Callable[[Doing], None],
+    ) -> None:
+        """`take` says whether a loan is taken; `row` describes the leaf; `room` says how many URLs more it wants.
+
+        `job` is what it takes part in; `on_seeds` is called with all seeds of the job as a full peer tells it,
+        `on_doing` with each answer.
+        """
+        self._me = me
+        self._client = client
+        self._peers = peers
+        self._take = take
+        self._row = row
+        self._room = room
+        self._job = job
+        self._on_seeds = on_seeds
+        self._on_doing = on_doing
+        self._doing: Doing = "crawling"
+        self.home: Contact | None = None
+        """The full peer that last answered."""
+        self._heard_at = -inf
+        self._refused_at = -inf
+        self._lines = Lines()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody has answered lately."""
+        return asyncio.get_running_loop().time() > self._heard_at + LOST_S
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nobody has answered lately but by refusing its key."""
+        return self.is_lost and self._refused_at > self._heard_at
+
+    @property
+    def hung_on(self) -> Contact:
+        """The same; there is one before anything is drawn."""
+        assert self.home is not None, "nobody has answered yet"
+        return self.home
+
+    async def run(self) -> None:
+        """Draw whenever there is room; until cancelled."""
+        time = asyncio.get_running_loop().time
+        while True:
+            peer = self._peers.next(time())
+            if peer is None:
+                await asyncio.sleep(max(SPACING_S, self._peers.next_due() - time()))
+                continue
+            try:
+                await self._draw(peer)
+            except RemoteError as error:
+                self._note(error, time())
+                self._peers.failed(peer, time())
+            await asyncio.sleep(SPACING_S)
+
+    def _note(self, error: RemoteError, now: float) -> None:
+        if not is_refused(error):
+            log.info("leaf.unheard why=%s", error)
+            return
+        self._refused_at = now
+        if (left_out := self._lines.count("refused", now)) is not None:
+            log.warning("leaf.refused why=%s%s", error, more(left_out))
+
+    async def _draw(self, peer: FullPeer) -> None:
+        """Ask one peer. Raises RemoteError."""
+        if peer.seeds is None:
+            await self._greet(peer)
+        room = min(self._room(), DRAWN_URLS_MAX)
+        row = self._row()
+        draw = Draw(
+            leaf=self._me.id,
+            room=room,
+            wait_s=self._patience_s() if room else 0.0,
+            known=self._doing,
+            state=row.state,
+            in_flight=row.in_flight,
+            uptime_s=row.uptime_s,
+            counters=row.counters,
+        )
+        drawn = await self._client.ask(peer.address, draw, Drawn, DEADLINE_S)
+        # Wherever it thinks it is: this address has answered.
+        home = self.home = Contact(drawn.giver.id, *peer.address)
+        self._heard_at = asyncio.get_running_loop().time()
+        self._peers.answered(peer, drawn.giver.id)
+        self._peers.learn(drawn.others)
+        if drawn.seeds != peer.seeds:
+            await self._greet(peer)  # What is lent may be in scope only by its new seeds.
+        self._doing = drawn.doing
+        self._on_doing(drawn.doing)
+        log.debug("leaf.drawn from=%s room=%d loans=%d", home, room, len(drawn.lends))
+        lends = [replace(lend, giver=home) for lend in drawn.lends]
+        not_taken = [lend for lend in lends if not self._take(lend)]
+        if not_taken:
+            await self._hand_back(home, not_taken)
+        if lends:
+            self._peers.gave(peer)
+        elif room:
+            self._peers.had_nothing(peer)
+            await asyncio.sleep(IN_HAND_S if row.pending else 0.0)
+        else:
+            await self._rest()
+
+    def _patience_s(self) -> float:
+        """Return how long to wait at one peer: others may have something meanwhile."""
+        if not self._peers.patient:
+            return 0.0
+        return HOLD_S if len(self._peers) == 1 or self._doing != "crawling" else TURN_S
+
+    async def _greet(self, peer: FullPeer) -> None:
+        """Hear the job. Raises RemoteError, also if it is not ours."""
+        welcome = await self._client.ask(peer.address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+        if not is_same(self._job(), welcome.job):
+            raise RemoteError("{}:{}".format(*peer.address), "is of another swarm")
+        try:
+            self._on_seeds(welcome.job.seeds)
+        except ConfigError as error:  # Too many, with those that others have told.
+            raise RemoteError("{}:{}".format(*peer.address), str(error)) from None
+        peer.seeds = len(welcome.job.seeds)
+
+    async def _hand_back(self, giver: Contact, lends: Sequence[Lend]) -> None:
+        reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]
+        await self._client.ask(giver, Report(self._me, reports), Reported, HAND_BACK_S)
+
+    async def _rest(self) -> None:
+        until = asyncio.get_running_loop().time() + NEWS_S
+        while not self._room() and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 -- changes in many places
+            await asyncio.sleep(LOOK_S)

@@ -1,0 +1,103 @@
+"""Balance by load level (P1 1.4.2; balance/shedding.py decides): what a heavy peer does at an update.
+
+Only a heavy one asks others: its contacts, bucket by bucket from near to far, until those that answered have room for
+all it has too much. It offers them blocks; whoever is offered any looks at its own level again. What they do not take
+after all is for the buckets beyond.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+from kadcrawl.balance.level import Load
+from kadcrawl.balance.shedding import Round, accepted, kept, room, spare, told
+from kadcrawl.balance.sizing import Rates, Tally, work_area_blocks
+from kadcrawl.lending.blocks import Blocks
+from kadcrawl.link.wire.loan_messages import LEVEL_MOST
+from kadcrawl.link.wire.messages import Contact, GetLevel, Loaded
+
+RATES_INTERVALS = 6
+"""Updates over which rates are counted."""
+IDLE_BLOCKS = 4
+"""Room of a peer for which nothing waits, whatever is pending: it waits for its sites, and no lending would help."""
+
+log = logging.getLogger(__name__)
+
+
+class Levelling:
+    """The load level of one peer; a `balancing.Mode`."""
+
+    def __init__(self, blocks: Blocks, work_area: int | None) -> None:
+        """`work_area` in URLs; None for by the rates."""
+        self._blocks = blocks
+        self._work_area = work_area
+        self._rates = Rates(RATES_INTERVALS)
+
+    @property
+    def load(self) -> Load:
+        """What there is to crawl here: own URLs that are not with others, and borrowed ones."""
+        pending, block = self._blocks.own + self._blocks.borrowed, self._blocks.job.block_urls
+        return Load(pending, self._work_area_blocks(pending) * block, block)
+
+    @property
+    def level(self) -> float:
+        return self.load.level
+
+    def look(self, tally: Tally) -> None:
+        """Rates are counted by updates."""
+
+    def note(self, tally: Tally) -> None:
+        self._rates.note(tally)
+
+    def told(self, question: GetLevel | None = None) -> Loaded:
+        return Loaded(min(max(-LEVEL_MOST, self._told()), LEVEL_MOST), None)
+
+    def wants(self, giver: bytes, urls: int) -> bool:
+        blocks = -(-urls // self._blocks.job.block_urls)
+        return accepted(self._told(), blocks) == blocks
+
+    async def shed(self) -> None:
+        load, interval_s = self.load, self._blocks.job.update_s
+        blocks = spare(load, self._blocks.own, kept(load, self._rates.arrivals, self._rates.crawls, interval_s))
+        if not blocks:
+            return
+        lent: Round[Contact] = Round(load.level, blocks)
+        buckets = self._blocks.buckets()
+        while lent.blocks and not self._blocks.holds():
+            if not (offers := lent.offers()) and not await self._ask(buckets, lent):
+                break
+            for offer in offers:
+                taken = await self._blocks.give(offer)
+                lent.answered(offer, taken)
+                if taken < offer.blocks and not self._blocks.is_lendable:
+                    return
+        log.info("balance.shed level=%.2f blocks=%d left=%d", load.level, blocks, lent.blocks)
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    def _told(self) -> float:
+        """Return the level told to others."""
+        return told(self.load, self._rates.arrivals, self._rates.crawls)
+
+    def _work_area_blocks(self, pending: int) -> int:
+        """Return n: the work area in blocks."""
+        job = self._blocks.job
+        if self._work_area is not None:
+            return max(1, self._work_area // job.block_urls)
+        if self._rates.crawls is None:
+            return pending // job.block_urls + IDLE_BLOCKS
+        arrivals, crawls = self._rates.arrivals, self._rates.crawls
+        return work_area_blocks(arrivals, crawls, job.update_s, job.block_urls, RATES_INTERVALS)
+
+    async def _ask(self, buckets: Iterator[list[Contact]], lent: Round[Contact]) -> bool:
+        """Ask the next contacts for their levels until these have room for what is left; False if there was nobody."""
+        question = GetLevel(self._blocks.me().id, None)
+        found = 0
+        for contacts in buckets:
+            answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in contacts))
+            bucket = [(contact, one.level) for contact, one in zip(contacts, answers, strict=True) if one is not None]
+            lent.add(bucket)
+            found += sum(room(level) for _, level in bucket)
+            if found >= lent.blocks:
+                break
+        return found > 0

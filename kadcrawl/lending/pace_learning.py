@@ -1,0 +1,67 @@
+"""What a peer knows of its own pace before it has crawled, and writes down for those that learn (P2).
+
+Its powers are declared by its owner, or measured when it starts, in a thread. With them a trained network predicts how
+long it takes for a number of URLs. What it then measures goes to a file in its directory (balance/lessons.py), from
+which `kadcrawl train` makes such a network; so a swarm learns from its own crawls, and needs no network to begin with.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from kadcrawl.balance.lessons import BATCHES, Growing, append, load
+from kadcrawl.balance.powers import Powers, checked, measure
+from kadcrawl.balance.predict import Batch, Network, bounded
+from kadcrawl.balance.shares import Time
+from kadcrawl.settings.config import Config
+from kadcrawl.system.clock import steady
+from kadcrawl.system.daemon_threads import Daemons
+
+log = logging.getLogger(__name__)
+
+
+class Learning:
+    """The powers of one peer, what they predict, and what is measured."""
+
+    def __init__(self, directory: Path, powers: Mapping[str, float], network: Network | None) -> None:
+        """`powers`: what is declared, checked; `network`: None if none was trained yet."""
+        self.predicted: Time | None = None
+        """URLs -> seconds; None while the powers are not known, or without a network."""
+        self._directory = directory
+        self._declared = powers
+        self._network = network
+        self._powers: Powers | None = None
+        self._growing = Growing()
+
+    async def run(self) -> None:
+        """Find out about the powers."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._powers = await loop.run_in_executor(Daemons(), measure, self._directory, steady, self._declared)
+        except (ValueError, OSError) as error:  # ConfigError is one.
+            # The crawl goes on: without a prediction it takes a little longer until this peer knows its pace.
+            log.warning("balance.no_powers why=%s", error)
+            return
+        log.info("balance.powers %s", self._powers)
+        if self._network is not None:
+            self.predicted = bounded(self._network.time(self._powers))
+
+    def measured(self, urls: int, seconds: float) -> None:
+        """Note that it took so many seconds, in which there was always something to do, to crawl so many URLs."""
+        if self._powers is None or (grown := self._growing.measured(urls, seconds)) is None:
+            return
+        path = self._directory / BATCHES
+        try:
+            append(Batch(self._powers, *grown), path)
+        except OSError as error:
+            log.warning("balance.not_written file=%s why=%s", path, error)
+
+
+def learning(config: Config) -> Learning:
+    """Return what a peer of this configuration learns with.
+
+    Raises ConfigError for a network or powers that are none.
+    """
+    network = None if config.network is None else load(config.network)
+    return Learning(config.data, checked(dict(config.powers)), network)

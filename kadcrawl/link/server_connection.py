@@ -1,0 +1,188 @@
+"""The answering end of one WebSocket that another peer has dialled.
+
+Each question is handled in a task of its own, so that one that waits holds up no other; when `IN_FLIGHT_MAX` are being
+handled no more are read, and TCP makes the asker wait. So it does when those of one peer are too many bytes together,
+and when each begins is decided for all its connections (link/admission_control.py): what is being handled outlives its
+connection. What is no question ends the connection, and a ping is none, as aiohttp answers all that it has read, some
+forty thousand, before it lets anybody else do anything.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
+
+from kadcrawl.link.admission_control import SMALL_BYTES, Burden
+from kadcrawl.link.client_connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES
+from kadcrawl.link.wire.codec import MalformedError
+
+SEND_S = 30.0
+"""How long an answer may take to be sent; no question is waited for any longer."""
+SILENCE_MAX_S = 5 * KEPT_IDLE_S
+"""The dialler closes what it does not use; one that has said nothing for this long is not there any more."""
+
+
+class Incoming:
+    """Answers what comes by one connection."""
+
+    def __init__(
+        self,
+        socket: web.WebSocketResponse[bool],
+        protocol: web.RequestHandler,
+        transport: asyncio.Transport,
+        reply: Callable[[bytes], Awaitable[bytes]],
+        tasks: set[asyncio.Task[None]],
+        burden: Burden,
+    ) -> None:
+        """`protocol` and `transport` are below `socket`.
+
+        `reply` makes a packed answer of a packed question; `tasks` is where those being handled are kept.
+
+        `burden` is that of whoever asks, by all its connections.
+
+        They outlive the connection, as what they do is to be done although nobody hears of it.
+        """
+        self._socket = socket
+        self._transport = transport
+        self._reply = reply
+        self._tasks = tasks
+        self.burden = burden
+        self._read = 0
+        """Bytes of questions that were not let in, ..."""
+        self._told = 0
+        """... as `burden` knows them."""
+        self._is_over = False
+        # A release of aiohttp that has it elsewhere goes without: the bounds of each connection hold all the same.
+        if (parser := getattr(protocol, "_payload_parser", None)) is not None:
+            protocol._payload_parser = _Meter(parser, self._note_read)
+        self._places = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._sending = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._heard = 0
+        self.heard_at = self._loop.time()
+        """Second of the loop of its last question."""
+        self.under_way = 0
+        """Its questions that are being handled."""
+        self._silence = self._loop.call_later(SILENCE_MAX_S, self._look, 0)
+
+    @property
+    def is_ending(self) -> bool:
+        return self._transport.is_closing()
+
+    async def run(self) -> None:
+        """Answer until the other end closes the connection or breaks it. Raises MalformedError for what is no question.
+
+        The socket is still to be closed.
+        """
+        loop, socket, places, tasks = self._loop, self._socket, self._places, self._tasks
+        try:
+            while True:
+                await places.acquire()
+                frame = await socket.receive()
+                if frame.type in (WSMsgType.PING, WSMsgType.PONG):
+                    self._transport.abort()
+                    raise MalformedError("a ping")
+                if frame.type is not WSMsgType.BINARY:
+                    break
+                if len(frame.data) < NUMBER_BYTES:
+                    raise MalformedError("a frame without a number")
+                self._heard += 1
+                self.heard_at = loop.time()
+                count = max(len(frame.data), SMALL_BYTES)
+                await self.burden.add(count)
+                self._note_read(-_frame_bytes(len(frame.data)))
+                self.under_way += 1
+                task = loop.create_task(self._answer(frame.data, count), name="link answer")
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+                del frame  # It may be large, and the next one be long in coming.
+        except ConnectionError:
+            return  # A ping could not be answered any more.
+        finally:
+            self._is_over = True
+            self._note_read(-self._read)
+            self._silence.cancel()
+        if frame.type is WSMsgType.TEXT:
+            raise MalformedError("a text frame")
+        if frame.type is WSMsgType.ERROR and isinstance(frame.data, WebSocketError):
+            raise MalformedError(str(frame.data))
+
+    async def close(self, code: WSCloseCode) -> None:
+        """Part from the other end; a second time it does nothing."""
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._socket.close(code=code)
+        except TimeoutError:
+            pass
+        finally:
+            # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
+            self._transport.abort()
+
+    def part(self) -> None:
+        """End the connection at once; what is being handled is done, although nobody hears of it."""
+        self._transport.abort()
+
+    async def _answer(self, frame: bytes, count: int) -> None:
+        held = 0
+        try:
+            await self.burden.turn()
+            if self._transport.is_closing():
+                return  # Nobody waits for it any more, and nothing has been done about it.
+            number, reply = frame[:NUMBER_BYTES], self._reply(frame[NUMBER_BYTES:])
+            del frame  # It may be large, and the answer take minutes.
+            answer = number + await reply
+            if self._transport.is_closing():
+                return
+            if len(answer) > SMALL_BYTES:
+                held = len(answer)
+                self.burden.hold_answer(held)
+            # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
+            async with asyncio.timeout(SEND_S), self._sending:
+                if not self._transport.is_closing():  # Each answer to nobody would be a line of the log.
+                    await self._socket.send_bytes(answer)
+        except TimeoutError:
+            self._transport.abort()  # It asks and does not listen.
+        except ConnectionError:
+            pass  # The asker is gone, and asks again if it wants to know.
+        finally:
+            self.under_way -= 1
+            self._places.release()
+            self.burden.drop(count)
+            if held:
+                self.burden.release_answer(held)
+
+    def _look(self, heard: int) -> None:
+        if self._heard == heard:
+            self._transport.abort()
+        else:
+            self._silence = self._loop.call_later(SILENCE_MAX_S, self._look, self._heard)
+
+    def _note_read(self, more: int) -> None:
+        """So many bytes more, or fewer, were read and not let in; of what came with the request nothing was noted."""
+        self._read = max(0, self._read + more)
+        told = self._read if self._read > SMALL_BYTES and not self._is_over else 0
+        if told != self._told:
+            self.burden.hold(told - self._told)
+            self._told = told
+
+
+class _Meter:
+    """Counts what comes for aiohttp's parser of frames, which tells nobody of a frame before it is whole."""
+
+    def __init__(self, parser: Any, count: Callable[[int], None]) -> None:
+        self._parser = parser
+        self._count = count
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self._count(len(data))
+        fed: tuple[bool, bytes] = self._parser.feed_data(data)
+        return fed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+
+def _frame_bytes(count: int) -> int:
+    """Return the length of a frame of so many bytes, as RFC 6455 5.2 has it, of one who dialled."""
+    return count + (6 if count < 126 else 8 if count < 2**16 else 14)

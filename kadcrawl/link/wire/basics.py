@@ -1,0 +1,100 @@
+"""What all messages are made of: the limits of the wire, the types of their fields, and where a peer is."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from kadcrawl.keys import ID_BYTES
+
+VERSION = 10
+"""Of the wire. A peer that hears another version answers nothing and logs it."""
+DATAGRAM_BYTES_MAX = 1120
+"""Fits an IPv6 path without fragments, with the 77 bytes that sealing adds (members/sealing.py)."""
+CONTACTS_MAX = 20
+"""Contacts in one reply: k of Kademlia."""
+BATCH_MAX = 500
+"""Links, records or cells in one message."""
+ROWS_MAX = 10_000
+"""Peers listed one by one in a wave or the answer to it; no array or map of any message is longer."""
+URL_CHARS_MAX = 8192
+CLAIMED_MAX = 65_536
+"""Cells in one Claimed: all there are, by default."""
+ROBOTS_BYTES_MAX = 64 * 1024
+"""Of one robots.txt that moves with its site; a longer one is fetched again."""
+REASONS_MAX = 80
+"""Names of failures or limits in one `Counters`: some more than there are (crawl/output/counters.py)."""
+
+COUNT_MAX = 2**53
+SMALL_MAX = 1_000_000
+LONG_S_MAX = 2.0**33
+"""Seconds: two centuries."""
+
+PRINTABLE = r"^[ -~]*\Z"
+"""Of words that are shown to a person: none of them steers a terminal, or begins a line in a log. A ``$`` would let a
+line end come last."""
+
+IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
+Host = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[!-~]+\Z")]
+Port = Annotated[int, Meta(ge=1, le=65_535)]
+Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
+Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
+Small = Annotated[int, Meta(ge=0, le=SMALL_MAX)]
+Mark = Annotated[int, Meta(ge=0, lt=2**32)]
+Seconds = Annotated[float, Meta(ge=0, le=86_400)]
+LongSeconds = Annotated[float, Meta(ge=0, le=LONG_S_MAX)]
+CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
+Reasons = Annotated[dict[Annotated[str, Meta(max_length=40, pattern=PRINTABLE)], Count], Meta(max_length=REASONS_MAX)]
+Keys = Annotated[list[IdBytes], Meta(max_length=BATCH_MAX)]
+
+
+class Message(Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True):
+    """Base of all messages."""
+
+
+class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=False):
+    """Where a peer is: its ID and the IP address and port that serve both UDP and TCP."""
+
+    id: IdBytes
+    host: Host
+    port: Port
+
+    @property
+    def number(self) -> int:
+        """The ID as a 160-bit number, for XOR."""
+        return int.from_bytes(self.id, "big")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return (self.host, self.port)
+
+    def __str__(self) -> str:
+        return f"{self.id.hex()[:8]}@{self.host}:{self.port}"
+
+
+class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one peer has done since its directory was made; each number only grows, and they add up over peers."""
+
+    pages: Count = 0
+    """URLs answered, with whatever status."""
+    bytes: Count = 0
+    """Bodies as received."""
+    urls: Count = 0
+    """URLs this peer has accepted as their owner."""
+    done: Count = 0
+    """Of these: finished, fetched or failed."""
+    links_seen: Count = 0
+    """Links found on pages, repeats included."""
+    duplicates: Count = 0
+    """Pages finished here that were finished before."""
+    peer_messages: Count = 0
+    """Messages sent to other peers, datagrams included."""
+    failed: Reasons = {}
+    """URLs recorded as failed, by reason."""
+    left_out: Reasons = {}
+    """Links that a limit kept from being followed as they were found, by limit; repeats included."""
+    revisits: Count = 0
+    """Of the pages: those fetched again, as they were due."""
+    unchanged: Count = 0
+    """Of these: as they had been."""
+    records: Count = 0
+    """Lines of records.jsonl."""

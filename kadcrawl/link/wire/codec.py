@@ -1,0 +1,113 @@
+"""Messages to bytes and back: ``[tag, field, ...]`` in msgpack, with every size bounded before anything is built.
+
+Bytes from the network become a message of the expected type, with all limits of `messages` checked, or MalformedError.
+They are decoded by that type: the first value that is none of it, or a count above its limit, ends it there; so what
+is built is never more than a message, nor nested deeper. What that leaves open in messages with maps: `maps`.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple, TypeVar, get_args
+
+import msgpack
+from msgspec import DecodeError, Raw, Struct
+from msgspec.msgpack import Decoder, Encoder
+
+from kadcrawl.link.wire.map_checks import Look, MapError, check_once, has_maps, job_look, look_at_job
+from kadcrawl.link.wire.messages import Message
+
+WHY_CHARS_MAX = 300
+"""Of what was wrong."""
+
+_ENCODER = Encoder()
+_FAULTS = (DecodeError, ValueError, ArithmeticError, RecursionError, msgpack.UnpackException)
+"""What decoding raises. (A MapError is a ValueError.)"""
+_SHORT_ARRAY, _SHORT_TEXT = range(0x90, 0xA0), range(0xA0, 0xC0)
+"""The first byte of a message, and that of its tag, as this wire writes them: with their lengths."""
+
+
+Part = TypeVar("Part", bound=Struct)
+
+
+class MalformedError(Exception):
+    """Bytes that are no message of this wire. The text says what was wrong, for the log."""
+
+
+class VersionError(MalformedError):
+    """Bytes that begin as those of another version of the wire do."""
+
+
+def pack(message: Message) -> bytes:
+    """Return the message as bytes of this wire."""
+    return _ENCODER.encode(message)
+
+
+class _Reading(NamedTuple):
+    """How messages of some kind are read."""
+
+    decoder: Decoder[Any]
+    jobs: dict[bytes, Look]
+    """What looks at those that have a job, by tag."""
+    maps: frozenset[bytes]
+    """Tags of those that have maps."""
+
+
+def pack_part(part: Struct) -> bytes:
+    """Return a part of a message as it stands in it."""
+    return _ENCODER.encode(part)
+
+
+@cache
+def _reading(kind: Any) -> _Reading:
+    """Return how to read a message class or a union of them."""
+    kinds = {one.__struct_config__.tag.encode(): one for one in get_args(kind) or [kind]}
+    jobs = {tag: look for tag, one in kinds.items() if (look := job_look(one)) is not None}
+    return _Reading(Decoder(kind), jobs, frozenset(tag for tag, one in kinds.items() if has_maps(one)))
+
+
+def _tag(data: bytes) -> bytes:
+    """Return the tag that a packed message begins with. Raises MalformedError."""
+    if len(data) < 2 or data[0] not in _SHORT_ARRAY or data[1] not in _SHORT_TEXT:
+        raise MalformedError("no list that begins with the name of a message")
+    return data[2 : 2 + data[1] - _SHORT_TEXT.start]
+
+
+def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
+    """Return the message in `data`, which must be of type `kind` (a message class or a union of them).
+
+    Raises MalformedError for anything else: too large, not msgpack, nested too deep, wrong types or counts.
+    """
+    if len(data) > bytes_max:
+        raise MalformedError(f"{len(data)} bytes, above {bytes_max}")
+    tag = _tag(data)
+    reading = _reading(kind)
+    try:
+        if tag in reading.jobs:
+            look_at_job(data, reading.jobs[tag])
+        message = reading.decoder.decode(data)
+        if tag in reading.maps and pack(message) != data:
+            check_once(data)  # What is just as we would pack it, as nearly all is, has no key twice.
+        return message
+    except _FAULTS as error:
+        raise _malformed(error) from None
+
+
+def unpack_part(data: Raw, kind: type[Part]) -> Part:
+    """Return the part of a message in `data`, of type `kind`, which may have maps. Raises MalformedError."""
+    try:
+        part: Part = _part_decoder(kind).decode(data)
+        if memoryview(data) != pack_part(part):
+            check_once(bytes(data))
+        return part
+    except _FAULTS as error:
+        raise _malformed(error) from None
+
+
+@cache
+def _part_decoder(kind: type) -> Decoder[Any]:
+    return Decoder(kind)
+
+
+def _malformed(error: Exception) -> MalformedError:
+    """Return what becomes of whatever a decoder raises."""
+    why = str(error) if isinstance(error, (DecodeError, MapError)) else f"not msgpack: {error}"
+    return MalformedError(why[:WHY_CHARS_MAX])  # It may quote what was wrong.

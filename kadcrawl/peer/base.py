@@ -1,0 +1,202 @@
+"""`Member`: what a full peer and a leaf share: a directory with its journal, connections, and one TaskGroup."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+from kadcrawl.crawl.build import Parts
+from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.errors import StartError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.peer_scoring import Conduct
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.peer.directory import Directory
+from kadcrawl.peer.environment import World
+from kadcrawl.peer.job_store import JobRecord
+from kadcrawl.peer.membership.key_rotation import admission
+from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.shutdown import disk_failure
+from kadcrawl.settings.config import Config, Job
+from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.sinks.deliveries import Deliveries
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+from kadcrawl.system.daemon_threads import Daemons
+
+log = logging.getLogger(__name__)
+
+
+class Member:
+    """One member of a swarm, as a context manager. All methods belong to the loop it was entered on."""
+
+    known: KnownPeers
+    """Set by `_open`."""
+
+    def __init__(self, config: Config, world: World | None) -> None:
+        self.config = config
+        self.world = world or World()
+        self.random = self.world.random or Random(os.urandom(32))
+        self.activity = Activity()
+        self._stopping = asyncio.Event()
+        self._stack = AsyncExitStack()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._deliverer: asyncio.Task[None] | None = None
+        self._broken_off = False
+        self._parts: Parts | None = None
+        self._extraction: Extraction | None = None
+
+    async def __aenter__(self) -> Self:
+        """Lock the directory, open the journal and the connections. Raises StartError, and ConfigError for a sink."""
+        async with AsyncExitStack() as stack:
+            now = asyncio.get_running_loop().time
+            self.deliveries = Deliveries(self.config.data, self.config.sinks, Daemons(), now)
+            stack.callback(Directory(self.config.data).close)
+            self.deadly = self.world.deadly(self.config.data)
+            stack.callback(self.deadly.close)
+            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
+            stack.callback(self.store.close)
+            self._jobs = JobRecord(self.store)
+            self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
+            self.started_at = self.clock.now()
+            self.store.take_up_time(self.started_at)
+            self.totals = Totals.from_bytes(self.store.meta("totals"))
+            self._messages_before = self.totals.peer_messages
+            self.admission = admission(self.config, self.store, self.clock)
+            self.credentials = None
+            if self.admission is not None:
+                self.credentials = self.admission.credentials
+                await self.store.commit()
+            self.conduct = Conduct()
+            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.conduct)
+            await self.client.open()
+            stack.push_async_callback(self.client.close)
+            await self._open(stack)
+            self._group = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.push_async_callback(self._shut)
+            self.store.flush = self._flush
+            self._committer = self._group.create_task(self.store.run(), name="commit")
+            if self.config.sinks:
+                self._deliverer = self._group.create_task(self.deliveries.run(), name="sinks")
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        """Commit and close, without handing anything over; say so first (`leave`, `finish`). Raises StorageError.
+
+        Unless it ends by an exception, the sinks are given time for what they lack.
+        """
+        self._broken_off = kind is not None
+        if not isinstance(error, asyncio.CancelledError):
+            # The caller's own exception goes on as it is, not inside a group.
+            kind = error = traceback = None
+        try:
+            return await self._stack.__aexit__(kind, error, traceback)
+        except BaseExceptionGroup as group:
+            if (failure := disk_failure(group)) is not None:
+                raise failure from None
+            raise
+
+    async def wait_done(self) -> None:
+        """Return when the swarm is quiescent: nothing is left to do anywhere, and no page will be due again."""
+        await self.activity.over.wait()
+
+    async def wait_stopped(self) -> None:
+        """Return when somebody has asked it to stop or leave, or it is to exit when done and all is done."""
+        await self._stopping.wait()
+
+    def stop(self) -> None:
+        """Let `wait_stopped` return; its caller then calls `finish` and closes."""
+        self._stopping.set()
+
+    def leave_soon(self) -> None:
+        """As `stop`, but what it holds is to be handed over."""
+        self.stop()
+
+    def warning(self) -> str | None:
+        """Return what whoever runs it should know and was not told yet, as a sentence; None if there is nothing."""
+        return self._parts.refused.take() if self._parts is not None else None
+
+    @property
+    def journaled_job(self) -> Job | None:
+        """What an earlier run in this directory crawled."""
+        return self._jobs.journaled()
+
+    @property
+    def listens_at(self) -> tuple[str, int] | None:
+        """The address (host, port) at which others ask it; None if it listens on nothing."""
+        return None
+
+    @property
+    def ended(self) -> bool:
+        """The swarm was quiescent when last heard of, and there has been nothing to do here since."""
+        return self.activity.over.is_set()
+
+    # --- inside --------------------------------------------------------------------------------------------------
+
+    async def _open(self, stack: AsyncExitStack) -> None:
+        """Open what this kind of member has besides."""
+        raise NotImplementedError
+
+    @property
+    def _messages(self) -> int:
+        """Messages sent in this run."""
+        return self.client.asked
+
+    async def _prepare(self, job: Job, given: Job | None = None) -> None:
+        """Get ready to take the records of this job out of pages; `given` is the job this peer was made with.
+
+        Raises StartError if the job asks for a hook that nobody here allowed, or that is not here. Whoever can speak to
+        a swarm may name any function of any module; only who runs this machine says which of them is called.
+        """
+        allowed = {*self.config.hooks, *(PageRules(records=given.records).hooks if given is not None else ())}
+        if strange := sorted(PageRules(records=job.records).hooks - allowed):
+            options = " ".join(f"--hook {hook}" for hook in strange)
+            raise StartError(
+                f"the job of this swarm calls {', '.join(strange)} on every peer, and here nobody allowed that; "
+                f"if you know what it does, join with {options}"
+            )
+        if job.records:
+            self._extraction = self.world.extraction(job.records, self.config.limits)
+            await self._extraction.start()
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = self._group.create_task(work, name=name)
+        self._tasks.append(task)
+        return task
+
+    async def _shut(self) -> None:
+        """End the background tasks, commit what they have done, and close what they used."""
+        log.info("link.ends asked=%d dialled=%d", self.client.asked, self.client.dialled)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._parts is not None:
+            await self._parts.fetcher.close()
+        if self._extraction is not None:
+            await self._extraction.close()
+        try:
+            await self.store.commit()
+            if self._deliverer is not None and not self._broken_off:
+                await self.deliveries.finish()
+        finally:
+            self._committer.cancel()
+            if self._deliverer is not None:
+                self._deliverer.cancel()
+            if self._parts is not None:
+                self._parts.outputs.close()
+
+    def _flush(self) -> list[int]:
+        """Before each commit: journal the counters and hand the outputs to the system."""
+        self.totals.peer_messages = self._messages_before + self._messages
+        self.store.set_meta("totals", self.totals.to_bytes())
+        self.store.keep_time(self.clock.now())
+        self.known.keep()
+        return self._parts.outputs.flush() if self._parts is not None else []

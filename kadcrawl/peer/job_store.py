@@ -1,0 +1,85 @@
+"""Which job this directory serves: what it holds already, joined with what its owner or the swarm says now."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from kadcrawl.errors import StartError
+from kadcrawl.settings.config import Job
+from kadcrawl.store.journal import UNREADABLE
+from kadcrawl.store.store import Store
+from kadcrawl.system.file_names import JOURNAL
+
+FIXED = ("name", "partition", "cell_bits", "history")
+"""What cannot change once anything is stored: keys and files depend on it."""
+FIXED_BLOOM = (*FIXED, "recrawl_after_s", "grain_s", "filters")
+"""With fingerprints their shape depends on more."""
+
+
+Kind = TypeVar("Kind")
+
+
+class JobRecord:
+    """The job as journaled."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def journaled(self) -> Job | None:
+        """Return the job of an earlier run in this directory."""
+        return self._store.read_meta("job", msgspec.json.Decoder(Job).decode)
+
+    def joined(self, job: Job) -> Job:
+        """Return `job` with the seeds of earlier runs as well.
+
+        Raises StartError if this directory holds a crawl whose keys or files would not fit.
+        """
+        journaled = self.journaled()
+        if journaled is None:
+            return job
+        for name in FIXED_BLOOM if job.history == "bloom" else FIXED:
+            if getattr(journaled, name) != getattr(job, name):
+                raise StartError(
+                    f"{self._store.path.parent} holds a crawl with {name} {getattr(journaled, name)!r}, "
+                    f"not {getattr(job, name)!r}; choose another directory with --data"
+                )
+        return replace(job, seeds=tuple(dict.fromkeys([*journaled.seeds, *job.seeds])))
+
+    def keep(self, job: Job) -> None:
+        """Journal the job."""
+        self._store.set_meta("job", msgspec.json.encode(job))
+
+    def keep_networks(self, networks: tuple[str, ...]) -> None:
+        """Journal which addresses may be fetched here although they are not public, for whoever starts it again."""
+        self._store.set_meta("networks", msgspec.json.encode(networks))
+
+
+def journaled_job(directory: Path) -> Job | None:
+    """Return the job of the peer that has, or had, this directory; None if it holds none that can be read."""
+    return _read(directory, "job", Job)
+
+
+def journaled_networks(directory: Path) -> tuple[str, ...]:
+    """Return in the same way what it was allowed to fetch although it is not public."""
+    return _read(directory, "networks", tuple[str, ...]) or ()
+
+
+def journaled_listening(directory: Path) -> tuple[str, int] | None:
+    """Return in the same way where it listened (host, port), as `ends.listen` keeps it."""
+    host, port = _read(directory, "host", str), _read(directory, "port", int)
+    return None if host is None or port is None else (host, port)
+
+
+def _read(directory: Path, name: str, kind: type[Kind]) -> Kind | None:
+    path = directory / JOURNAL
+    query = "SELECT value FROM meta WHERE name=? AND typeof(value)='blob'"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as journal:
+            row = journal.execute(query, (name,)).fetchone()
+        return msgspec.json.decode(row[0], type=kind) if row else None
+    except (*UNREADABLE, msgspec.DecodeError):
+        return None

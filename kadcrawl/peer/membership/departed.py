@@ -1,0 +1,116 @@
+"""Who has left, and what it did: so that the totals of a crawl do not go back when a peer says goodbye.
+
+Kept by the two peers nearest to its ID, and journaled, for a person to see. Nothing is decided by it: who left has
+nothing pending, and is passed over where a budget is shared out. A peer that is there speaks for itself (`each_once`),
+so one that has come back is not counted twice. Who dies says no goodbye: what it did is missing until it is back.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.leaf_messages import LEAF_STATE, is_leaf
+from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, Farewell
+from kadcrawl.link.wire.messages import Contact, Ok, PeerRow
+from kadcrawl.store.store import Store
+
+KEEPERS = 2
+"""One of them may die."""
+SPARE = 4
+"""Others that are told if these do not take it."""
+TRIES = 3
+FAREWELL_S = 2.0
+"""How long who leaves waits for an answer, as often: figures are not worth more."""
+
+log = logging.getLogger(__name__)
+
+Nearest = Callable[[int, int], Sequence[Contact]]
+"""(target, count) -> the live peers nearest to it, this one included."""
+
+
+class DepartedPeers:
+    """Those one peer keeps in mind, by ID."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept = {departed.contact.id: departed for departed in _decoded(store.meta("departed"))}
+
+    def keep(self, departed: Iterable[Departed]) -> None:
+        """Keep these as well; of one peer, and where there are too many, those that did more."""
+        for one in departed:
+            known = self._kept.get(one.contact.id)
+            if known is None or known.counters.pages <= one.counters.pages:
+                self._kept[one.contact.id] = one
+        for least in sorted(self._kept.values(), key=_pages)[: max(0, len(self._kept) - DEPARTED_MAX)]:
+            del self._kept[least.contact.id]
+        self._store.set_meta("departed", msgspec.msgpack.encode([*self._kept.values()]))
+
+    def rows(self) -> list[PeerRow]:
+        """Describe them, as they might themselves."""
+        return [
+            PeerRow(
+                contact=one.contact,
+                state=LEAF_STATE + LEFT if is_leaf(one.contact) else LEFT,
+                pending=0,
+                in_flight=0,
+                uptime_s=0,
+                counters=one.counters,
+                allowance=0,
+                granted=0,
+            )
+            for one in self._kept.values()
+        ]
+
+    def farewells(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
+        """Return what this peer has to say when it leaves, of itself and of whom it kept in mind, and to whom.
+
+        The first two of each that take it are enough.
+        """
+        told = []
+        for one in [me, *(one for one in self._kept.values() if one.contact.id != me.contact.id)]:
+            others = nearest(one.contact.number, KEEPERS + SPARE + 2)
+            told.append((one, [other for other in others if other.id not in (me.contact.id, one.contact.id)]))
+        return told
+
+
+async def say(client: LinkClient, sender: bytes, farewells: Sequence[tuple[Departed, Sequence[Contact]]]) -> None:
+    """Tell each of these to the first two of its contacts that take it: one may be leaving as well."""
+
+    async def heard(contact: Contact, departed: Sequence[Departed]) -> bool:
+        try:
+            await client.ask(contact, Farewell(sender, [*departed[:DEPARTED_MAX]]), Ok, FAREWELL_S)
+        except RemoteError as error:
+            log.info("farewell.unheard peer=%s why=%s", contact, error)
+            return False
+        return True
+
+    deaf: set[bytes] = set()
+    said: set[tuple[bytes, bytes]] = set()
+    for _ in range(TRIES):
+        told: defaultdict[Contact, list[Departed]] = defaultdict(list)
+        for one, contacts in farewells:
+            for contact in [contact for contact in contacts if contact.id not in deaf][:KEEPERS]:
+                if (contact.id, one.contact.id) not in said:
+                    told[contact].append(one)
+        answers = await asyncio.gather(*(heard(contact, departed) for contact, departed in told.items()))
+        for (contact, departed), answer in zip(told.items(), answers, strict=True):
+            said |= {(contact.id, one.contact.id) for one in departed}
+            if not answer:
+                deaf.add(contact.id)
+
+
+def _pages(departed: Departed) -> int:
+    return departed.counters.pages
+
+
+def _decoded(journaled: bytes | None) -> list[Departed]:
+    """Return those journaled: none if they are not what this version writes, as it can do without."""
+    try:
+        return msgspec.msgpack.decode(journaled, type=list[Departed]) if journaled else []
+    except msgspec.MsgspecError:
+        return []

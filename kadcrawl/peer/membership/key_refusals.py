@@ -1,0 +1,106 @@
+"""Known peers that do not let this one in any more: then its key may not be the swarm's, as nobody told it of a change.
+
+Datagrams by another key are dropped without a word, so such peers look dead, and both sides would go on by themselves
+without a word. A connection tells: whoever goes by another key refuses it. So those who were known and are heard no
+more are dialled now and then. Who refused proves nothing, as another swarm may be at that address by now, so this is
+only said: in the log, and in the status of a peer that more refuse than are in touch with it.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link.client import ANOTHER_KEY, REFUSED, LinkClient
+from kadcrawl.link.wire.messages import VERSION, Contact, Hello, Welcome
+from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.peer import Peer
+
+LOST_MAX = 16
+"""Peers that are dialled, those lost last: as many as are journaled (peer/membership/known_peers.py)."""
+LOST_S = 86_400.0
+"""For how long one is: who was left out by a change of keys is no news for ever."""
+FIRST_S = 10.0
+"""After the start; most have been heard by then."""
+EVERY_S = 20.0
+SAY_S = 3600.0
+"""Between two lines of the log that say the same."""
+
+log = logging.getLogger(__name__)
+
+
+class Refusals:
+    """Whom one peer has lost, and which of these refuse it."""
+
+    def __init__(self) -> None:
+        self._lost: OrderedDict[bytes, tuple[Contact, float]] = OrderedDict()
+        """By ID, with the loop second since when; the latest last."""
+        self._by: frozenset[bytes] = frozenset()
+        self._said: frozenset[bytes] = frozenset()
+        self._say_at = 0.0
+
+    @property
+    def count(self) -> int:
+        """How many known peers refused when last dialled."""
+        return len(self._by)
+
+    def lost(self, contact: Contact, now: float) -> None:
+        """Note that it is heard no more, whyever."""
+        self._lost.pop(contact.id, None)
+        self._lost[contact.id] = contact, now
+        if len(self._lost) > LOST_MAX:
+            self._lost.popitem(last=False)
+
+    def forget(self, contact: Contact) -> None:
+        """Note that it is in touch, or has left."""
+        self._lost.pop(contact.id, None)
+        self._by -= {contact.id}
+
+    def to_dial(self, now: float) -> list[Contact]:
+        """Return whom to dial now."""
+        for peer_id in [peer_id for peer_id, (_, since) in self._lost.items() if now >= since + LOST_S]:
+            del self._lost[peer_id]
+        return [contact for contact, _ in self._lost.values()]
+
+    def note(self, refused: Iterable[bytes], now: float) -> bool:
+        """Take these for those that refuse; return whether that is to be said."""
+        self._by = frozenset(refused) & self._lost.keys()
+        if not self._by or (self._by <= self._said and now < self._say_at):
+            return False
+        self._said, self._say_at = self._by, now + SAY_S
+        return True
+
+
+async def watch(peer: "Peer") -> None:
+    """Dial those that a peer knew and has lost, again and again."""
+    refusals, overlay, now = peer.refusals, peer.overlay, asyncio.get_running_loop().time
+    for contact in peer.known.contacts:
+        if not overlay.is_live(contact.id):
+            refusals.lost(contact, now())
+    overlay.on_lost.append(lambda contact: refusals.lost(contact, now()))
+    overlay.on_joined.append(refusals.forget)
+    overlay.on_left.append(refusals.forget)
+    await asyncio.sleep(FIRST_S)
+    while True:
+        lost = refusals.to_dial(now())
+        refuse = await asyncio.gather(*(_refuses(peer.client, contact) for contact in lost))
+        if refusals.note([contact.id for contact, does in zip(lost, refuse, strict=True) if does], now()):
+            log.warning("swarm.refused by=%d why=%s", refusals.count, "known peers go by another key than this one")
+        await asyncio.sleep(EVERY_S)
+
+
+async def _refuses(client: LinkClient, contact: Contact) -> bool:
+    try:
+        await client.ask(contact, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+    except RemoteError as error:
+        return is_refused(error)
+    return False
+
+
+def is_refused(error: RemoteError) -> bool:
+    """Say whether somebody was there that goes by another key."""
+    return error.why.startswith(REFUSED) and ANOTHER_KEY in error.why

@@ -1,0 +1,163 @@
+"""How a member of a swarm with a key comes by what it shows others, and goes on with another key when it is told."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kadcrawl.errors import StartError
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.members.keyring import OVERLAP_S
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.members.sealing import NUMBERS_A_SECOND
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.peer.membership.key_store import Safe
+from kadcrawl.settings.config import Config
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+from kadcrawl.system.file_names import SWARM_KEY
+
+RUNS_MAX = 2**32 - 1
+"""Below it the number of a run, which is a second since 1970 or a little more, leaves room for numbers in 64 bits."""
+
+ANSWER_S = 1.0
+"""For the answer to who changed the key, whose own connection ends with those of the former one."""
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """One member's."""
+
+    def __init__(self, config: Config, store: Store, clock: Clock) -> None:
+        """Raises StartError and ConfigError if the secrets in the directory are of no use."""
+        assert config.swarm_key is not None, "without a key anybody is let in"
+        self._safe = Safe(config.data)
+        self._store = store
+        self._clock = clock
+        self._data = config.data
+        now = clock.now()
+        keyring = self._safe.keyring(config.swarm_key, now)
+        self._given = config.swarm_key
+        kept = self._safe.peer_key()
+        self.is_known = kept is not None
+        """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
+        swarm_key = self._safe.swarm_key
+        self._has_swarm_key = swarm_key is not None
+        self._of = store.read_meta("swarm_key", bytes.decode) if swarm_key is None else swarm_key.name
+        """The name of the key of the swarm this directory is of; the journal has it as well, lest the file be gone."""
+        # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
+        run = max(int(now), (store.read_meta("run", _run) or 0) + 1)
+        if run >= RUNS_MAX:  # Once journaled it would be taken for damage, with the clock set right as well.
+            raise StartError("this machine's clock says that it is after 2105: set it right")
+        store.set_meta("run", str(run).encode())
+        first = int(max(now, float(run)) * NUMBERS_A_SECOND)
+        self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
+        self._changed = asyncio.Event()
+        self.on_changed: list[Callable[[], None]] = []
+        """Called when other keys are good from now on."""
+        self.on_former_ended: list[Callable[[], None]] = []
+        """Called when nothing made by the former key may go on."""
+
+    @property
+    def is_newcomer(self) -> bool:
+        """The directory is of a peer of a swarm, and not of one with the key that is given now."""
+        return self._of is not None and self._of != self.credentials.keyring.key.name
+
+    def refuse_newcomer(self) -> None:
+        """Raise StartError if it `is_newcomer`, for who begins by itself in such a directory."""
+        if self.is_newcomer:
+            told = self.credentials.keyring.key.told
+            if self._has_swarm_key:
+                raise StartError(
+                    f"{self._data} is of a swarm with another key, and nobody it knew lets it in by {told}: leave that "
+                    "out to go on by the directory's own, or choose another directory (--data)"
+                )
+            raise StartError(
+                f"{self._data} is of a swarm with another key than {told}, and its own is not there any more: copy "
+                f"{SWARM_KEY} from another peer of that swarm, or choose another directory (--data)"
+            )
+
+    def keep(self) -> None:
+        """Keep the keys: of the swarm which was entered, or begun, and the peer's own. Raises StartError."""
+        key = self.credentials.keyring.key
+        if self._given != key:
+            log.warning("swarm.key_replaced given=%s used=%s", self._given.name, key.name)
+        if self._safe.swarm_key != key:
+            self._safe.keep(self.credentials.keyring)
+        # After it: a peer's key alone means that the swarm's was there and is gone.
+        if self._safe.peer_key() is None:
+            self._safe.keep_peer_key(self.credentials.peer_key)
+        self._note(key)
+
+    def _note(self, key: SwarmKey) -> None:
+        self._of = key.name
+        self._store.set_meta("swarm_key", key.name.encode())
+
+    def settle(self, peer_key: PeerKey) -> None:
+        """Be this one from now on, and for ever once the swarm was entered."""
+        self.is_known = True
+        self.credentials.become(peer_key)
+
+    def change(self, key: SwarmKey) -> None:
+        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError.
+
+        Of a former one that is good still, the hour ends at once, unless it is this one.
+        """
+        keyring = self.credentials.keyring.at(self._clock.now())
+        changed = keyring.changed(key, self._clock.now())
+        if changed is not keyring:
+            self._safe.keep(changed)
+            self._note(key)
+            self.credentials.use(changed)
+            log.warning("swarm.key_changed to=%s former_until=%.0f", key.name, changed.until)
+            for listener in self.on_changed:
+                listener()
+            self._changed.set()
+            if keyring.former not in (None, key):  # It is good no more, and what was made by it is to end as well.
+                asyncio.get_running_loop().call_later(ANSWER_S, self._end_former)
+
+    def _end_former(self) -> None:
+        for listener in self.on_former_ended:
+            listener()
+
+    async def run(self) -> None:
+        """Turn from the former key to the new one when it is time."""
+        while True:
+            keyring = self.credentials.keyring
+            self._changed.clear()
+            now = self._clock.now()
+            turns = [] if keyring.former is None else [keyring.until - OVERLAP_S / 2, keyring.until]
+            left = [turn - now for turn in turns if turn > now]
+            if keyring.former is not None and not left:
+                keyring = keyring.at(now)
+                self.credentials.use(keyring)
+                log.warning("swarm.former_key_ended")
+                try:
+                    self._safe.keep(keyring)
+                except StartError as error:  # A full disk, say. What is there names the time that is over by now.
+                    log.warning("swarm.former_key_kept why=%s", error)
+                for listener in self.on_changed:
+                    listener()
+                self._end_former()
+                continue
+            try:
+                async with asyncio.timeout(min(left) if left else None):
+                    await self._changed.wait()
+            except TimeoutError:
+                self.credentials.use(keyring)
+
+
+def _run(journaled: bytes) -> int:
+    run = int(journaled)
+    if not 0 <= run < RUNS_MAX:
+        raise ValueError("no second")
+    return run
+
+
+def admission(config: Config, store: Store, clock: Clock) -> Admission | None:
+    """Return what lets this member in; None if its swarm has no key. Raises StartError, ConfigError."""
+    if config.swarm_key is not None:
+        return Admission(config, store, clock)
+    if not Safe(config.data).is_empty:
+        raise StartError(f"the swarm of {config.data} has a key: give it, or choose another directory with --data")
+    return None

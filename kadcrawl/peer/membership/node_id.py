@@ -1,0 +1,172 @@
+"""The node ID of a peer: its directory's for ever, or the best of a few drawn when it first joins a swarm.
+
+A newcomer draws some IDs and asks its bootstrap peer whose range each of them would split; it takes the one that splits
+the largest (balance/identity.py says why), journals it, and enters under it. Until then it is nameless: nobody may take
+it in under an ID it does not keep. In a swarm with a key an ID is the hash of a key drawn with it. Whoever gets no
+answer soon takes the first ID drawn. Of several who join at one moment none can know of the others, but their bootstrap
+peer can, if it is the same.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from random import Random
+
+from kadcrawl.balance.identity import Candidate, Range, choose
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import ID_BITS, ID_BYTES, NodeId, id_bytes
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
+from kadcrawl.members.peer_key import PeerKey
+from kadcrawl.overlay import Overlay
+from kadcrawl.peer.membership.key_rotation import Admission
+from kadcrawl.store.store import Store
+
+DRAWN = DRAWN_MAX
+"""IDs a newcomer chooses from; twice as many gain nothing to speak of."""
+ASK_S = 4.0
+"""How long it waits to be told of ranges, whoever of its bootstrap peers is asked."""
+FIND_S = 2.0
+"""How long a bootstrap peer looks for them."""
+FINDING_MAX = 16
+"""Ranges it looks for at once, for all newcomers together; the others wait."""
+ENTER_S = 10.0
+"""How long it expects a newcomer it has told of ranges; one that has entered is in them anyway."""
+EXPECTED_MAX = 64
+"""Newcomers it expects at most, the latest ones."""
+
+log = logging.getLogger(__name__)
+
+
+class Identity:
+    """The node ID of one directory's peer."""
+
+    def __init__(self, store: Store, random: Random, admission: Admission | None) -> None:
+        self._store = store
+        self._random = random
+        self._admission = admission
+        self._keys: dict[NodeId, PeerKey] = {}
+        """Drawn with their IDs."""
+        self.settled: bool
+        """It is journaled; otherwise it is only drawn."""
+        if admission is not None:
+            # A directory from when its swarm had no key gets another ID.
+            self.settled = admission.is_known
+            self.node_id = self._know(admission.credentials.peer_key)
+            if self.settled:
+                store.set_meta("node_id", id_bytes(self.node_id))
+        else:
+            journaled = store.read_meta("node_id", _node_id)
+            self.settled = journaled is not None
+            self.node_id = self._draw() if journaled is None else journaled
+
+    def settle(self, overlay: Overlay) -> None:
+        """Keep the ID, and enter nowhere under another. Raises StartError if its key cannot be kept."""
+        if not self.settled:
+            if self._admission is not None:
+                self._admission.settle(self._keys[self.node_id])
+            self._store.set_meta("node_id", id_bytes(self.node_id))
+            overlay.identify(self.node_id)
+            self.settled = True
+
+    async def choose(self, overlay: Overlay, client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> None:
+        """Settle for the best of a few IDs, as far as one of these peers (host, port) tells."""
+        if self.settled:
+            return
+        drawn = [self.node_id, *(self._draw() for _ in range(DRAWN - 1))]
+        try:
+            async with asyncio.timeout(ASK_S):
+                self.node_id = chosen(drawn, await _ask(client, bootstrap, drawn))
+        except (RemoteError, TimeoutError) as error:
+            log.info("identity.drawn_blindly why=%s", str(error) or "no answer in time")
+        self.settle(overlay)
+
+    def _draw(self) -> NodeId:
+        if self._admission is not None:
+            return self._know(PeerKey.generate())
+        return NodeId(self._random.getrandbits(ID_BITS))
+
+    def _know(self, key: PeerKey) -> NodeId:
+        self._keys[key.node_id] = key
+        return key.node_id
+
+
+def _node_id(journaled: bytes) -> NodeId:
+    if len(journaled) != ID_BYTES:
+        raise ValueError("an ID has another length")
+    return number(journaled)
+
+
+def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeId:
+    """Return the ID that splits the largest range; the first one if nothing was found."""
+    candidates = [
+        Candidate(node_id=node_id, found=Range(owner=number(one.owner), live_mask=number(one.live_mask)))
+        for node_id, one in zip(drawn, found, strict=False)
+        if one is not None and one.owner != id_bytes(node_id)
+    ]
+    return choose(candidates).node_id if candidates else drawn[0]
+
+
+async def _ask(
+    client: LinkClient, bootstrap: Sequence[tuple[str, int]], drawn: Sequence[NodeId]
+) -> list[FoundRange | None]:
+    """Return what the first of these peers to answer has found. Raises RemoteError if none does."""
+    question = FindRanges([id_bytes(node_id) for node_id in drawn])
+    failure = RemoteError("bootstrap", "nobody to ask")
+    for address in bootstrap:
+        try:
+            # One that is silent must leave time for the next.
+            return (await client.ask(address, question, Ranges, ASK_S / len(bootstrap))).found
+        except RemoteError as error:
+            failure = error
+    raise failure
+
+
+class Guide:
+    """Finds ranges for newcomers, and counts those it has just told as if they had entered already."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(FINDING_MAX)
+        self._expected: dict[NodeId, float] = {}
+        """What newcomers will have chosen, and until when they are expected; the earliest first."""
+
+    async def find(self, overlay: Overlay, question: FindRanges) -> Ranges:
+        """Return what is found within `FIND_S`."""
+        drawn = [number(node_id) for node_id in question.ids]
+        found: dict[NodeId, Range] = {}
+
+        async def find_one(node_id: NodeId) -> None:
+            async with self._places:
+                at = await overlay.range_at(node_id)
+            if at is not None and at[0].number != node_id:
+                found[node_id] = Range(owner=NodeId(at[0].number), live_mask=at[1])
+
+        try:
+            async with asyncio.timeout(FIND_S), asyncio.TaskGroup() as group:
+                for node_id in dict.fromkeys(drawn):
+                    group.create_task(find_one(node_id), name="range")
+        except TimeoutError:
+            pass  # The newcomer chooses among what there is.
+        now = asyncio.get_running_loop().time()
+        others = self._others(drawn, now)
+        candidates = {
+            one: Candidate(node_id=one, found=found[one].shared_with(one, others)) for one in drawn if one in found
+        }
+        if candidates:
+            self._expected[choose([*candidates.values()]).node_id] = now + ENTER_S
+        return Ranges([_told(candidates[one].found) if one in candidates else None for one in drawn])
+
+    def _others(self, drawn: Sequence[NodeId], now: float) -> list[NodeId]:
+        """Return whom to expect beside a newcomer who has drawn these."""
+        kept = {one: until for one, until in self._expected.items() if until > now and one not in drawn}
+        self._expected = dict([*kept.items()][-EXPECTED_MAX:])
+        return [*self._expected]
+
+
+def number(node_id: bytes) -> NodeId:
+    """Return a node ID of 20 bytes as the number it is."""
+    return NodeId(int.from_bytes(node_id, "big"))
+
+
+def _told(found: Range) -> FoundRange:
+    return FoundRange(id_bytes(found.owner), id_bytes(found.live_mask))

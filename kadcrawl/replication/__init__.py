@@ -1,0 +1,1 @@
+"""Cells move between peers, and copies of them are kept: sync, backups, anti-entropy."""

@@ -1,0 +1,205 @@
+"""Two peers make one cell equal: only what differs travels, in bounded batches, each journaled before the next.
+
+The asker divides its keys into windows. Of a large cell it first asks which windows differ (`Compare`); of each that
+does it sends the keys, and gets what it lacks and a list of what the other lacks (`Exchange`). A side that has
+nothing is not compared with: all of it moves, and just that is read. Progress is what has been merged: whatever
+interrupts, the next comparison begins from there. Range-based set reconciliation (Meyer 2022), one level deep.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.messages import (
+    BATCH_MAX,
+    COMPARED_MAX,
+    Batch,
+    CellDigest,
+    Compare,
+    Compared,
+    Contact,
+    Exchange,
+    Exchanged,
+    Later,
+    Recorded,
+    Records,
+    Window,
+)
+from kadcrawl.replication.slice_transfer import SliceExchange
+from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, tally_of
+from kadcrawl.store.schema import DONE, PENDING
+from kadcrawl.store.store import Store
+
+DEADLINE_S = 30.0
+WINDOWS_COMPARED_MIN = 3
+"""A cell of fewer windows is exchanged without comparing them first."""
+
+
+class Exchanger:
+    """Both ends of the conversation, for one peer."""
+
+    def __init__(
+        self,
+        me: Callable[[], Contact],
+        client: LinkClient,
+        store: Store,
+        make_batch: Callable[[Sequence[Key]], Batch],
+        merge: Callable[[Batch, Cell, bool], object],
+        slices: SliceExchange | None = None,
+        refused: Callable[[Batch, Cell], list[Key]] = lambda batch, cell: [],
+    ) -> None:
+        """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's, and
+        whether it is believed what is done there.
+
+        Where fingerprints are kept: `slices` is how they travel; `refused` returns what of a batch is pending and was
+        not merged, as it is done here by its fingerprint.
+        """
+        self._me = me
+        self._client = client
+        self._store = store
+        self._make_batch = make_batch
+        self._merge = merge
+        self._slices = slices
+        self._refused = refused
+        self.examined = 0
+        """Records read here to be compared or sent, ..."""
+        self.moved = 0
+        """... and records received and sent by this peer as the asker."""
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    async def reconcile(self, other: Contact, held: CellDigest, *, push: bool, believed: bool = True) -> None:
+        """Fetch what `other` has of a cell and we lack; with `push` send it what it lacks. Raises RemoteError.
+
+        If it is not `believed`, only what it has pending is taken.
+        """
+        cell = Cell(held.cell)
+        if held.keys == 0:
+            if push:
+                if self._slices is not None:
+                    self._slices.push_all(other, cell)
+                await self._push_all(other, cell)
+            return
+        # First what is done: of what is pending there it may be.
+        if self._slices is not None and believed:
+            await self._slices.reconcile(other, cell, push=push)
+        windows = await self._windows(cell)
+        if len(windows) >= WINDOWS_COMPARED_MIN and held.keys > BATCH_MAX:
+            windows = await self._differing(other, cell, windows)
+        for after, last in windows:
+            await self._exchange(other, cell, after, last, push, believed)
+
+    async def _windows(self, cell: Cell) -> list[tuple[Key | None, Key | None]]:
+        """Return the bounds of windows of up to BATCH_MAX of our keys: beyond the first key, up to the second."""
+        if self._store.cells.get(cell, EMPTY).keys <= BATCH_MAX:
+            return [(None, None)]
+        ends: list[Key] = []
+        while rows := self._store.records(cell, _beyond(ends[-1] if ends else None), BATCH_MAX):
+            self.examined += len(rows)
+            ends.append(rows[-1][0])
+            await asyncio.sleep(0)  # A cell may have millions.
+        return list(zip([None, *ends[:-1]], [*ends[:-1], None], strict=True))
+
+    async def _differing(
+        self, other: Contact, cell: Cell, windows: list[tuple[Key | None, Key | None]]
+    ) -> list[tuple[Key | None, Key | None]]:
+        differing = []
+        for start in range(0, len(windows), COMPARED_MAX):
+            some = windows[start : start + COMPARED_MAX]
+            told = [self._window(cell, *window) for window in some]
+            compared = await self._client.ask(other, Compare(cell, some[0][0], told), Compared, DEADLINE_S)
+            differing += [some[index] for index in compared.differing if index < len(some)]
+        return differing
+
+    def _window(self, cell: Cell, after: Key | None, last: Key | None) -> Window:
+        tally = self._store.tally_between(cell, _beyond(after), _beyond(last) if last is not None else None)
+        self.examined += tally.keys
+        return Window(last, tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big"))
+
+    async def _exchange(
+        self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, believed: bool
+    ) -> None:
+        while True:
+            rows = self._store.records(cell, _beyond(after), BATCH_MAX)
+            rows = [row for row in rows if last is None or row[0] <= last]
+            # A window that has grown meanwhile goes in parts.
+            upto = rows[-1][0] if len(rows) == BATCH_MAX and rows[-1][0] != last else last
+            self.examined += len(rows)
+            done: list[bytes] = [key for key, state in rows if state == DONE]
+            pending: list[bytes] = [key for key, state in rows if state == PENDING]
+            later = [Later(key, state) for key, state in rows if state > DONE]
+            exchanged = await self._client.ask(
+                other, Exchange(cell, after, upto, done, pending, later), Exchanged, DEADLINE_S
+            )
+            batch = exchanged.batch
+            self.moved += len(batch.done) + len(batch.pending) + len(batch.visits)
+            self._merge(exchanged.batch, cell, believed)
+            if push:
+                ours = {key for key, _ in rows}
+                wanted = [Key(key) for key in exchanged.wanted if key in ours]
+                await self._push(other, [*wanted, *self._refused(batch, cell)][:BATCH_MAX])
+            await self._store.durable()
+            reached = exchanged.upto if exchanged.upto is not None else upto
+            if reached is None or (last is not None and reached >= last):
+                return
+            if after is not None and reached <= after:
+                return  # It makes no progress: the digests will show that something is missing.
+            after = Key(reached)
+
+    async def _push_all(self, other: Contact, cell: Cell) -> None:
+        after: Key | None = None
+        while rows := self._store.records(cell, _beyond(after), BATCH_MAX):
+            self.examined += len(rows)
+            after = rows[-1][0]
+            await self._push(other, [key for key, _ in rows])
+
+    async def _push(self, other: Contact, keys: Sequence[Key]) -> None:
+        if keys:
+            batch = self._make_batch(keys)
+            await self._store.durable()  # As with copies: nobody hears DONE before it is on our disk.
+            await self._client.ask(other, Records(self._me(), batch), Recorded, DEADLINE_S)
+            self.moved += len(keys)
+
+    # --- answering -----------------------------------------------------------------------------------------------
+
+    async def compare(self, question: Compare) -> Compared:
+        """Say which windows are not the same here; others have their turn between two of them."""
+        self._store.check(question.cell)
+        cell, after = Cell(question.cell), question.after
+        differing = []
+        for index, window in enumerate(question.windows):
+            # One row more than the asker has tells that they differ, however many there are.
+            rows = self._store.records(cell, _beyond(after), min(window.keys, BATCH_MAX) + 1)
+            tally = tally_of(row for row in rows if window.last is None or row[0] <= window.last)
+            self.examined += len(rows)
+            if (tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big")) != (window.keys, window.digest):
+                differing.append(index)
+            after = window.last
+            await asyncio.sleep(0)
+        return Compared(differing)
+
+    async def exchange(self, question: Exchange) -> Exchanged:
+        """Say what the asker lacks in a window, as far as one batch goes, and what we lack."""
+        self._store.check(question.cell)
+        cell, last = Cell(question.cell), question.last
+        theirs = dict.fromkeys(question.pending, PENDING) | dict.fromkeys(question.done, DONE)
+        theirs |= {one.key: one.state for one in question.later}
+        rows = self._store.records(cell, _beyond(question.after), BATCH_MAX)
+        upto = rows[-1][0] if len(rows) == BATCH_MAX else None
+        rows = [row for row in rows if last is None or row[0] <= last]
+        if upto is not None and last is not None and upto >= last:
+            upto = None
+        self.examined += len(rows)
+        lacking = [key for key, state in rows if theirs.get(key, 0) < state]
+        ours: dict[bytes, int] = dict(rows)
+        wanted = [key for key, state in theirs.items() if (upto is None or key <= upto) and ours.get(key, 0) < state]
+        batch = self._make_batch(lacking)
+        if lacking:
+            await self._store.durable()
+        return Exchanged(batch, wanted[:BATCH_MAX], upto)
+
+
+def _beyond(key: bytes | None) -> bytes:
+    """Return the least bytes above a key; the least of all for None."""
+    return b"" if key is None else key + b"\0"

@@ -1,0 +1,348 @@
+"""The history rooms of one peer put together: what it holds, copies, syncs and tells, and how that steers its crawl.
+
+A cell is crawled here only between `open` and `close`. A link is acknowledged when it is journaled here and at every
+backup of its cell. A peer that was away for a moment, stopped or starved, may have lost cells without noticing;
+so it crawls none until it has synced them again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from kadcrawl.crawl.build import Parts
+from kadcrawl.crawl.scope.partitioner import Place
+from kadcrawl.errors import KadcrawlError
+from kadcrawl.keys import Cell, Key, anchor
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.messages import (
+    SLICE_BYTES_MAX,
+    Contact,
+    KeepSlicePart,
+    KeepSlices,
+    Link,
+    Records as RecordsMessage,
+    SiteRecord,
+)
+from kadcrawl.overlay import Overlay
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.replication.anti_entropy import Exchanger
+from kadcrawl.replication.backup_streams import Copies
+from kadcrawl.replication.holder import Telling
+from kadcrawl.replication.owner.sync import CellSync
+from kadcrawl.replication.owner.trust import Belief
+from kadcrawl.replication.placement.holdings import Holdings
+from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, Records, site_record
+from kadcrawl.replication.slice_chunks import Incoming
+from kadcrawl.replication.slice_transfer import SliceExchange, sent_by, told_by
+from kadcrawl.store.cell_digest import EMPTY
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+
+OPEN_WAIT_S = 4.0
+"""How long an offer waits for its cells to be opened; then it is to be tried again."""
+WHOLE_WAIT_S = 5.0
+"""How long it then waits for the copies; both together are less than it is waited for (crawl/links/forwarder.py)."""
+FINISHING_S = 1.0
+"""How long a cell that goes waits for pages that are fetched already and whose links travel."""
+SETTLE_POLL_S = 0.1
+BEAT_S = 0.5
+STALL_S = 1.5
+"""Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""
+
+log = logging.getLogger(__name__)
+
+
+class NotRunningError(KadcrawlError):
+    """The peer's history is not served just now."""
+
+
+class CellCrawl:
+    """Opens and closes cells for the crawler."""
+
+    def __init__(self, parts: Parts, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._frontier = parts.frontier
+        self._placer = parts.placer
+        self._crawler = parts.crawler
+        self._clock = clock
+        self._closed_at: dict[Cell, float] = {}
+        self.on_opened: Callable[[Cell], None] = lambda cell: None
+        """Called after a cell was opened."""
+        self.on_closed: list[Callable[[Cell], None]] = []
+        """Called after a cell was closed."""
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        self._closed_at.pop(cell, None)
+        self._frontier.open(cell, self._clock.now(), hold=hold)
+        self.on_opened(cell)
+        self._crawler.wake()
+
+    def close(self, cell: Cell) -> None:
+        if self._frontier.is_open(cell):
+            self._closed_at[cell] = self._clock.now()
+            self._frontier.close(cell)
+            for listener in self.on_closed:
+                listener(cell)
+
+    def is_busy(self, cell: Cell) -> bool:
+        if self._frontier.in_flight(cell) or self._frontier.lent(cell):
+            return True
+        closed_at = self._closed_at.get(cell, 0.0)
+        return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
+
+    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
+        now = self._clock.now()
+        if self._frontier.is_held(cell, now):
+            return None
+        clocks = self._frontier.clocks(cell, now, most)
+        if clocks is None:
+            return None
+        return [site_record(*clock) for clock in clocks]
+
+    def in_hand(self, cell: Cell) -> list[bytes]:
+        return sorted(self._frontier.keys_out(cell))  # The order of a set differs from process to process.
+
+    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
+        if not self._frontier.is_open(cell):
+            due = self._clock.now() + UNFINISHED_WAIT_S
+            for key in map(Key, keys):
+                if self._store.cell_of(key) == cell:
+                    self._store.put_off(key, due)
+
+    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
+        for site in sites:
+            if self._placer.cell(site.site) == cell:
+                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
+
+
+class Cells:
+    """All cells of one peer."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        overlay: Overlay,
+        client: LinkClient,
+        store: Store,
+        activity: Activity,
+        clock: Clock,
+        spacing_s: float,
+    ) -> None:
+        """Hook into the store and the overlay; nothing is sent before `run`."""
+        bits = parts.job.cell_bits
+        self._parts = parts
+        self._store = store
+        self._activity = activity
+        self._clock = clock
+        self.crawl = crawl = CellCrawl(parts, store, clock)
+        self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
+        self.holdings = Holdings(overlay.me.number, bits)
+        self.records.owns = lambda cell: cell in self.holdings.owned
+        self.records.owned_by = lambda contact, cell: overlay.nearest_known(anchor(cell, bits), 1)[0] == contact
+        belief = Belief(overlay, self.holdings, bits)
+        self.records.believes = lambda contact, cell: belief.counts(contact, cell, asyncio.get_running_loop().time())
+        self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
+        merge_slices = partial(self.records.merge_slices, adopt=False)
+        self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)
+        self._incoming = Incoming(SLICE_BYTES_MAX)
+        self.exchanger = Exchanger(
+            lambda: overlay.me,
+            client,
+            store,
+            self.records.moving,
+            self.records.merge,
+            self.slices,
+            self.records.refused,
+        )
+        self.telling = Telling(overlay, client, store, self.holdings, crawl, bits)
+        self.sync = CellSync(
+            overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits, belief
+        )
+        self.telling.on_forgotten = parts.crawler.wake
+        parts.crawler.is_unheard = self.copies.is_unheard
+        store.on_changed = self._changed
+        store.on_site = self._site_changed
+        overlay.on_joined.append(self._joined)
+        overlay.on_lost.append(self._lost)
+        self.copies.spawn = self.sync.spawn = self.spawn
+        self._group: asyncio.TaskGroup | None = None
+        self._beat_at: float | None = None
+
+    @property
+    def unacknowledged(self) -> int:
+        return self.copies.unacknowledged
+
+    @property
+    def unsettled(self) -> int:
+        """Cells that are between two owners, as far as is known here: nobody may crawl them just now."""
+        return self.telling.untold + sum(not owned.open for owned in self.holdings.owned.values())
+
+    @property
+    def pending_closed(self) -> int:
+        """What is pending in cells owned here that may not be crawled just now, as far as is known here."""
+        closed = (cell for cell, owned in self.holdings.owned.items() if not owned.open)
+        return sum(self._store.cells.get(cell, EMPTY).pending for cell in closed)
+
+    @property
+    def at_home(self) -> bool:
+        """Whether what is stored here is known to the owners of its cells, as far as is known here."""
+        return not (self.unsettled or self.sync.busy or self.holdings.strays(self._store.cells))
+
+    async def settle(self, seconds: float) -> bool:
+        """Wait until all is `at_home`, so long at most; return whether it is."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self.at_home:  # noqa: ASYNC110 -- changes in many places
+                    await asyncio.sleep(SETTLE_POLL_S)
+        return self.at_home
+
+    async def run(self) -> None:
+        """Sync, tell, copy and watch for stalls; until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                group.create_task(self.sync.run(), name="sync")
+                group.create_task(self.telling.run(), name="tell")
+                group.create_task(self._beat(), name="beat")
+        finally:
+            self._group = None
+
+    async def take(self, links: Sequence[tuple[Link, Place]], take: Callable[[Link, Place, float], None]) -> list[int]:
+        """Take links of cells owned here; return, once the others are safe, the indices of those to be tried again.
+
+        `take` puts one into the open transaction.
+        """
+        wanted = {place.cell for _, place in links}
+        opened = await self.sync.opened(wanted, OPEN_WAIT_S)
+        now = self._clock.now()
+        for link, place in links:
+            if place.cell in opened:
+                take(link, place, now)
+        try:
+            async with asyncio.timeout(WHOLE_WAIT_S):
+                _, safe = await asyncio.gather(self._store.durable(), self.sync.whole(opened))
+        except TimeoutError:
+            safe = False  # A backup does not keep up; whoever offered them tries again.
+        return [index for index, (_, place) in enumerate(links) if not safe or place.cell not in opened]
+
+    async def receive(self, message: RecordsMessage) -> None:
+        """Journal records another peer sent."""
+        self.telling.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
+        self._activity.move()
+        await self._store.durable()
+        self._parts.crawler.wake()
+
+    async def keep_slices(self, message: KeepSlices) -> None:
+        """Journal what the owner of a cell knows as done in it."""
+        for one in message.cells:
+            self._store.check(one.cell)
+        for one in message.cells:
+            cell = Cell(one.cell)
+            if cell not in self.holdings.owned and self._is_owner(message.owner, cell):
+                await self.records.merge_slices(cell, told_by(one.slices), adopt=True)
+                self.telling.backed([cell], message.owner)
+        self._activity.move()
+        await self._store.durable()
+        self._parts.crawler.wake()
+
+    async def keep_slice_part(self, message: KeepSlicePart) -> int | None:
+        """Take in a part of such a slice; return how much of it is here, None if it is to come later.
+
+        Raises PartError for a part that is none.
+        """
+        self._store.check(message.cell)
+        sent, size = sent_by(message), message.size
+        seen = self._store.seen
+        if seen is None or sent.cell in self.holdings.owned or not seen.may_live(sent.told.grain):
+            return size
+        if not self._is_owner(message.owner, sent.cell):
+            return size  # Not kept: who owns the cell is to send it.
+        if seen.labels(sent.cell).get(sent.told.grain) == sent.told.label:
+            return size  # It came another way, or the answer was lost.
+        upto = self._incoming.take(sent, message.at, message.bits, asyncio.get_running_loop().time())
+        if upto == size:
+            await self.records.merge_slices(sent.cell, [self._incoming.whole()], adopt=True)
+            self.telling.backed([sent.cell], message.owner)
+            await self._store.durable()
+        self._activity.move()
+        self._parts.crawler.wake()
+        return upto
+
+    def _is_owner(self, speaker: Contact, cell: Cell) -> bool:
+        """Return whether a peer may be the owner of a cell, as nobody nearer to it is known."""
+        return self.telling.rival(speaker, anchor(cell, self._parts.job.cell_bits)) is None
+
+    def away_s(self, now: float) -> float:
+        """Return for how many seconds, until this second of the loop, the peer has done nothing."""
+        return 0.0 if self._beat_at is None else now - self._beat_at
+
+    def is_stalled(self) -> bool:
+        """Return whether this peer has been away so long that others may own its cells; if so, close them all."""
+        now = asyncio.get_running_loop().time()
+        away_s = self.away_s(now)
+        if away_s < STALL_S:
+            return False
+        log.warning("peer.stalled seconds=%.1f", away_s)
+        self._beat_at = now
+        self.sync.close_all()
+        return True
+
+    async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:
+        """Let others take all cells: close them, say goodbye, and answer until nothing is left or nothing moves."""
+        self.telling.leaving = True
+        await goodbye()
+        self.sync.close_all()
+        left, since = sum(tally.keys for tally in self._store.cells.values()), self._clock.now()
+        handed_over = asyncio.create_task(self.telling.handed_over(), name="hand over")
+        try:
+            while not handed_over.done() and self._clock.now() < since + deadline_s:
+                await asyncio.wait([handed_over], timeout=1.0)
+                keys = sum(tally.keys for tally in self._store.cells.values())
+                if keys < left:
+                    left, since = keys, self._clock.now()
+        finally:
+            handed_over.cancel()
+            await asyncio.gather(handed_over, return_exceptions=True)
+
+    def _changed(self, cell: Cell, key: Key) -> None:
+        if cell in self.holdings.owned:
+            # What a sync merges it compares with the backups at its end.
+            if not (self.records.merging and self.sync.is_syncing(cell)):
+                self.copies.changed(cell, key)
+        elif not self.records.merging:
+            self.telling.tell(cell)  # Finished late: its owner must know.
+
+    def _joined(self, newcomer: Contact) -> None:
+        # After a partition we may have taken for the end what was the end of our side only.
+        self._activity.doubt()
+        with suppress(NotRunningError):
+            self.sync.joined(newcomer)
+
+    def _lost(self, peer: Contact) -> None:
+        with suppress(NotRunningError):
+            self.sync.lost(peer)
+
+    def _site_changed(self, site: str) -> None:
+        self.copies.site_changed(self._parts.placer.cell(site), site)
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task that ends with the peer. Raises NotRunningError before `run` and after it."""
+        try:
+            if self._group is not None:
+                return self._group.create_task(work, name=name)
+        except RuntimeError:
+            pass  # The group is ending.
+        work.close()
+        raise NotRunningError("this peer is starting or ending; try again in a moment")
+
+    async def _beat(self) -> None:
+        self._beat_at = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(BEAT_S)
+            now = asyncio.get_running_loop().time()
+            if not self.is_stalled():
+                self._beat_at = now
+            self._incoming.let_go(now)

@@ -1,0 +1,91 @@
+"""What has a peer of some cells? Questions asked at the same time travel together, one message per peer.
+
+Also remembers who keeps silent, so that a peer the overlay does not know is not waited for without end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.messages import BATCH_MAX, CellAnswer, Contact, Sync, Synced
+
+DEADLINE_S = 5.0
+LINGER_S = 0.005
+"""How long a question waits for others to the same peer."""
+SILENCES_MAX = 3
+"""Unanswered questions in a row after which a peer the overlay does not know is taken for dead."""
+SILENT_MAX = 1_000
+"""Silent peers remembered; whoever asks names them, and may make them up."""
+
+log = logging.getLogger(__name__)
+
+
+class Overlay(Protocol):
+    """What asking needs of the overlay."""
+
+    @property
+    def me(self) -> Contact: ...
+    def is_live(self, peer: bytes) -> bool: ...
+    def suspect(self, contact: Contact) -> None: ...
+
+
+class Inquiry:
+    """All such questions of one peer."""
+
+    def __init__(
+        self,
+        overlay: Overlay,
+        client: LinkClient,
+        spawn: Callable[[Coroutine[Any, Any, None], str], object],
+    ) -> None:
+        """`spawn` starts a task that ends with the peer."""
+        self._overlay = overlay
+        self._client = client
+        self._spawn = spawn
+        self._asking: dict[bytes, dict[Cell, asyncio.Future[CellAnswer | None]]] = {}
+        self._silences: dict[bytes, int] = {}
+        """By peer, who was silent latest last."""
+
+    async def ask(self, contact: Contact, cell: Cell) -> CellAnswer | None:
+        """Ask one peer about one cell, together with others asked at the same time; None if it does not answer."""
+        waiting = self._asking.get(contact.id)
+        if waiting is None:
+            waiting = {}
+            self._spawn(self._ask_soon(contact, waiting), f"sync with {contact}")
+            self._asking[contact.id] = waiting
+        if cell not in waiting:
+            waiting[cell] = asyncio.get_running_loop().create_future()
+        return await asyncio.shield(waiting[cell])
+
+    async def _ask_soon(self, contact: Contact, waiting: dict[Cell, asyncio.Future[CellAnswer | None]]) -> None:
+        await asyncio.sleep(LINGER_S)
+        del self._asking[contact.id]
+        cells = list(waiting)
+        for start in range(0, len(cells), BATCH_MAX):
+            some = cells[start : start + BATCH_MAX]
+            got: Sequence[CellAnswer | None]
+            try:
+                synced = await self._client.ask(contact, Sync(self._overlay.me, [*some]), Synced, DEADLINE_S)
+                got = synced.cells if [answer.held.cell for answer in synced.cells] == some else [None] * len(some)
+                self._silences.pop(contact.id, None)
+            except RemoteError as error:
+                log.info("sync.silent peer=%s why=%s", contact, error.why)
+                got = [None] * len(some)
+                self._note_silence(contact.id)
+                self._overlay.suspect(contact)
+            for cell, answer in zip(some, got, strict=True):
+                if not waiting[cell].done():
+                    waiting[cell].set_result(answer)
+
+    def is_gone(self, contact: Contact) -> bool:
+        """Whether a peer that does not answer may be passed over."""
+        return self._silences.get(contact.id, 0) >= SILENCES_MAX and not self._overlay.is_live(contact.id)
+
+    def _note_silence(self, peer: bytes) -> None:
+        self._silences[peer] = self._silences.pop(peer, 0) + 1
+        if len(self._silences) > SILENT_MAX:
+            del self._silences[next(iter(self._silences))]

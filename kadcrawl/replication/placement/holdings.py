@@ -1,0 +1,171 @@
+"""Which cells this peer holds, for whom, and what a coming or going peer changes about that. Pure.
+
+A cell with records in the store is *owned* here, *backed* up here for its owner, or neither: then it is a stray, which
+its owner must be told of (`sync`). Only an owned cell that is `open` may be crawled. The memory of all this ends with
+the process: after a restart every cell is a stray, and its owner, which may be this peer, catches up first.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kadcrawl.keys import Cell, anchor
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.replication.placement.firstdiff_map import CellMap
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, nearer, placement_keys
+
+
+@dataclass(slots=True)
+class Owned:
+    """A cell this peer owns."""
+
+    since: float = 0.0
+    """Second of the loop at which it came to own it."""
+    open: bool = False
+    """Caught up with all who held it: it may be crawled, and links into it are taken."""
+    closing: bool = False
+    """Open until somebody nearer asked for it; its last requests may still be under way."""
+    whole: bool = False
+    """Its backups have all of it, but for what is on its way to them."""
+    backups: tuple[Contact, ...] = ()
+    """To whom every change of it is sent."""
+
+
+@dataclass(slots=True)
+class Backed:
+    """A cell this peer keeps a copy of."""
+
+    owner: Contact
+    heard_at: float
+    """Second at which its owner last said so."""
+    role: int | None = None
+    """Under which placement key, once its owner has said to keep it and not only sent records of it."""
+
+
+class Holdings:
+    """The cells of one peer."""
+
+    def __init__(self, me: int, cell_bits: int) -> None:
+        """`me`: the peer's ID, a 160-bit number."""
+        self.owned: dict[Cell, Owned] = {}
+        self.backed: dict[Cell, Backed] = {}
+        self.map = CellMap(me)
+        self._cell_bits = cell_bits
+        self._kept_by: dict[bytes, CellMap] = {}
+        """Peer -> cells owned here that it backs up."""
+        self._kept_for: defaultdict[bytes, dict[Cell, None]] = defaultdict(dict)
+        """Peer -> its cells backed up here."""
+
+    def is_open(self, cell: Cell) -> bool:
+        """Return whether the cell may be crawled here."""
+        owned = self.owned.get(cell)
+        return owned is not None and owned.open
+
+    def own(self, cell: Cell, now: float) -> Owned:
+        """Return the cell as owned here, from `now` on and closed until it has caught up if it was not owned before."""
+        if cell not in self.owned:
+            self.let_go(cell)
+            self.owned[cell] = Owned(now)
+            self.map.put(cell, OWNER, placement_keys(cell, self._cell_bits)[OWNER])
+        return self.owned[cell]
+
+    def back_up_at(self, cell: Cell, backups: Sequence[Contact]) -> None:
+        """Send every change of a cell owned here to these peers from now on."""
+        owned = self.owned[cell]
+        self._forget_backups(cell, owned)
+        owned.backups = tuple(backups)
+        places = placement_keys(cell, self._cell_bits)
+        for role, contact in enumerate(backups, FIRST_BACKUP):
+            self._kept_by.setdefault(contact.id, CellMap(contact.number)).put(cell, role, places[role])
+
+    def back_up_for(self, cell: Cell, owner: Contact, role: int | None, now: float) -> None:
+        """Keep a copy of the cell for `owner`, who is nearer to it; `role` says under which placement key, if known."""
+        backed = self.backed.get(cell)
+        if backed is None or backed.owner != owner:
+            if cell in self.owned or backed is not None:
+                self.let_go(cell)
+            self.backed[cell] = Backed(owner, now)
+            self._kept_for[owner.id][cell] = None
+        else:
+            backed.heard_at = now
+        if role is not None:
+            self.backed[cell].role = role
+            self.map.put(cell, role, placement_keys(cell, self._cell_bits)[role])
+
+    def let_go(self, cell: Cell) -> None:
+        """The cell is neither owned nor backed up here any more."""
+        self.map.drop(cell)
+        owned = self.owned.pop(cell, None)
+        if owned is not None:
+            self._forget_backups(cell, owned)
+        backed = self.backed.pop(cell, None)
+        if backed is not None:
+            kept_for = self._kept_for[backed.owner.id]
+            del kept_for[cell]
+            if not kept_for:
+                del self._kept_for[backed.owner.id]
+
+    def owner_nearer_than(self, cell: Cell, other: Contact) -> Contact | None:
+        """Return for whom a copy of the cell is kept, if that one lives nearer to it than another."""
+        backed = self.backed.get(cell)
+        return (
+            backed.owner if backed is not None and nearer(backed.owner, other, anchor(cell, self._cell_bits)) else None
+        )
+
+    def others(self, cell: Cell) -> list[Contact]:
+        """Return who else holds something of the cell, as far as we know."""
+        owned, backed = self.owned.get(cell), self.backed.get(cell)
+        return [*(owned.backups if owned is not None else ()), *([backed.owner] if backed is not None else ())]
+
+    def joined(self, newcomer: int) -> tuple[list[Cell], list[Cell]]:
+        """Return the cells that a peer with this ID is to hold in our place, and those in place of a backup of ours."""
+        backups = [one.displaced_by(newcomer) for one in self._kept_by.values()]
+        return (
+            [cell for cell, _ in self.map.displaced_by(newcomer)],
+            [cell for displaced in backups for cell, _ in displaced],
+        )
+
+    def owned_nearer_to(self, newcomer: int) -> list[Cell]:
+        """Return the cells owned here to which a peer with this ID is nearer."""
+        return [cell for cell, role in self.map.displaced_by(newcomer) if role == OWNER]
+
+    def examined(self) -> tuple[int, int]:
+        """Return how many placements were looked at for newcomers: of cells held here, of backups watched over."""
+        return self.map.examined, sum(kept.examined for kept in self._kept_by.values())
+
+    def short(self) -> list[Cell]:
+        """Return the cells owned here that have fewer than two backups, as there were no more peers."""
+        return [cell for cell, owned in self.owned.items() if len(owned.backups) < HOLDERS - 1]
+
+    def shared(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
+        """Return the cells owned here that a peer, by ID, backs up, and its cells that are backed up here."""
+        kept = self._kept_by.get(peer)
+        return kept.cells() if kept is not None else [], list(self._kept_for.get(peer, ()))
+
+    def lost(self, peer: bytes) -> tuple[list[Cell], list[Cell]]:
+        """Return what the loss of a peer, by ID, leaves short: cells owned here without their backup, and orphans.
+
+        Orphans are cells backed up here whose owner it was; they are let go.
+        """
+        unsafe, orphans = self.shared(peer)
+        for cell in unsafe:
+            owned = self.owned[cell]
+            owned.whole = False
+            self.back_up_at(cell, [contact for contact in owned.backups if contact.id != peer])
+        for cell in orphans:
+            self.let_go(cell)
+        return unsafe, orphans
+
+    def silent(self, since: float) -> list[Cell]:
+        """Return the cells backed up here whose owner has not said so since that second."""
+        return [cell for cell, backed in self.backed.items() if backed.heard_at < since]
+
+    def strays(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Return those of these cells that are neither owned nor backed up here."""
+        return [cell for cell in cells if cell not in self.owned and cell not in self.backed]
+
+    def _forget_backups(self, cell: Cell, owned: Owned) -> None:
+        for contact in owned.backups:
+            self._kept_by[contact.id].drop(cell)
+            if not self._kept_by[contact.id]:
+                del self._kept_by[contact.id]

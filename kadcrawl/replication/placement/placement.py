@@ -1,0 +1,49 @@
+"""Which peers hold a cell: its owner, nearest to the anchor, and two backups, nearest to two more hashes (P1 1.2).
+
+The three are distinct: a peer chosen already is skipped. With plain double hashing a backup would be the owner itself
+for 18.5 % of the URLs of 8 peers, and losing two of them would lose 7.5 %. Fewer than three peers hold as many copies
+as there are peers. Pure.
+"""
+
+from collections.abc import Sequence
+
+from kadcrawl.errors import KadcrawlError
+from kadcrawl.keys import Cell, anchor, backup_key
+from kadcrawl.link.wire.messages import Contact
+
+OWNER, FIRST_BACKUP, SECOND_BACKUP = range(3)
+"""The roles of the holders; each has its placement key."""
+HOLDERS = 3
+
+
+class NoSuchCellError(KadcrawlError):
+    """A cell number that this swarm does not have."""
+
+
+def check_cell(cell: int, cell_bits: int) -> None:
+    """Raise NoSuchCellError unless there is such a cell."""
+    if cell >> cell_bits:
+        raise NoSuchCellError(f"there is no cell {cell} of {cell_bits} bits")
+
+
+def placement_keys(cell: Cell, cell_bits: int) -> tuple[int, int, int]:
+    """Return the places, 160-bit numbers, that stand for a cell by role: its anchor and its two backup keys."""
+    return anchor(cell, cell_bits), backup_key(cell, 1, cell_bits), backup_key(cell, 2, cell_bits)
+
+
+def nearer(one: Contact, other: Contact, target: int) -> bool:
+    """Return whether one peer is XOR-nearer to a key than another."""
+    return one.number ^ target < other.number ^ target
+
+
+def holders(nearest: Sequence[Sequence[Contact]]) -> list[Contact]:
+    """Return the distinct holders of a cell, by role.
+
+    `nearest[role]` are the peers nearest to the role's placement key, nearest first: as many as `HOLDERS` of them, or
+    all there are.
+    """
+    chosen: list[Contact] = []
+    for candidates in nearest:
+        taken = {contact.id for contact in chosen}
+        chosen += [contact for contact in candidates if contact.id not in taken][:1]
+    return chosen

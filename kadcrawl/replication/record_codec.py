@@ -1,0 +1,267 @@
+"""Records of the history as they travel, and as they are taken in: between the store's rows and the wire's batches.
+
+A batch says what the records are at the moment it is made. What arrives is checked as if nobody had: a URL must be
+canonical, its place is worked out here. Taking it in is a join in a lattice (later states, more tries, the later
+instant), so batches may repeat, overtake each other, and meet URLs that have come another way.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.recrawl.policy import believed
+from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.wire.messages import (
+    LONG_S_MAX,
+    ROBOTS_BYTES_MAX,
+    URL_CHARS_MAX,
+    Batch,
+    Contact,
+    Link,
+    PendingRecord,
+    RobotsRecord,
+    SiteRecord,
+    VisitRecord,
+)
+from kadcrawl.store.bloom.cell_filters import Told
+from kadcrawl.store.bloom.expiring_filter import Seen
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.schema import DONE, is_pending
+from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
+from kadcrawl.urls import is_canonical, origin_of
+
+SEEN_AT_ONCE = 2_000
+"""URLs looked for in slices before other work gets its turn: some 10 ms."""
+WAIT_MAX_S = 86_400.0
+"""Of a wait on the wire."""
+UNFINISHED_WAIT_S = 10.0
+"""How long a page that was fetched, and waits for its links, is left to whoever fetched it: if the owner of a link has
+died it takes until that is noticed, and somebody else owns it."""
+ROBOTS_BATCH_BYTES_MAX = 512 * 1024
+"""Of all robots.txt in one batch; the rest are fetched again."""
+
+
+def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
+    """Return how a site must be treated, as it travels."""
+    return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+
+
+class Records:
+    """The records of one peer."""
+
+    def __init__(
+        self,
+        store: Store,
+        frontier: Frontier,
+        intake: Intake,
+        placer: Placer,
+        is_taken: Callable[[Entry], bool],
+        now: Callable[[], float],
+    ) -> None:
+        """`is_taken`: whether the crawler has the entry just now."""
+        self._store = store
+        self._frontier = frontier
+        self._intake = intake
+        self._placer = placer
+        self._is_taken = is_taken
+        self._now = now
+        self.owns: Callable[[Cell], bool] = lambda cell: False
+        """Whether a cell is this peer's own: then nobody else knows better what is done in it."""
+        self.owned_by: Callable[[Contact, Cell], bool] = lambda contact, cell: False
+        """Whether nobody lives nearer to a cell than a peer, as far as is known."""
+        self.believes: Callable[[Contact, Cell], bool] = lambda contact, cell: False
+        """Whether a peer is believed what is done in a cell."""
+        self.merging = False
+        """What changes in the store just now has come from another peer."""
+
+    def copies(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
+        """Return these records and the clocks of these sites as they are now."""
+        done, entries, visits = self._read(keys, moving=False)
+        return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [], visits)
+
+    def moving(self, keys: Sequence[Key]) -> Batch:
+        """Return these records with all their new owner needs: clocks, delays and robots.txt of their sites."""
+        done, entries, visits = self._read(keys, moving=True)
+        sites = dict.fromkeys(entry.site for entry in entries)
+        again = [visit.url for visit in visits if is_pending(visit.state)]
+        sites |= dict.fromkeys(self._placer.place(url).site for url in again)
+        origins = dict.fromkeys(map(origin_of, [*(entry.url for entry in entries), *again]))
+        records = self._pending(entries, moving=True)
+        return Batch(done, records, [self._site(site) for site in sites], self._robots(origins), visits)
+
+    def lending(self, entries: Sequence[Entry]) -> Batch:
+        """Return these entries, of one site, with all that another peer needs to fetch them."""
+        origins = dict.fromkeys(origin_of(entry.url) for entry in entries)
+        return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
+
+    def merge(
+        self, batch: Batch, only: Cell | None = None, believed: bool = True, *, sender: Contact | None = None
+    ) -> set[Cell]:
+        """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of.
+
+        With `only` it is from somebody this peer asked as the owner of that cell, else from `sender`. How a site is to
+        be treated only its owner says, or who was asked: by a false clock or robots.txt it is hurried or left alone.
+        What is done is taken only of whom it is believed: with `only` as `believed` says, else as `believes` does.
+        Others' pages are pending, if they are new here.
+        """
+        trusted: dict[Cell, bool] = {}
+
+        def is_believed(cell: Cell) -> bool:
+            if only is not None or sender is None:
+                return believed
+            if cell not in trusted:
+                trusted[cell] = self.believes(sender, cell)
+            return trusted[cell]
+
+        def may_tell(cell: Cell) -> bool:
+            return cell == only if only is not None else sender is not None and self.owned_by(sender, cell)
+
+        now = self._now()
+        cells, origins = set(), set()
+        self.merging = True
+        try:
+            for site in batch.sites:
+                if may_tell(self._placer.cell(site.site)):
+                    self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
+            for key in map(Key, batch.done):
+                cell = self._store.cell_of(key)
+                if (only is None or cell == only) and is_believed(cell):
+                    self._intake.merge_done(key, now)
+                    cells.add(cell)
+            for one in batch.pending:
+                if not is_canonical(one.url):
+                    continue
+                place = self._placer.place(one.url)
+                if only is not None and place.cell != only:
+                    continue
+                link = Link(one.url, one.depth, one.hops)
+                if is_believed(place.cell):
+                    due = now + one.wait_s if one.wait_s else 0.0
+                    even_seen = only is None and not self.owns(place.cell)
+                    self._intake.merge_pending(link, place, now, one.tries, due, even_seen=even_seen)
+                else:
+                    self._intake.merge_pending(link, place, now, 0, 0.0)
+                cells.add(place.cell)
+                if may_tell(place.cell):
+                    origins.add(origin_of(one.url))
+            for visit in batch.visits:
+                if (visited := self._merge_visit(visit, only, now, is_believed)) is not None:
+                    cells.add(visited)
+                    if may_tell(visited):
+                        origins.add(origin_of(visit.url))
+            for robots in batch.robots:
+                if robots.origin in origins:
+                    self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
+        finally:
+            self.merging = False
+        return cells
+
+    def refused(self, batch: Batch, only: Cell) -> list[Key]:
+        """Return the keys of a cell that are pending in a batch and done here, by their fingerprints."""
+        if self._store.seen is None:
+            return []
+        places = [self._placer.place(one.url) for one in batch.pending if is_canonical(one.url)]
+        return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
+
+    async def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
+        """Take in slices of a cell, those of its owner if `adopt`; a cell may have a million URLs pending.
+
+        Slices may be hundreds, each of which takes a millisecond or more: others have their turn in between.
+        """
+        news: list[Seen] = []
+        for one in {one.grain: one for one in slices}.values():
+            news += self._store.join_slices(cell, [one], adopt=adopt)
+            await asyncio.sleep(0)
+        first: bytes | None = b"" if news else None
+        while first is not None:
+            self.merging = True
+            try:
+                first = self._intake.merge_seen(cell, news, first, SEEN_AT_ONCE, self._now())
+            finally:
+                self.merging = False
+            await asyncio.sleep(0)
+
+    def _merge_visit(
+        self, record: VisitRecord, only: Cell | None, now: float, is_believed: Callable[[Cell], bool]
+    ) -> Cell | None:
+        """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
+        if not is_canonical(record.url) or self._store.seen is not None:
+            return None
+        place = self._placer.place(record.url)
+        if only is not None and place.cell != only:
+            return None
+        if not is_believed(place.cell):
+            self._intake.merge_pending(Link(record.url, record.depth, 0), place, now, 0, 0.0)
+            return place.cell
+        due = None if record.due_s is None else now + record.due_s
+        visit = Visit(
+            place.key,
+            place.site,
+            record.url,
+            record.depth,
+            due,
+            record.period_s,
+            *(record.etag, record.last_modified, record.digest, record.captured, record.gone),
+        )
+        again_at = now + record.wait_s if record.wait_s else 0.0
+        self._intake.merge_visit(believed(visit), record.state, now, record.tries, again_at)
+        return place.cell
+
+    def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[Entry], list[VisitRecord]]:
+        """Return what there is of these keys: those done, those pending, and those with visits."""
+        done: list[bytes] = []
+        entries, visits = [], []
+        for key in keys:
+            state = self._store.state(key)
+            if state is None:
+                continue
+            if (visit := self._store.visit(key)) is not None:
+                visits.append(self._visit(visit, state, moving=moving))
+            elif not is_pending(state):
+                done.append(key)
+            elif (entry := self._store.entry(key)) is not None:
+                entries.append(entry)
+        return done, entries, visits
+
+    def _visit(self, visit: Visit, state: int, *, moving: bool) -> VisitRecord:
+        tries, wait_s = 0, 0.0
+        if is_pending(state) and (entry := self._store.entry(visit.key)) is not None:
+            tries, wait_s = entry.tries, self._wait_s(entry, moving=moving)
+        now = self._now()
+        return VisitRecord(
+            visit.url,
+            visit.depth,
+            state,
+            tries,
+            wait_s,
+            None if visit.due is None else min(max(0.0, visit.due - now), LONG_S_MAX),
+            visit.period_s,
+            *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
+        )
+
+    def _wait_s(self, entry: Entry, *, moving: bool) -> float:
+        unfinished = moving and self._is_taken(entry)
+        return min(max(0.0, entry.due - self._now(), UNFINISHED_WAIT_S if unfinished else 0.0), WAIT_MAX_S)
+
+    def _pending(self, entries: Sequence[Entry], *, moving: bool) -> list[PendingRecord]:
+        return [
+            PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving))
+            for entry in entries
+        ]
+
+    def _site(self, site: str) -> SiteRecord:
+        return site_record(site, *self._frontier.clock(site, self._now()))
+
+    def _robots(self, origins: Iterable[str]) -> list[RobotsRecord]:
+        now = self._now()
+        records = []
+        left = ROBOTS_BATCH_BYTES_MAX
+        for origin in origins:
+            known = self._store.robots(origin)
+            if known is not None and len(known[0]) <= min(left, ROBOTS_BYTES_MAX) and len(origin) <= URL_CHARS_MAX:
+                left -= len(known[0])
+                records.append(RobotsRecord(origin, known[0], min(max(0.0, now - known[1]), WAIT_MAX_S)))
+        return records

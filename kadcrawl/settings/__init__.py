@@ -1,0 +1,1 @@
+"""Configuration, job files, limits: checked values, no behavior."""

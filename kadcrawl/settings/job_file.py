@@ -1,0 +1,318 @@
+"""The job file, `kadcrawl.toml`: a `Job` in a file that can be kept, shared and looked at before it is run.
+
+The file is flat: a key is an option of `kadcrawl crawl` without the leading dashes, and means the same; `seeds` are
+its URLs. So each thing has one name, `kadcrawl crawl --help` explains the file as well, and nobody must know whether
+max-pages is about scope or about politeness; `[balance] balance = "drain"` would say it twice. Tables are left for what
+has several values of its own and is no single option: [[roles]] and [[records]] (rule_file.py).
+
+Every mistake is a ConfigError of one sentence that names the file, the line if it can be known, the key, and what
+would do. What a value may be stands in one place each: its type at the field of `Job`, its range in the check of
+`Job`; here are only the words for both. `read` touches the disk, `parse` nothing but a list of proxies it names.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import msgspec
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings import rule_file
+from kadcrawl.settings.config import (
+    Balance,
+    Canonical,
+    Filters,
+    History,
+    Job,
+    Partition,
+    ScopeKind,
+    SessionIds,
+    TwinLinks,
+)
+from kadcrawl.settings.durations import seconds_of
+from kadcrawl.settings.proxy_list import read_file
+from kadcrawl.urls import canonical, seed
+
+FILE_BYTES_MAX = 4 * 1024 * 1024
+"""A larger file is something else: all the seeds a job may have are 1 MB."""
+VALUE_CHARS_SHOWN_MAX = 60
+"""Of a wrong value, in the sentence about it."""
+LINES_TRIED_MAX = 10
+"""Lines that look like the beginning of a key before its line is given up: each costs another reading of the file."""
+
+
+class Key(NamedTuple):
+    """What stands behind a key of the file."""
+
+    field: str
+    """Of the job."""
+    takes: str
+    """What to write, for a person who wrote something else."""
+
+
+_DURATION = 'a length of time, such as "12h", "7d", or a number of seconds'
+DURATIONS = frozenset({"recrawl-after", "recrawl-least", "recrawl-most", "grain"})
+"""Keys whose value may be a text such as "7d"."""
+_PATTERNS = "a list of regular expressions, such as ['/docs/', '\\.html$']"
+
+KEYS = {
+    "seeds": Key("seeds", 'a list of URLs, such as ["https://example.org/"]'),
+    "scope": Key("scope", f"one of {', '.join(get_args(ScopeKind))}, in quotes"),
+    "include": Key("include", _PATTERNS),
+    "exclude": Key("exclude", _PATTERNS),
+    "max-depth": Key("max_depth", "a whole number of links"),
+    "max-pages": Key("max_pages", "a whole number of URLs"),
+    "max-site-pages": Key("site_pages_max", "a whole number of URLs"),
+    "max-path-queries": Key("path_queries_max", "a whole number of URLs"),
+    "max-path-segments": Key("path_segments_max", "a whole number of segments"),
+    "max-path-repeats": Key("path_repeats_max", "a whole number of times"),
+    "max-parameters": Key("query_parameters_max", "a whole number of parameters"),
+    "session-ids": Key("session_ids", f"one of {', '.join(get_args(SessionIds))}, in quotes"),
+    "sitemaps": Key("sitemaps", "true or false"),
+    "canonical": Key("canonical", f"one of {', '.join(get_args(Canonical))}, in quotes"),
+    "twins": Key("twins", f"one of {', '.join(get_args(TwinLinks))}, in quotes"),
+    "delay": Key("delay_s", "a number of seconds"),
+    "retries": Key("retries", "a whole number"),
+    "partition": Key("partition", f"one of {', '.join(get_args(Partition))}, in quotes"),
+    "balance": Key("balance", f"one of {', '.join(get_args(Balance))}, in quotes"),
+    "block": Key("block_urls", "a whole number of URLs"),
+    "update": Key("update_s", "a number of seconds"),
+    "recrawl-after": Key("recrawl_after_s", _DURATION),
+    "recrawl-adaptive": Key("recrawl_adaptive", "true or false"),
+    "recrawl-least": Key("recrawl_least_s", _DURATION),
+    "recrawl-most": Key("recrawl_most_s", _DURATION),
+    "history": Key("history", f"one of {', '.join(get_args(History))}, in quotes"),
+    "grain": Key("grain_s", _DURATION),
+    "filters": Key("filters", f"one of {', '.join(get_args(Filters))}, in quotes"),
+    "proxies": Key("proxies", "a file with a proxy a line, or the URL of such a list, in quotes"),
+    "proxy-judge": Key("proxy_judge", "a URL, in quotes"),
+    "simhash": Key("simhash", "true or false"),
+    "name": Key("name", "a text in quotes"),
+    "contact": Key("contact", "a URL or an e-mail address, in quotes"),
+}
+"""What a job file may say, in the order in which `--help` explains it."""
+
+PROXIES = "proxies"
+"""The key that stands for two fields (`proxy_fields`), whose values are not shown."""
+SINKS = "sinks"
+"""What it may say besides, of this machine alone: a list of --sink."""
+TABLES: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
+"""Tables by the field of the job, and what reads them."""
+
+_TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
+
+_HINTS = {
+    "Invalid value": "a text stands in quotes",
+    "Unescaped '\\' in a string": "in 'single quotes' a backslash is nothing special",
+    "Cannot overwrite a value": "a key can be given once",
+}
+"""What tomllib says -> what a person may have meant."""
+
+_BARE = re.compile(r"[\w-]{1,60}")
+"""A key that can stand in a sentence as it is."""
+_PLACE = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A job file as read: a whole job, and which of it the file says."""
+
+    path: Path
+    job: Job
+    said: tuple[str, ...]
+    """Fields of the job; the others have their defaults."""
+    sinks: tuple[str, ...] = ()
+    """Where results go on the machine that reads the file: no part of the job, as it may hold passwords and paths."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return what the file says, by the fields of the job."""
+        return {field: getattr(self.job, field) for field in self.said}
+
+
+def read(path: Path) -> JobFile:
+    """Return the job in this file. Raises ConfigError if it cannot be read or is no good job."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot read the job file {path}: {error.strerror}") from None
+    if len(raw) > FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is too large for a job file: at most {FILE_BYTES_MAX // 1024**2} MiB")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}, line {line}: not UTF-8, as TOML must be; save the file as UTF-8") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> JobFile:
+    """Return the job that this text says; `path` is where it is from. Raises ConfigError if it is no good job."""
+    values: dict[str, Any] = {}
+    sinks: tuple[str, ...] = ()
+    for key, value in _toml(text, path).items():
+        try:
+            if key == SINKS:
+                sinks = _sinks(value)
+                continue
+            if key == PROXIES:
+                values |= proxy_fields(value)
+                continue
+            if key in TABLES:
+                values[key] = TABLES[key](value)
+                Job(**{key: values[key]})
+                continue
+            if key not in KEYS:
+                raise ConfigError(_unknown(key, value))
+            values[KEYS[key].field] = _checked(key, value)
+        except ConfigError as error:
+            line = _line_of(text, key)
+            raise ConfigError(f"{path}{'' if line is None else f', line {line}'}: {error}") from None
+    try:
+        job = Job(**values)
+        job.check_useful(values)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {in_keys(str(error))}") from None
+    return JobFile(path, job, tuple(values), sinks)
+
+
+def _toml(text: str, path: Path) -> dict[str, Any]:
+    import tomllib  # Not at the top: the command loads this file always, and most crawls have no job file.
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        what = str(error) if place is None else str(error)[: place.start()]
+        line, column = (place["line"], place["column"]) if place is not None else (None, None)
+        if line is None:
+            whole = text.rstrip()
+            line, column = str(whole.count("\n") + 1), str(len(whole) - whole.rfind("\n"))
+        hint = f"; {_HINTS[what]}" if what in _HINTS else ""
+        raise ConfigError(f"{path}, line {line}, column {column}: {what[:1].lower()}{what[1:]}{hint}") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{path} is no job file: a number in it is too long, or a list nested too deeply") from None
+
+
+def _unknown(key: str, value: object) -> str:
+    """Say that there is no such key, and which may have been meant."""
+    tables = [table for table in (value if isinstance(value, list) else [value]) if isinstance(table, dict)]
+    if not tables:
+        return f"there is no key {_named(key)} at the top of a job file{_meant(key)}"
+    inside = list(dict.fromkeys(name for table in tables for name in table if name in KEYS))
+    near = get_close_matches(key.lower(), TABLES, 1)
+    meant = f"; did you mean [[{near[0]}]]?" if near else _meant(key)
+    return f"there is no table [{_named(key)}]" + (
+        f"; write {', '.join(inside)} at the top, above the first table" if inside else meant
+    )
+
+
+def _named(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _shown(key)
+
+
+def _meant(key: str) -> str:
+    keys = [*KEYS, SINKS]
+    near = get_close_matches(key.lower(), keys, 1)
+    tables = " and ".join(f"[[{table}]]" for table in TABLES)
+    return f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(keys)}; the tables {tables}"
+
+
+def _checked(key: str, value: object) -> object:
+    """Return the value as the job has it. Raises ConfigError, naming the key and saying what would do."""
+    field, takes = KEYS[key]
+    if key in DURATIONS and isinstance(value, str):
+        try:
+            value = seconds_of(value)
+        except ValueError:
+            raise ConfigError(f"{key} must be {takes}, not {_shown(value)}") from None
+    try:
+        typed = msgspec.convert(value, _TYPES[field])
+    except msgspec.ValidationError:
+        raise ConfigError(f"{key} must be {takes}, not {_shown(value)}") from None
+    try:
+        said: dict[str, Any] = {field: _refined(key, typed)}
+        Job(**said)
+    except ConfigError as error:
+        why = str(error)
+        if why.startswith(f"{field} must"):
+            raise ConfigError(f"{key}{why.removeprefix(field)}, not {_shown(value)}") from None
+        raise ConfigError(f"{key}: {why}") from None
+    return said[field]
+
+
+def _sinks(value: object) -> tuple[str, ...]:
+    try:
+        return msgspec.convert(value, tuple[str, ...])
+    except msgspec.ValidationError:  # The value is not shown, as it may hold a password.
+        raise ConfigError(f'{SINKS} must be a list of sinks, such as ["sqlite:results.db"]') from None
+
+
+def proxy_fields(said: object) -> dict[str, object]:
+    """Return the fields of a job for what its proxies are said to be: a file, the URL of a list, or "" for none.
+
+    Raises ConfigError, which does not show what was said as that may hold a password, for a file that cannot be read or
+    has a bad line, and for anything else.
+    """
+    takes = f"{PROXIES} must be {KEYS[PROXIES].takes}"
+    if not isinstance(said, str):
+        raise ConfigError(takes)
+    if re.match(r"(?i)https?://", said):
+        if (url := canonical(said)) is None:
+            raise ConfigError(takes)
+        return {"proxies": (), "proxies_from": url}
+    if re.match(r"[A-Za-z0-9]+://", said):
+        raise ConfigError(f"{takes}; write a single proxy into a file")
+    return {"proxies": read_file(Path(said)) if said else (), "proxies_from": None}
+
+
+def _refined(key: str, value: Any) -> Any:
+    """Return a value of the right type as the job has it: URLs canonical, patterns as they were meant."""
+    if key == "seeds":
+        return tuple(dict.fromkeys(map(seed, value)))
+    if key == "proxy-judge":
+        return seed(value)
+    if key in ("include", "exclude") and any("\b" in pattern for pattern in value):
+        raise ConfigError("\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
+    return value
+
+
+def in_keys(sentence: str, dashes: str = "") -> str:
+    """Return what `Job` says of its fields as said of the keys of the file, or with `dashes` of the options."""
+    for key, (field, _) in KEYS.items():
+        if key != field:  # What is called the same may be a word like any other.
+            sentence = re.sub(rf"\b{field}\b", dashes + key, sentence)
+    return sentence
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= VALUE_CHARS_SHOWN_MAX else text[: VALUE_CHARS_SHOWN_MAX - 3] + "..."
+
+
+def _line_of(text: str, key: str) -> int | None:
+    """Return the line, from 1, on which a key or table at the top of this text begins; None if it is not found.
+
+    tomllib does not say. So we look for lines that could be it, and ask tomllib whether, after all that is above such
+    a line, the key could stand there: not within a text of several lines, and not in a table.
+    """
+    import tomllib
+
+    name = f"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')"
+    quoted = json.dumps(key)
+    for found in islice(re.finditer(rf"^[ \t]*(\[+[ \t]*)?{name}[ \t]*[=.\]]", text, re.MULTILINE), LINES_TRIED_MAX):
+        probe = f"[{quoted}]" if found[1] else f"{quoted} = {{}}"
+        try:
+            if key in tomllib.loads(f"{text[: found.start()]}{probe}"):
+                return text.count("\n", 0, found.start()) + 1
+        except tomllib.TOMLDecodeError:
+            continue
+    return None

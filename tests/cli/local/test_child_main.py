@@ -1,0 +1,102 @@
+"""The order in which a peer of a local crawl does things: nothing is fetched before all know what one has fetched."""
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+
+from kadcrawl import Job
+from kadcrawl.cli.local import child_main
+from kadcrawl.cli.local.protocol import Assignment, Doing, Go, Report
+
+
+class Recorder:
+    """In place of a peer, its cells and its concord: notes what is done with them."""
+
+    def __init__(self, data: Path, done: list[str], *, paused: bool = True) -> None:
+        self.paused = paused
+        self.config = SimpleNamespace(data=data)
+        self.contact = SimpleNamespace(address=("127.0.0.1", 9))
+        self.cells = self.concord = self
+        self._done = done
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def begin(self, *, paused: bool) -> None:
+        self._done.append("begin paused" if paused else "begin")
+
+    async def join(self, bootstrap: object, *, rekeyed: bool) -> None:
+        self._done.append("join")
+
+    async def settle(self, seconds: float) -> bool:
+        await asyncio.sleep(0)
+        self._done.append("settle")
+        return True
+
+    async def crawl(self, seeds: object) -> None:
+        self._done.append("seeds")
+
+    async def order(self, verb: str) -> None:
+        self._done.append(verb)
+
+    async def wait_stopped(self) -> None:
+        await asyncio.Event().wait()
+
+    async def finish(self) -> None: ...
+
+    def row(self) -> None: ...
+
+    def warning(self) -> None: ...
+
+
+class Parent:
+    """In place of what the parent says."""
+
+    obeyed = False
+
+    def __init__(self) -> None:
+        self._says = [Go(["http://a.example/"])]
+
+    async def next(self) -> Go | None:
+        return self._says.pop() if self._says else None
+
+    def carried_out(self) -> None:
+        self.obeyed = True
+
+
+@pytest.mark.parametrize(
+    ("bootstrap", "paused", "expected"),
+    [
+        ([], True, ["begin paused", "Ready", "seeds", "settle", "resume", "Going", "Final"]),
+        ([("127.0.0.1", 8)], True, ["join", "settle", "Ready", "seeds", "settle", "resume", "Going", "Final"]),
+        ([("127.0.0.1", 8)], False, ["join", "Ready", "seeds", "resume", "Going", "Final"]),
+    ],
+    ids=["the first", "another, while nothing is fetched", "one that comes later"],
+)
+async def test_a_swarm_that_begins_anew_waits_for_what_its_peers_know(
+    bootstrap: list[tuple[str, int]],
+    paused: bool,
+    expected: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+
+    def report(said: Report) -> bool:
+        if not isinstance(said, Doing):
+            done.append(type(said).__name__)
+        return True
+
+    for name in ("_report", "_report_if_room"):
+        monkeypatch.setattr(child_main, name, report)
+    monkeypatch.setattr(child_main, "log_to", lambda data: None)
+    peer: Any = Recorder(tmp_path, done, paused=paused)
+    parent: Any = Parent()
+    interrupts: Any = SimpleNamespace(first=asyncio.Event())
+    await child_main._one_life(peer, Assignment(str(tmp_path), Job(), (), bootstrap), False, parent, interrupts)
+    assert expected == done

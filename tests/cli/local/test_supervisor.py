@@ -1,0 +1,55 @@
+"""`kadcrawl crawl` ends when the crawl does, although one of its peers does not notice."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from kadcrawl.cli.local import child_process, supervisor
+from kadcrawl.cli.local.supervisor import Plan, Swarm
+from kadcrawl.cli.view.progress import Progress
+from kadcrawl.settings.config import Job
+from tests.cli import impatient
+from tests.cli.command import SITES, finished
+from tests.support.web import Web, html
+
+PATIENCE_S = 90.0
+
+
+async def test_a_peer_stopped_at_the_end_does_not_hold_up_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "END_S", 2.0)
+    monkeypatch.setattr(child_process, "PROGRAM", impatient.PROGRAM)
+    said: list[str] = []
+    async with Web(SITES) as site:
+        go_on, asked = asyncio.Event(), asyncio.Event()
+        urls = [site.url("/page", site=number) for number in range(SITES)]
+
+        async def waiting(request: web.BaseRequest) -> web.StreamResponse:
+            asked.set()
+            await go_on.wait()
+            return html()
+
+        site.pages["/0"] = lambda request: html(*urls)
+        site.pages["/page"] = waiting
+        job = Job(scope="any", delay_s=0.0)
+        with Progress("crawl") as progress:
+            monkeypatch.setattr(progress, "say", said.append)
+            plan = Plan(seeds=[site.url("/0")], job=job, peers=3, data=tmp_path, allow_networks=("127.0.0.0/8",))
+            swarm = Swarm(plan, progress)
+            running = asyncio.create_task(swarm.run())
+            async with asyncio.timeout(PATIENCE_S):
+                await asked.wait()
+                stopped = swarm._children[2]
+                assert stopped._process is not None
+                os.kill(stopped._process.pid, signal.SIGSTOP)
+                go_on.set()
+                summary = await running
+        assert set(urls) <= set(finished(tmp_path))
+        assert 0 == summary.left_behind
+        assert f"{stopped.name} has not noticed the end of the crawl within 2 s; killing it" in said
+        assert stopped.dead

@@ -1,0 +1,96 @@
+"""The lines a crawl prints while nobody looks: as often as there is news, and seldom when there is none."""
+
+import time
+
+import pytest
+
+from kadcrawl.cli.view.progress import LINE_INTERVAL_S, SAME_INTERVAL_S, Progress
+from kadcrawl.keys import id_bytes
+from kadcrawl.link.wire.messages import Contact, Counters, PeerRow
+
+
+def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    def said(pages: int, until: float) -> list[str]:
+        """Return the lines of the seconds until then, in which the crawl has so many pages."""
+        nonlocal now
+        while now < until:
+            shown.update([PeerRow(Contact(id_bytes(1), "10.0.0.1", 1), "idle", 3, 0, 1, Counters(pages=pages), 0, 0)])
+            now += 1.0
+        return capsys.readouterr().err.splitlines()
+
+    shown = Progress("start")
+    shown._table = None
+    first, again = said(5, now + SAME_INTERVAL_S + LINE_INTERVAL_S + 1.0)
+    assert first == "start: 5 pages (0.0/s), 3 pending, 0 failed, 1 peer, 0:00"
+    assert again == "start: 5 pages (0.0/s), 3 pending, 0 failed, 1 peer, 5:02"
+    assert 1 == len(said(6, now + 50.0))
+    busy = [line for pages in range(7, 17) for line in said(pages, now + 1.0)]
+    assert 10 / LINE_INTERVAL_S == len(busy)
+
+
+def test_the_rate_is_of_what_is_fetched_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not of old pages of who has come, or is back, nor less by those of who has gone."""
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    shown = Progress("start")
+    shown._table = None
+
+    def rate(*pages: int) -> str:
+        nonlocal now
+        now += LINE_INTERVAL_S
+        contacts = [Contact(id_bytes(number), "10.0.0.1", 1) for number, _ in enumerate(pages, 1)]
+        counted = zip(contacts, pages, strict=True)
+        shown.update([PeerRow(one, "idle", 3, 0, 1, Counters(pages=count), 0, 0) for one, count in counted if count])
+        return capsys.readouterr().err.partition("(")[2].partition("/s")[0]
+
+    assert [rate(100), rate(104), rate(108)] == ["0.0", "2.0", "2.0"]
+    assert rate(112, 5000) == "2.0", "one has come"
+    assert rate(0, 5004) == "2.0", "one has gone"
+    assert rate(116, 5008) == "2.0", "and is back"
+
+
+def rows(*states: str) -> list[PeerRow]:
+    return [
+        PeerRow(Contact(id_bytes(number), "10.0.0.1", number), state, 3, 0, 1, Counters(), 0, 0)
+        for number, state in enumerate(states, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (("crawling", "idle"), "2 peers, 0:00"),
+        (("paused", "paused"), "2 peers, paused, 0:00"),
+        (("paused", "leaf: paused", "died", "left", "leaf: left"), "2 peers, paused, 0:00"),
+        (("crawling", "paused: disk full"), "2 peers, 1 paused: disk full, 0:00"),
+        (("waiting for proxies", "waiting for proxies", "crawling"), "3 peers, 2 waiting for proxies, 0:00"),
+        (("leaf: looking for a peer",), "1 peer, looking for a peer, 0:00"),
+        (("refused by 2 known peers: key changed?",), "1 peer, refused by 2 known peers: key changed?, 0:00"),
+    ],
+)
+def test_a_line_says_that_peers_wait(states: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Progress("start").update(rows(*states))
+    assert capsys.readouterr().err.endswith(f"0 failed, {said}\n")
+
+
+def test_a_pause_is_news_and_what_helps_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    shown = Progress("start")
+    for state in ("crawling", "paused: disk full", "paused: disk full", "crawling"):
+        shown.update(rows(state))
+        now += LINE_INTERVAL_S
+    said = capsys.readouterr().err.splitlines()
+    assert ["1 peer", "less than 64 MiB left on its disk", "paused: disk full", "1 peer"] == [
+        next(what for what in ("less than 64 MiB left on its disk", "paused: disk full", "1 peer") if what in line)
+        for line in said
+    ]

@@ -1,0 +1,60 @@
+"""What status says of a swarm: in sentences, and as JSON for programs."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kadcrawl.cli.view.status import show
+from kadcrawl.cli.view.summary import add_up
+from kadcrawl.keys import id_bytes
+from kadcrawl.link.wire.messages import Contact, Counters, Described, PeerRow, Status, Tally
+from kadcrawl.settings.config import Job
+from kadcrawl.settings.page_rules import Field, RecordRule
+
+TALLY = Tally(2, bytes(16), 0, 0, 0)
+PLAIN = Job(seeds=("http://a.example/",))
+RECORDS = replace(PLAIN, records=(RecordRule(pattern=".", fields=(Field("n", "css:h1"),)),))
+
+
+def rows(*records: int) -> list[PeerRow]:
+    return [
+        PeerRow(Contact(id_bytes(number), "10.0.0.1", number), "idle", 0, 0, 1, Counters(pages=9, records=count), 0, 0)
+        for number, count in enumerate(records, 1)
+    ]
+
+
+def said(job: Job, capsys: pytest.CaptureFixture[str], *, as_json: bool) -> str:
+    show(Status(job, Described(TALLY, rows(3, 4)), ended=False, paused=False), as_json)
+    return capsys.readouterr().out
+
+
+def test_records_are_counted_if_the_job_has_any(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\n7 records\n" in said(RECORDS, capsys, as_json=False)
+    figures: dict[str, Any] = json.loads(said(RECORDS, capsys, as_json=True))
+    assert (7, [3, 4]) == (figures["records"], [peer["records"] for peer in figures["peers"]])
+    assert 0 == add_up(rows(0), 1.0, RECORDS).as_json()["records"], "none so far"
+
+
+def test_of_records_nothing_is_said_if_the_job_has_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "records" not in said(PLAIN, capsys, as_json=False)
+    assert "records" not in said(PLAIN, capsys, as_json=True)
+    assert "records" not in add_up(rows(3), 1.0, PLAIN).as_json()
+
+
+def test_those_that_left_are_in_the_totals_and_not_among_the_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    here, gone = rows(0, 0)
+    left = PeerRow(gone.contact, "left", 0, 0, 0, gone.counters, 0, 0)
+    answer = Status(PLAIN, Described(TALLY, [here, left]), ended=False, paused=False)
+    show(answer, as_json=True)
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (18, ["idle"], ["left"]) == (
+        figures["pages"],
+        [peer["state"] for peer in figures["peers"]],
+        [peer["state"] for peer in figures["left"]],
+    )
+    show(answer, as_json=False)
+    said = capsys.readouterr().out
+    assert said.startswith("crawling: 18 pages, ")
+    assert "the totals count 1 that left; what a peer did that died is missing until it is back" in said

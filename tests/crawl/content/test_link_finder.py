@@ -1,0 +1,401 @@
+"""Where an answer leads: session IDs are gone from links, and what limits leave out is counted."""
+
+import gzip
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from math import ceil
+from typing import Any
+
+import pytest
+
+from kadcrawl.crawl.content.html_links import LinkExtractor
+from kadcrawl.crawl.content.link_finder import Finder, Found
+from kadcrawl.crawl.content.near_duplicates import Twins
+from kadcrawl.crawl.fetch.content_encoding import INNER_TIMES_MAX
+from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.robots.rules import parse
+from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.keys import Key
+from kadcrawl.link.wire.messages import DatedLink
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.page_rules import PageRules, RoleRule
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.system.cooperative import Turns, at_once
+
+SITE = "http://a.test"
+ID = ";jsessionid=0123456789abcdef0123456789abcdef"
+OTHER_ID = ";jsessionid=00000000000000000000000000000000"
+
+
+def found(
+    job: Job,
+    path: str,
+    *links: str,
+    status: int = 200,
+    headers: Mapping[bytes, bytes] | None = None,
+    rules: str = "",
+    content: str | bytes = "",
+    body: bytes | None = None,
+    mime: str = "text/html",
+    hops: int = 0,
+    failure: Failure | None = None,
+    depth: int = 1,
+    twins: Twins | None = None,
+    simhash: int | None = None,
+    told: Mapping[str, float] | None = None,
+    known: tuple[str, ...] = (),
+) -> Found:
+    """Return what a page with these links leads to; `told` are the dates owners know, `known` the URLs.
+
+    `body` is how it came, if not as it is.
+    """
+    limits = Limits(links_per_page_max=5, sitemap_urls_max=7)
+
+    def news(modified: Mapping[str, float]) -> list[str]:
+        assert told is not None
+        return [url for url, at in modified.items() if at > told.get(url, 0.0)]
+
+    finder = Finder(
+        LinkExtractor(limits),
+        Scope(job),
+        lambda urls, depth: [url for url in urls if url not in known],
+        limits,
+        PageRules(job.roles),
+        twins,
+        None if told is None else news,
+    )
+    text = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
+    text += content.encode() if isinstance(content, str) else content
+    fetched = Fetched(
+        url=SITE + path,
+        status=status,
+        failure=failure,
+        detail="",
+        request_head=b"",
+        http_version="1.1",
+        reason="",
+        headers=tuple((headers or {}).items()),
+        body=text if body is None else body,
+        content=text,
+        content_type=mime,
+        mime=mime,
+        retry_after_s=None,
+        address="",
+        started_at=datetime(2026, 1, 1, tzinfo=UTC),
+        seconds=0.0,
+        first_byte_at=0.0,
+    )
+    entry = Entry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
+    named = parse(rules.encode(), "kadcrawl")
+    listed = at_once(finder.read_sitemap(entry, fetched, named))
+    return at_once(finder.found(entry, fetched, named, listed, simhash))
+
+
+def redirected(job: Job, path: str, target: str) -> Found:
+    return found(job, path, status=302, headers={b"Location": target.encode()})
+
+
+JOB = Job(seeds=(f"{SITE}/",))
+KEEPING = Job(seeds=(f"{SITE}/",), session_ids="keep")
+
+
+def onward(found: Found) -> list[str]:
+    return [link.url.removeprefix(SITE) for link in found.onward]
+
+
+def test_links_go_on_without_their_session_ids_and_are_told_as_they_were() -> None:
+    page = found(JOB, "/", f"/a{ID}", "/b")
+    assert (["/a", "/b"], {"session_id": 1}) == (onward(page), page.left_out)
+    assert (f"{SITE}/a{ID}", f"{SITE}/b") == page.links
+
+
+def test_session_ids_stay_where_the_job_says_so() -> None:
+    page = found(KEEPING, "/", f"/a{ID}")
+    assert ([f"/a{ID}"], {}) == (onward(page), page.left_out)
+
+
+def test_a_page_that_is_shown_only_with_a_session_is_followed_once() -> None:
+    to_itself = redirected(JOB, "/a", f"/a{ID}")
+    assert ([f"/a{ID}"], {}) == (onward(to_itself), to_itself.left_out)
+    to_another = redirected(JOB, "/a", f"/b{ID}")
+    assert (["/b"], {"session_id": 1}) == (onward(to_another), to_another.left_out)
+    assert ["/a"] == onward(redirected(JOB, f"/a{ID}", f"/a{OTHER_ID}")), "or there would be no end of it"
+
+
+def test_what_each_limit_leaves_out_is_counted_and_nothing_else() -> None:
+    job = Job(seeds=(f"{SITE}/",), exclude=("excluded",), max_depth=2)
+    page = found(job, "/", "/a/a/a/a", "/b/b/b/b/", "/c", "/excluded", "http://b.test/", "/seventh", "/eighth")
+    assert (["/c"], {"path_repeats": 2, "links_per_page": 2}) == (onward(page), page.left_out)
+    assert {"depth": 1} == found(Job(seeds=(f"{SITE}/",), max_depth=1), "/", "/c").left_out
+    assert {"path_segments": 1} == redirected(job, "/", "/1" + "/x/y" * 20).left_out
+
+
+MAPPED = Job(seeds=(f"{SITE}/",), sitemaps=True)
+NAMED = f"sitemap: {SITE}/1\nsitemap: http://b.test/2\nsitemap: {SITE}/3"
+LISTED = "<urlset><url><loc>/x</loc></url><url><loc>http://b.test/y</loc></url></urlset>"
+
+
+def test_every_answer_leads_to_the_sitemaps_of_its_site_as_if_it_linked_to_them() -> None:
+    page = found(MAPPED, "/", "/a", rules=NAMED)
+    assert (["/a", "/1", "/3"], (f"{SITE}/a",)) == (onward(page), page.links)
+    assert {2} == {link.depth for link in page.onward}
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/", failure=Failure.CONNECT))
+    assert ["/b", "/1", "/3"] == onward(found(MAPPED, "/", status=302, headers={b"Location": b"/b"}, rules=NAMED))
+    assert [] == onward(found(JOB, "/", rules=NAMED)), "but only if the job follows them"
+    shallow = Job(seeds=(f"{SITE}/",), sitemaps=True, max_depth=1)
+    assert ([], {"depth": 1}) == ((page := found(shallow, "/")).onward, page.left_out)
+
+
+@pytest.mark.parametrize("path", ["/sitemap.xml", "/1"])
+def test_what_a_sitemap_lists_is_followed_like_links(path: str) -> None:
+    page = found(MAPPED, path, content=LISTED, rules=NAMED)
+    assert (["/x", "/1", "/3"], (f"{SITE}/x", "http://b.test/y")) == (onward(page), page.links)
+    assert (2, None) == (page.onward[0].depth, page.failed)
+    assert ([], ()) == (onward(page := found(JOB, path, content=LISTED, rules=NAMED)), page.links)
+
+
+def test_a_page_is_no_sitemap_by_its_type_or_name_alone() -> None:
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/2", content=LISTED)), "neither named so nor XML"
+    assert ["/x", "/sitemap.xml"] == onward(found(MAPPED, "/2", content=LISTED, mime="text/xml"))
+    assert ["/a", "/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", "/a")), "it is HTML"
+
+
+def test_a_sitemap_that_cannot_be_read_to_its_end_counts_as_failed_and_leads_where_it_said() -> None:
+    page = found(MAPPED, "/sitemap.xml", content=LISTED.removesuffix("</urlset>"))
+    assert (["/x", "/sitemap.xml"], "bad_sitemap") == (onward(page), page.failed)
+    page = found(MAPPED, "/sitemap.xml", content=LISTED[:-9], failure=Failure.BODY_TOO_LARGE)
+    assert (["/x", "/sitemap.xml"], "body_too_large") == (onward(page), page.failed)
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", content=LISTED, status=404))
+
+
+def test_a_packed_sitemap_is_not_unpacked_that_was_much_shorter_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.fetch.content_encoding.INNER_BYTES", 0)
+    packed = gzip.compress(LISTED.encode(), mtime=0)
+    least = bytes(ceil(len(packed) / INNER_TIMES_MAX))
+    found_in = partial(found, MAPPED, "/sitemap.xml", content=packed)
+    assert (["/x", "/sitemap.xml"], None) == (onward(page := found_in(body=least)), page.failed)
+    assert (["/sitemap.xml"], "bad_sitemap") == (onward(page := found_in(body=least[1:])), page.failed)
+    is_none = found(MAPPED, "/2", content=packed, body=least[1:])
+    assert (["/sitemap.xml"], None) == (onward(is_none), is_none.failed), "nobody would unpack it"
+
+
+def test_a_sitemap_has_a_share_of_its_own() -> None:
+    many = f"<urlset>{''.join(f'<url><loc>/{n}</loc></url>' for n in range(8))}</urlset>"
+    page = found(MAPPED, "/sitemap.xml", content=many)
+    assert (7, {"links_per_page": 1}) == (len(page.links), page.left_out)
+
+
+WIDE = Job(seeds=(f"{SITE}/",), scope="any", sitemaps=True)
+DATED = "".join(
+    f"<url><loc>{url}</loc><lastmod>{lastmod}</lastmod></url>"
+    for url, lastmod in (
+        ("/new", "2025-01-01"),
+        ("/changed", "2025-01-02T00:00:00Z"),
+        ("/told", "2025-01-01"),
+        ("/undated", ""),
+        ("https://www.a.test:8443/twin", "2025-01-01"),
+        ("http://b.test/other", "2025-01-01"),
+        ("/to-come", "2026-01-03"),
+    )
+)
+FIRST, SECOND = 1735689600.0, 1735776000.0
+"""Of the year 2025, in wall-clock seconds."""
+
+
+def test_the_dates_of_a_sitemap_go_on_with_its_links_if_pages_are_fetched_again() -> None:
+    told = {f"{SITE}/changed": FIRST, f"{SITE}/told": FIRST}
+    known = tuple(f"{SITE}/{path}" for path in ("changed", "told", "undated", "sitemap.xml"))
+    page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", told=told, known=known)
+    dates = {link.url: link.modified if isinstance(link, DatedLink) else None for link in page.onward}
+    assert {
+        f"{SITE}/new": FIRST,
+        "https://www.a.test:8443/twin": FIRST,
+        "http://b.test/other": None,
+        f"{SITE}/to-come": None,
+        f"{SITE}/changed": SECOND,
+    } == dates, "nobody hurries us to another's site"
+    assert len(dates) == len(page.onward)
+
+
+def test_dates_matter_to_nobody_who_fetches_each_page_once() -> None:
+    page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", known=(f"{SITE}/changed",))
+    assert not any(isinstance(link, DatedLink) for link in page.onward)
+    assert f"{SITE}/changed" not in {link.url for link in page.onward}
+
+
+def test_a_date_is_that_of_the_link_without_its_session_id() -> None:
+    content = f"<urlset><url><loc>/a{ID}</loc><lastmod>2025-01-01</lastmod></url></urlset>"
+    page = found(MAPPED, "/sitemap.xml", content=content, told={})
+    assert DatedLink(f"{SITE}/a", 2, 0, FIRST) == page.onward[0]
+
+
+HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))
+
+
+def naming(path: str, target: str, job: Job = HONORING, more: str = "", **page: Any) -> Found:
+    """Return what a page that names `target` as canonical leads to."""
+    return found(job, path, "/a", "/b", content=f'<link rel=canonical href="{target}">{more}', **page)
+
+
+def test_a_page_that_names_a_simpler_one_counts_as_a_redirect_to_it() -> None:
+    page = naming("/x?y", "/x")
+    assert ([f"{SITE}/x"], f"{SITE}/x") == ([link.url for link in page.onward], page.canonical)
+    assert [(1, 1)] == [(link.depth, link.hops) for link in page.onward], "as of a redirect"
+    assert (3, {"canonical": 2}) == (len(page.links), page.left_out)
+
+
+@pytest.mark.parametrize(
+    ("path", "target", "page"),
+    [
+        ("/x", "/x", {}),
+        ("/x", "/x?y", {}),
+        ("/?seed", "/", {}),
+        ("/x?y", "http://b.test/x", {}),
+        ("/x?y", "/no", {}),
+        ("/x?y", "/x", {"hops": 1}),
+        ("/x?y", "/x", {"rules": "user-agent: *\ndisallow: /x$"}),
+        ("/x?y", "/x", {"headers": {b"Link": b"</z>; rel=canonical"}}),
+        ("/x?y", "/x", {"job": JOB}),
+    ],
+    ids=[
+        "itself",
+        "more parameters",
+        "seed",
+        "another site",
+        "excluded",
+        "redirected",
+        "forbidden",
+        "two names",
+        "off",
+    ],
+)
+def test_any_other_page_is_followed_whatever_it_names(path: str, target: str, page: dict[str, Any]) -> None:
+    answer = naming(path, target, **page)
+    assert answer.canonical is None
+    assert {"/a", "/b"} <= set(onward(answer))
+
+
+def test_what_is_named_has_no_session_id() -> None:
+    page = naming("/x?y=z", f"/x{ID}")
+    assert (f"{SITE}/x", {"canonical": 2}) == (page.canonical, page.left_out)
+    assert naming("/x", f"/x{ID}").canonical is None
+
+
+def test_a_page_that_says_nofollow_leads_nowhere() -> None:
+    page = naming("/x?y", "/x", more="<meta name=robots content=nofollow>")
+    assert ([], None) == (page.onward, page.canonical)
+
+
+def test_the_header_field_names_as_well() -> None:
+    page = found(HONORING, "/x?y", "/a", headers={b"Link": b'</x>; rel="canonical"'})
+    assert (["/x"], {"canonical": 1}) == (onward(page), page.left_out)
+
+
+LEADING = Job(
+    seeds=(f"{SITE}/", f"{SITE}/seed"),
+    canonical="honor",
+    roles=(
+        RoleRule(pattern="/list/", role="next_link"),
+        RoleRule(pattern="/item/./", role="detail_request", follow=True),
+        RoleRule(pattern="/item/", role="detail_request"),
+    ),
+)
+NEAR = 0b111
+
+
+def met(twins: Twins, path: str, *links: str, simhash: int | None = NEAR, **page: Any) -> tuple[list[str], str | None]:
+    """Return where a page leads and whose twin it is."""
+    answer = found(LEADING, path, *links, twins=twins, simhash=simhash, **page)
+    return onward(answer), answer.twin and answer.twin.removeprefix(SITE)
+
+
+def first_met(simhash: int = 0) -> Twins:
+    """Return what knows a page /first with this SimHash."""
+    twins = Twins()
+    assert (["/a"], None) == met(twins, "/first", "/a", simhash=simhash)
+    return twins
+
+
+def test_links_of_a_twin_are_left_to_the_first_and_told_and_counted() -> None:
+    page = found(LEADING, "/x", "/b", "/c", twins=first_met(), simhash=NEAR)
+    assert ([], f"{SITE}/first", {"twins": 2}) == (page.onward, page.twin, page.left_out)
+    assert ((f"{SITE}/b", f"{SITE}/c"), None) == (page.links, page.failed)
+    page = found(LEADING, "/x", *map(str, range(7)), twins=first_met(), simhash=NEAR)
+    assert {"twins": 7} == page.left_out, "those beyond the limit as well"
+    page = found(LEADING, "/x", content="no links", twins=first_met(), simhash=0)
+    assert ({}, f"{SITE}/first") == (page.left_out, page.twin)
+
+
+@pytest.mark.parametrize(
+    ("path", "page"),
+    [
+        ("/x", {"simhash": 0b1111}),
+        ("/x", {"simhash": None}),
+        ("/first", {}),
+        ("/seed", {}),
+        ("/seed", {"depth": 3}),
+        ("/x", {"depth": 0, "hops": 1}),
+        ("/list/2", {}),
+        ("/item/1/", {}),
+    ],
+    ids=[
+        "another text",
+        "hardly any text",
+        "itself",
+        "seed",
+        "linked seed",
+        "where a seed led",
+        "leads on",
+        "followed item",
+    ],
+)
+def test_any_other_page_is_followed_whatever_its_text(path: str, page: dict[str, Any]) -> None:
+    assert (["/b"], None) == met(first_met(), path, "/b", **page)
+
+
+def test_only_a_page_whose_links_were_followed_is_a_first() -> None:
+    twins = Twins()
+    met(twins, "/no-links", content="text")
+    met(twins, "/nofollow", "/a", content="<meta name=robots content=nofollow>")
+    met(twins, "/item/1", "/a")
+    met(twins, "/named?x", "/a", content='<link rel=canonical href="/named">')
+    met(twins, "/gone", "/a", status=404)
+    met(twins, "/moved", status=302, headers={b"Location": b"/a"})
+    assert 0 == len(twins)
+    for number, simhash in enumerate((0, 0b111, 0b111111)):
+        met(twins, f"/{number}", "/a", simhash=simhash)
+    assert 2 == len(twins), "a twin of a twin may be another page"
+
+
+def test_a_seed_is_the_first_of_others() -> None:
+    twins = Twins()
+    met(twins, "/", "/a", depth=0)
+    assert ([], "/") == met(twins, "/index.html", "/a", simhash=0)
+
+
+def test_a_site_of_twins_keeps_its_sitemaps() -> None:
+    mapped = Job(seeds=(f"{SITE}/",), sitemaps=True)
+    page = found(mapped, "/x", "/a", twins=first_met(), simhash=NEAR)
+    assert (["/sitemap.xml"], {"twins": 1}) == (onward(page), page.left_out)
+
+
+@pytest.mark.parametrize(("chars", "turns"), [(75, 0), (74, 1), (45, 1), (29, 2), (14, 5)])
+def test_many_links_are_judged_in_turns(chars: int, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [f"/{number}" for number in range(5)]
+    assert 75 == sum(len(SITE + path) for path in paths)
+    taken = 0
+
+    def counted(work: Turns[Any]) -> Any:
+        nonlocal taken
+        while True:
+            try:
+                next(work)
+            except StopIteration as over:
+                return over.value
+            taken += 1
+
+    monkeypatch.setattr("kadcrawl.crawl.content.link_finder.TURN_CHARS", chars)
+    monkeypatch.setattr("tests.crawl.content.test_link_finder.at_once", counted)
+    assert paths == onward(found(JOB, "/", *paths))
+    assert turns == taken

@@ -1,0 +1,22 @@
+"""What a connection takes of a server that says more than it was asked."""
+
+import asyncio
+from unittest.mock import Mock
+
+from kadcrawl.crawl.fetch.metered_connection import MeteredConnection
+from kadcrawl.settings.config import Limits
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+async def test_of_many_answers_to_one_request_the_first_is_kept_and_the_connection_ends() -> None:
+    """Each takes fifty times its bytes, and nobody would read it."""
+    connection, transport = MeteredConnection(asyncio.get_running_loop(), Limits()), Mock(spec=asyncio.Transport)
+    connection.connection_made(transport)
+    connection.set_response_params()
+    connection.data_received(b"HTTP/1.1 103 Early Hints\r\n\r\n" + ANSWER)
+    assert not transport.close.called
+    kept = len(connection._buffer)
+    connection.data_received(ANSWER * 100)
+    assert kept == len(connection._buffer)
+    assert transport.close.called

@@ -1,0 +1,109 @@
+"""A fetch that never came to a request says so, whoever is to blame: the site is not."""
+
+import errno
+import resource
+import socket
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import aiohttp
+import pytest
+from aiohappyeyeballs import AddrInfoType
+from aiohttp import web
+
+from kadcrawl.crawl.fetch.address_guard import Guard
+from kadcrawl.crawl.fetch.fetcher import Fetcher
+from kadcrawl.crawl.fetch.result import UNASKED, Failure
+from kadcrawl.settings.config import Limits
+from tests.support.web import Web
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Web]:
+    async with Web() as site:
+        site.fallback = lambda request: web.Response(text="here")
+        yield site
+
+
+@pytest.fixture
+async def fetcher() -> AsyncIterator[Fetcher]:
+    fetcher = Fetcher(Limits(), Guard(["127.0.0.0/8"]), "test", time.time)
+    await fetcher.start()
+    yield fetcher
+    await fetcher.close()
+
+
+@contextmanager
+def no_files() -> Iterator[None]:
+    """Let this process open no file beyond those it has.
+
+    None at all, not none above the lowest free number: pycares closes a resolver's files in a thread of its own a
+    moment after the resolver, so those of an earlier test's may come free meanwhile.
+    """
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "name.example"])
+async def test_a_machine_out_of_files_has_no_socket(host: str, fetcher: Fetcher) -> None:
+    """Whether for the address, for one of several of which another is forbidden, or to ask for them."""
+    with no_files():
+        fetched = await fetcher.fetch(f"http://{host}:1/")
+    assert (fetched.failure, fetched.status, fetched.passing) == (Failure.NO_SOCKET, None, False)
+
+
+@pytest.mark.parametrize(
+    ("number", "failure"),
+    [
+        (errno.EMFILE, Failure.NO_SOCKET),
+        (errno.ENFILE, Failure.NO_SOCKET),
+        (errno.ENOBUFS, Failure.NO_SOCKET),
+        (errno.ENOMEM, Failure.NO_SOCKET),
+        (errno.ENETUNREACH, Failure.CONNECT),
+        (errno.EADDRNOTAVAIL, Failure.CONNECT),
+    ],
+)
+async def test_what_the_machine_lacks_is_told_from_what_the_network_lacks(
+    number: int, failure: Failure, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_socket(guard: Guard, addr_info: AddrInfoType) -> socket.socket:
+        raise OSError(number, "no")
+
+    monkeypatch.setattr(Guard, "socket", no_socket)
+    # The connector has taken the method of the guard itself.
+    await fetcher.close()
+    await fetcher.start()
+    assert (await fetcher.fetch("http://127.0.0.1:1/")).failure is failure
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
+async def test_a_request_that_may_no_longer_be_made_when_it_is_connected_is_not_sent(
+    kept: bool, site: Web, fetcher: Fetcher
+) -> None:
+    if kept:
+        assert (await fetcher.fetch(site.url())).content == b"here"
+    asked = len(site.requests)
+    fetched = await fetcher.fetch(site.url(), may_send=lambda: False)
+    assert (fetched.failure, fetched.failure in UNASKED, fetched.passing) == (Failure.NOT_SENT, True, False)
+    assert (await fetcher.fetch(site.url())).content == b"here"
+    assert asked + 1 == len(site.requests)
+
+
+async def test_whether_a_request_may_be_made_is_asked_when_the_connection_is_there(
+    site: Web, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected = []
+    connect = aiohttp.TCPConnector.connect
+
+    async def noted(*args: object, **kwargs: object) -> object:
+        connection = await connect(*args, **kwargs)  # type: ignore[arg-type]
+        connected.append(connection)
+        return connection
+
+    monkeypatch.setattr(aiohttp.TCPConnector, "connect", noted)
+    assert (await fetcher.fetch(site.url(), may_send=lambda: bool(connected))).content == b"here"

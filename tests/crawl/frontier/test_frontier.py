@@ -1,0 +1,990 @@
+"""The frontier: breadth first, each site at its own pace, in bounded memory, and only what lies in open cells."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kadcrawl.balance.leases import LEASE_S
+from kadcrawl.crawl.frontier import frontier as frontier_module
+from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.keys import Cell, cell_of, site_hash, url_key
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.store import Store
+
+START = 1_000_000.0
+CELL_BITS = 4
+"""So few cells that some hold several of the tests' sites."""
+CELLS = [Cell(number) for number in range(1 << CELL_BITS)]
+Make = Callable[..., Frontier]
+
+
+def cell(site: str) -> Cell:
+    return cell_of(url_key(site_hash(site), ""), CELL_BITS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path, 0.0)
+    store.begin(CELL_BITS)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def make(store: Store, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setattr(frontier_module, "KEPT_SHARE", 4)  # So that it shows with few requests.
+
+    def make(delay_s: float = 1.0, now: float = START, hold: bool = False, **limits: int) -> Frontier:
+        """Return a frontier whose cells are all open."""
+        frontier = Frontier(store, Limits(**limits), delay_s)
+        for one in CELLS:
+            frontier.open(one, now, hold=hold)
+        return frontier
+
+    return make
+
+
+class Feed:
+    """Accepts URLs into the store and the frontier."""
+
+    def __init__(self, store: Store, frontier: Frontier) -> None:
+        self.store, self.frontier, self.count = store, frontier, 0
+
+    def __call__(self, site: str, depth: int = 0, now: float = START) -> Entry:
+        self.count += 1
+        url = f"http://{site}/{self.count}"
+        entry = self.store.accept(url_key(site_hash(site), url), site, url, depth, 0)
+        assert entry is not None
+        self.frontier.add(entry, now)
+        return entry
+
+
+def finish(frontier: Frontier, store: Store, entry: Entry, now: float) -> None:
+    frontier.release(entry, now, now)
+    store.finish(entry, b"{}\n")
+    frontier.finish(entry, now)
+
+
+def test_one_request_at_a_time_and_a_full_delay_after_it_was_received(make: Make, store: Store) -> None:
+    frontier = make(delay_s=2.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    assert frontier.next(START + 100) is None
+    frontier.release(first, received_at=START + 5, now=START + 6)
+    assert frontier.next_due() == START + 7
+    assert frontier.next(START + 6.99) is None
+    assert frontier.next(START + 7) == second
+
+
+def test_without_a_delay_a_site_gets_several_requests_and_no_more_than_its_limit(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=3)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(5)]
+    assert [*entries[:3], None] == [frontier.next(START) for _ in range(4)]
+    frontier.release(entries[0], START, START)
+    assert [entries[3], None] == [frontier.next(START) for _ in range(2)]
+
+
+def test_sites_do_not_wait_for_each_other(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    entries = [feed(site) for site in "abc"]
+    assert {*entries} == {frontier.next(START) for _ in range(3)}
+
+
+def test_breadth_first(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    deep, shallow, middle = feed("a", 3), feed("a", 1), feed("a", 2)
+    assert [shallow, middle, deep] == [frontier.next(START) for _ in range(3)]
+
+
+def test_a_longer_delay_learned_later_counts_from_the_last_request(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.1)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.release(first, START, START)
+    frontier.set_delay("a", 5.0, START)
+    assert frontier.next(START + 4.9) is None
+    assert frontier.next(START + 5) == second
+
+
+def test_a_site_is_left_alone_as_long_as_it_asks(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.release(first, START, START, hold_s=60.0)
+    assert frontier.next(START + 59) is None
+    assert frontier.next(START + 60) == second
+
+
+def test_a_postponed_entry_waits_for_its_due_and_does_not_hold_up_others(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    frontier.release(first, START, START)
+    postponed = frontier.postpone(first, START + 30, START)
+    assert (1, START + 30) == (postponed.tries, postponed.due)
+    second = feed("a")
+    assert [second, None] == [frontier.next(START) for _ in range(2)]
+    assert frontier.next_due() == START + 30
+    assert frontier.next(START + 30) == postponed
+
+
+def test_nothing_starts_at_a_blocked_site(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    feed("a")
+    assert frontier.next(START) == first
+    frontier.block("a")
+    assert frontier.next(START + 10) is None
+    frontier.release(first, START, START)
+    frontier.put_back(first, START)
+    frontier.unblock("a", START)
+    assert frontier.next(START) == first
+
+
+def test_a_site_without_work_keeps_its_clock(make: Make, store: Store) -> None:
+    frontier = make(delay_s=10.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    finish(frontier, store, first, START + 1)
+    second = feed("a", now=START + 2)
+    assert frontier.next(START + 10.9) is None
+    assert frontier.next(START + 11) == second
+
+
+def test_everything_comes_through_small_windows_once(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_window=4, active_sites_max=3)
+    feed = Feed(store, frontier)
+    random = Random(7)
+    entries = {feed(f"site{random.randrange(9)}", random.randrange(4)) for _ in range(200)}
+    seen: list[Entry] = []
+    while (entry := frontier.next(START)) is not None:
+        seen.append(entry)
+        assert len(frontier._sites) <= 3
+        finish(frontier, store, entry, START)
+    assert sorted(entries) == sorted(seen)
+    assert frontier.pending == 0
+    assert not frontier._sites
+
+
+def test_a_window_is_refilled_beyond_what_is_out(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_window=2, site_connections_max=100)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(9)]
+    taken = [frontier.next(START) for _ in range(9)]
+    assert entries == taken
+    assert frontier.next(START) is None
+
+
+def test_cells_whose_clocks_nobody_told_are_taken_up_whole_after_a_full_delay(make: Make, store: Store) -> None:
+    frontier = make(active_sites_max=2)
+    feed = Feed(store, frontier)
+    entries = {feed(site) for site in "abcde"}
+    again = make(delay_s=3.0, now=START + 50, hold=True, active_sites_max=2)
+    assert again.next(START + 52.9) is None
+    seen = set()
+    for now in (START + 53 + n for n in range(20)):
+        while (entry := again.next(now)) is not None:
+            seen.add(entry)
+            finish(again, store, entry, now)
+    assert entries == seen
+
+
+def test_a_long_wait_holds_after_a_restart(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    frontier.release(first, START, START, hold_s=600.0)
+    frontier.put_back(first, START)
+    again = make(now=START + 5)
+    assert again.next(START + 599) is None
+    assert again.next(START + 600) == first
+
+
+def test_a_learned_crawl_delay_holds_after_a_restart(make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    frontier.set_delay("a", 9.0, START)
+    again = make(delay_s=1.0, now=START + 100, hold=True)
+    assert again.next(START + 108.9) is None
+    assert again.next(START + 109) == first
+
+
+def test_the_job_s_larger_delay_counts_from_the_restart_on(make: Make, store: Store) -> None:
+    feed = Feed(store, make(delay_s=0.0))
+    first, second = feed("a"), feed("a")
+    store.set_site("a", START - 5, 0.0)
+    again = make(delay_s=2.0, now=START, hold=True)
+    assert again.next(START + 1.9) is None
+    assert again.next(START + 2) == first
+    finish(again, store, first, START + 2)
+    assert again.next(START + 3.9) is None
+    assert again.next(START + 4) == second
+
+
+def test_a_clock_that_was_ahead_costs_no_more_than_the_longest_wait(make: Make, store: Store) -> None:
+    ahead = START + 30 * 86_400
+    frontier = make(delay_s=0.0, now=ahead)
+    feed = Feed(store, frontier)
+    held, postponed = feed("a", now=ahead), feed("b", now=ahead)
+    assert {held, postponed} == {frontier.next(ahead), frontier.next(ahead)}
+    frontier.release(held, ahead, ahead, hold_s=600.0)
+    frontier.put_back(held, ahead)
+    frontier.release(postponed, ahead, ahead)
+    postponed = frontier.postpone(postponed, ahead + 5, ahead)
+    again = make(delay_s=0.0, now=START, retry_after_max_s=60)
+    assert [None, None] == [again.next(START), again.next(START + 59)]
+    assert {held, postponed} == {again.next(START + 60), again.next(START + 60)}
+
+
+def test_a_long_delay_is_no_clock_that_was_ahead(make: Make, store: Store) -> None:
+    store.set_site("a", START + 7200, 7200.0)
+    again = make(now=START, retry_after_max_s=60)
+    first = Feed(store, again)("a")
+    assert again.next(START + 7199) is None
+    assert again.next(START + 7200) == first
+
+
+@pytest.mark.parametrize("how", ["put back", "postponed"])
+def test_an_entry_done_elsewhere_while_it_is_out_does_not_come_again(how: str, make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    entry = feed("a")
+    assert frontier.next(START) == entry
+    store.learn_done(entry.key)
+    frontier.remove(entry, START)
+    frontier.release(entry, START, START)
+    if how == "put back":
+        frontier.put_back(entry, START)
+    else:
+        frontier.postpone(entry, START, START)
+    assert frontier.next(START) is None
+    assert not frontier._sites
+
+
+def test_what_is_learned_of_a_site_let_go_holds_when_it_comes_back(make: Make, store: Store) -> None:
+    """Its robots.txt was under way when its last entry was removed."""
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    frontier.hold("a", START + 20, START)
+    frontier.set_delay("b", 30.0, START)
+    first, second = feed("a"), feed("b")
+    assert frontier.next(START + 19) is None
+    assert frontier.next(START + 20) == first
+    assert frontier.next(START + 29) is None
+    assert frontier.next(START + 30) == second
+
+
+def test_a_removed_entry_does_not_come_and_its_site_is_let_go(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    entry = feed("a")
+    store.learn_done(entry.key)
+    frontier.remove(entry, START)
+    assert frontier.next(START) is None
+    assert not frontier._sites
+
+
+def test_an_entry_that_is_out_can_be_removed_and_still_finish(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    entry = feed("a")
+    assert frontier.next(START) == entry
+    store.learn_done(entry.key)
+    frontier.remove(entry, START)
+    assert frontier.out(cell("a")) == 1
+    finish(frontier, store, entry, START)
+    assert not frontier._sites
+
+
+# --- cells ---------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_a_closed_cell_is_given_out_and_nothing_is_forgotten(make: Make, store: Store) -> None:
+    frontier = Frontier(store, Limits(), 0.0)
+    feed = Feed(store, frontier)
+    first, other = feed("a"), feed("b")
+    assert cell("a") != cell("b")
+    assert (None, None, 0) == (frontier.next(START), frontier.next_due(), frontier.pending)
+    frontier.open(cell("b"), START, hold=False)
+    second = feed("a")
+    assert [other, None] == [frontier.next(START), frontier.next(START)]
+    frontier.open(cell("a"), START, hold=False)
+    assert (3, 0.0) == (frontier.pending, frontier.next_due())
+    assert [first, second, None] == [frontier.next(START) for _ in range(3)]
+    frontier.close(cell("a"))
+    assert (False, True, 1) == (frontier.is_open(cell("a")), frontier.is_open(cell("b")), frontier.pending)
+
+
+def test_closing_a_cell_stops_its_sites_at_once_and_keeps_what_is_out(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(5)]
+    out = [frontier.next(START) for _ in range(2)]
+    assert entries[:2] == out
+    frontier.release(entries[0], START, START)
+    frontier.close(cell("a"))
+    assert frontier.next(START) is None
+    assert (2, 1) == (frontier.out(cell("a")), frontier.in_flight(cell("a")))
+    frontier.release(entries[1], START, START)
+    assert (2, 0) == (frontier.out(cell("a")), frontier.in_flight(cell("a")))
+
+
+@pytest.mark.parametrize("how", ["finished", "put back", "postponed"])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_out_when_its_cell_closed_comes_back_only_if_it_is_opened_again(
+    again: bool, how: str, make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    frontier.release(first, START, START)
+    if how == "finished":
+        store.finish(first, b"{}\n")
+        frontier.finish(first, START)
+        left = [second]
+    elif how == "put back":
+        frontier.put_back(first, START)
+        left = [first, second]
+    else:
+        left = [second, frontier.postpone(first, START + 9, START)]
+    assert frontier.next(START) is None
+    assert not frontier._sites
+    if again:
+        frontier.open(cell("a"), START, hold=False)
+    assert (left if again else [None, None])[: len(left)] == [frontier.next(START + 10 * n) for n in range(len(left))]
+
+
+def test_what_is_out_while_its_cell_closes_and_opens_again_is_not_given_out_twice(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    frontier.open(cell("a"), START, hold=False)
+    assert [second, None] == [frontier.next(START), frontier.next(START)]
+    frontier.release(first, START, START)
+    frontier.put_back(first, START)
+    assert [first, None] == [frontier.next(START), frontier.next(START)]
+
+
+def test_a_cell_dropped_and_taken_again_while_an_entry_is_out_does_not_give_it_out_twice(
+    make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    assert store.forget_cell(cell("a"), 100) == 0
+    anew = store.accept(first.key, first.site, first.url, 0, 0)
+    assert anew is not None
+    assert anew.seq != first.seq
+    frontier.open(cell("a"), START, hold=False)
+    assert frontier.next(START) is None
+    frontier.release(first, START, START)
+    frontier.put_back(first, START)
+    assert [anew, None] == [frontier.next(START), frontier.next(START)]
+
+
+def test_a_blocked_site_of_a_closed_cell_starts_nothing_when_it_is_unblocked(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0)
+    feed = Feed(store, frontier)
+    first = feed("a")
+    assert frontier.next(START) == first
+    frontier.block("a")
+    frontier.close(cell("a"))
+    feed("a")
+    frontier.release(first, START, START)
+    frontier.unblock("a", START)
+    frontier.put_back(first, START)
+    assert frontier.next(START) is None
+    assert not frontier._sites
+
+
+def test_a_cell_has_another_opening_after_it_was_closed_for_a_moment(make: Make) -> None:
+    frontier = make()
+    before = frontier.opening(CELLS[0])
+    frontier.open(CELLS[0], START, hold=False)
+    assert before == frontier.opening(CELLS[0])
+    frontier.close(CELLS[0])
+    assert frontier.opening(CELLS[0]) is None
+    frontier.open(CELLS[0], START, hold=False)
+    assert frontier.opening(CELLS[0]) not in (before, None)
+
+
+# --- clocks that move with their cell ------------------------------------------------------------------------------
+
+
+def test_a_site_still_active_when_its_cell_opens_again_with_a_hold_waits_a_full_delay(make: Make, store: Store) -> None:
+    frontier = make(delay_s=2.0)
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    assert frontier.next(START) == first
+    frontier.close(cell("a"))
+    frontier.open(cell("a"), START + 10, hold=True)
+    frontier.release(first, START + 1, START + 10)
+    assert frontier.next(START + 11.9) is None
+    assert frontier.next(START + 12) == second
+
+
+def test_a_cell_closed_and_opened_again_keeps_its_clocks(make: Make, store: Store) -> None:
+    frontier = make(delay_s=2.0)
+    first = Feed(store, frontier)("a")
+    assert frontier.next(START) == first
+    frontier.release(first, START + 1, START + 1)
+    frontier.put_back(first, START + 1)
+    frontier.close(cell("a"))
+    assert not frontier._sites
+    assert [("a", 2.0, 2.0)] == frontier.clocks(cell("a"), START + 1, 99)
+    frontier.open(cell("a"), START + 1, hold=False)
+    assert frontier.next(START + 2.9) is None
+    assert frontier.next(START + 3) == first
+
+
+def test_a_hold_counts_with_a_delay_learned_only_later(make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0, hold=True)
+    first = Feed(store, frontier)("a")
+    frontier.set_delay("a", 9.0, START)
+    assert frontier.next(START + 8.9) is None
+    assert frontier.next(START + 9) == first
+
+
+def test_a_cell_opened_with_a_hold_must_be_held_by_its_next_owner_for_as_long_as_a_delay_may_be(
+    make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=1.0, hold=True, crawl_delay_max_s=60)
+    frontier.close(CELLS[0])
+    assert frontier.is_held(CELLS[0], START + 59.9)
+    assert not frontier.is_held(CELLS[0], START + 60)
+    assert not make(delay_s=1.0).is_held(CELLS[0], START)
+
+
+def test_clocks_tell_who_must_be_left_alone_and_whose_delay_is_longer_than_the_job_s(make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0, active_sites_max=3)
+    feed = Feed(store, frontier)
+    here = [site for site in map(str, range(100)) if cell(site) == CELLS[0]]
+    asked, slow, idle, untouched, waiting = here[:5]
+    store.set_site(waiting, START + 30, 20.0)
+    first = feed(idle)
+    assert frontier.next(START) == first
+    finish(frontier, store, first, START + 1)
+    asked_first, _, _ = feed(asked), feed(slow), feed(untouched)
+    feed(waiting)
+    frontier.set_delay(slow, 5.0, START)
+    assert frontier.next(START) == asked_first
+    frontier.release(asked_first, START + 1, START + 1)
+    expected = {(asked, 1.0, 1.0), (slow, 0.0, 5.0), (idle, 1.0, 1.0), (waiting, 29.0, 20.0)}
+    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1, 99)
+    frontier.close(CELLS[0])
+    assert sorted(expected) == frontier.clocks(CELLS[0], START + 1, 99)
+    assert [] == frontier.clocks(CELLS[1], START + 1, 99)
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_the_later_instant_and_the_larger_delay_win(active: bool, make: Make, store: Store) -> None:
+    frontier = make(delay_s=1.0)
+    feed = Feed(store, frontier)
+    entries = [feed("a")] if active else []
+    frontier.learn_clock("a", 30.0, 5.0, START)
+    frontier.learn_clock("a", 20.0, 1.0, START)
+    assert (30.0, 5.0) == frontier.clock("a", START)
+    entries += [feed("a")] if active else [feed("a"), feed("a")]
+    assert frontier.next(START + 29.9) is None
+    assert frontier.next(START + 30) == entries[0]
+    frontier.release(entries[0], START + 30, START + 30)
+    assert frontier.next(START + 34.9) is None
+    assert frontier.next(START + 35) == entries[1]
+
+
+@pytest.mark.parametrize("active", [False, True])
+@pytest.mark.parametrize(
+    ("wait_s", "delay_s", "told"), [(9.0, 1.0, 0), (11.0, 1.0, 1), (0.0, 5.0, 1), (0.0, 0.5, 0), (0.0, 0.0, 0)]
+)
+def test_a_learned_clock_is_journaled_if_it_is_long_or_of_the_site_s_own(
+    wait_s: float, delay_s: float, told: int, active: bool, make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=1.0)
+    if active:
+        Feed(store, frontier)("a")
+    journaled: list[str] = []
+    store.on_site = journaled.append
+    frontier.learn_clock("a", wait_s, delay_s, START)
+    frontier.learn_clock("a", wait_s, delay_s, START)
+    assert told == len(journaled)
+    if told:
+        assert (START + wait_s, max(delay_s, 1.0)) == store.site("a")
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_what_another_holder_claims_costs_no_more_than_the_longest_wait_and_delay(
+    active: bool, make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=1.0, retry_after_max_s=600, crawl_delay_max_s=60)
+    if active:
+        Feed(store, frontier)("a")
+    frontier.learn_clock("a", 86_400.0, 86_400.0, START)
+    assert (600.0, 60.0) == frontier.clock("a", START)
+
+
+def test_clocks_of_sites_without_work_are_bounded_and_those_that_do_not_fit_are_journaled(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.frontier.active_sites.IDLE_CLOCKS_MAX", 10)
+    frontier = make(delay_s=1.0)
+    for number in range(100):
+        frontier.learn_clock(f"s{number}", 5.0, 1.0, START)
+        assert len(frontier._idle) <= 10
+    assert [5.0] * 100 == [frontier.clock(f"s{number}", START)[0] for number in range(100)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_site_is_ever_hurried_whatever_happens(seed: int, make: Make, store: Store) -> None:
+    """Random histories of releases, retries, delays learned and robots blocks, judged from outside."""
+    random = Random(seed)
+    frontier = make(delay_s=1.0, site_window=3, active_sites_max=4)
+    feed = Feed(store, frontier)
+    received: dict[str, float] = {}
+    delays = {f"s{n}": 1.0 for n in range(6)}
+    out: list[Entry] = []
+    now = START
+    for _ in range(600):
+        now += random.random()
+        if random.random() < 0.5:
+            feed(f"s{random.randrange(6)}", random.randrange(3), now)
+        entry = frontier.next(now)
+        if entry is not None:
+            assert entry.site not in {other.site for other in out}
+            assert now >= received.get(entry.site, 0.0) + delays[entry.site]
+            out.append(entry)
+        if out and random.random() < 0.7:
+            entry = out.pop(random.randrange(len(out)))
+            received[entry.site] = at = now - random.random() / 10
+            frontier.release(entry, at, now, hold_s=0.0)
+            if random.random() < 0.1:
+                delays[entry.site] = 3.0
+                frontier.set_delay(entry.site, 3.0, now)
+            if random.random() < 0.2:
+                frontier.postpone(entry, now + 5 * random.random(), now)
+            else:
+                store.finish(entry, b"{}\n")
+                frontier.finish(entry, now)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
+    seed: int, make: Make, store: Store
+) -> None:
+    """Random histories in small windows with few places, judged by the store: no URL is stuck, none is out twice."""
+    random = Random(seed)
+    frontier = Frontier(store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
+    feed = Feed(store, frontier)
+    sites = [f"s{number}" for number in range(12)]
+    out: dict[str, Entry] = {}
+    now = START
+
+    def take() -> Entry | None:
+        entry = frontier.next(now)
+        if entry is not None:
+            assert entry.url not in out
+            assert frontier.is_open(cell(entry.site))
+            assert store.entry(entry.key) is not None
+            out[entry.url] = entry
+        assert len(frontier._sites) <= 3 + len(out)
+        return entry
+
+    def come_back(entry: Entry) -> None:
+        del out[entry.url]
+        frontier.release(entry, now, now)
+        how = random.random()
+        if how < 0.6:
+            store.finish(entry, b"{}\n")
+            frontier.finish(entry, now)
+        elif how < 0.8:
+            frontier.put_back(entry, now)
+        else:
+            frontier.postpone(entry, now + random.random(), now)
+
+    for _ in range(500):
+        now += random.random() / 10
+        one = random.choice(CELLS)
+        match random.randrange(8):
+            case 0 | 1 | 2:
+                feed(random.choice(sites), random.randrange(3), now)
+            case 3 | 4:
+                take()
+            case 5 if out:
+                come_back(random.choice(list(out.values())))
+            case 6:
+                frontier.open(one, now, hold=False)
+            case 7:
+                frontier.close(one)
+                if random.random() < 0.2:
+                    store.forget_cell(one, 1000)
+                elif random.random() < 0.5 and (rows := store.records(one, b"", 1)):
+                    entry = store.entry(rows[0][0])
+                    store.learn_done(rows[0][0])
+                    if entry is not None:
+                        frontier.remove(entry, now)
+        assert frontier.pending == sum(store.cells[one].pending for one in store.cells if frontier.is_open(one))
+    for one in CELLS:
+        frontier.open(one, now, hold=False)
+    for _ in range(10_000):
+        now += 0.1
+        if take() is None:
+            if out:
+                come_back(next(iter(out.values())))
+            elif not store.pending:
+                break
+    assert (0, {}) == (store.pending, frontier._sites)
+
+
+def test_what_an_earlier_run_asked_just_before_it_ended_is_told_as_if_asked_now(store: Store) -> None:
+    """It journals only long waits, and its clock may have been wrong."""
+    frontier = Frontier(store, Limits(), 4.0, began_at=100.0)
+    assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
+    frontier.learn_clock("a.example", 0.5, 8.0, 101.0)
+    assert (0.5, 8.0) == frontier.clock("a.example", 101.0)
+    assert (0.0, 4.0) == frontier.clock("b.example", 104.0)
+
+
+def test_clocks_of_too_many_sites_are_not_looked_at(store: Store) -> None:
+    frontier = Frontier(store, Limits(), 4.0)
+    one = cell("a.example")
+    frontier.open(one, START, hold=False)
+    frontier.hold("a.example", START + 5, START)
+    assert frontier.clocks(one, START, 1) is not None
+    assert frontier.clocks(one, START, 0) is None
+
+
+def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> None:
+    frontier = Frontier(store, Limits(), 4.0, began_at=START)
+    frontier.open(cell("a"), START + 1, hold=False)
+    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START + 1)
+    assert frontier.next(START + 3.9) is None
+    assert entry == frontier.next(START + 4)
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_cell_nobody_released_is_left_alone_for_a_moment_even_without_a_delay(store: Store, active: bool) -> None:
+    """Whoever still crawls it is about to say so."""
+    frontier = Frontier(store, Limits(), 0.0)
+    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    if active:
+        frontier.open(cell("a"), START, hold=False)
+        frontier.add(entry, START)
+    frontier.open(cell("a"), START, hold=True)
+    assert frontier.next(START + 0.5) is None
+    assert entry == frontier.next(START + HOLD_LEAST_S)
+
+
+def test_after_a_restart_a_site_is_left_alone_until_who_borrowed_it_has_stopped(store: Store) -> None:
+    """Found by seed 849: an owner back at once asked for a page that its taker was still fetching."""
+    frontier = Frontier(store, Limits(), 0.0, began_at=START)
+    frontier.open(cell("a"), START, hold=False)
+    entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
+    assert entry is not None
+    frontier.add(entry, START)
+    assert LEASE_S == BACK_LEAST_S
+    assert frontier.next(START + LEASE_S - 0.01) is None
+    assert entry == frontier.next(START + LEASE_S)
+
+
+# --- lending -----------------------------------------------------------------------------------------------------
+
+
+def test_a_site_with_a_delay_is_lent_whole_and_asked_by_nobody_else_meanwhile(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(3)]
+    assert [("a", 3)] == frontier.lendable(START)
+    assert (entries[:2], 1) == frontier.lend("a", 2, START)
+    assert frontier.next(START + 100) is None
+    assert [] == frontier.lendable(START + 100)
+    assert 1 == frontier.lent(cell("a"))
+    store.learn_done(entries[0].key)
+    frontier.finish(entries[0], START + 100)
+    frontier.put_back(entries[1], START + 100)
+    assert frontier.next(START + 100) is None, "what came back waits for the connection"
+    frontier.end_loan("a", 1, START + 100)
+    assert 0 == frontier.lent(cell("a"))
+    assert frontier.next(START + 100) == entries[1]
+
+
+def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=6)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(12)]
+    assert frontier.next(START) == entries[0]
+    assert (entries[1:5], 3) == frontier.lend("a", 4, START)
+    assert (entries[5:6], 1) == frontier.lend("a", 1, START), "no more connections than entries"
+    assert frontier.next(START) == entries[6]
+    assert frontier.next(START) is None
+    assert not frontier.overdrawn("a")
+    frontier.end_loan("a", 3, START)
+    assert [frontier.next(START) for _ in range(4)] == [*entries[7:10], None]
+
+
+def test_of_connections_all_in_use_all_but_one_can_be_lent_and_are_used_when_they_are_free(
+    make: Make, store: Store
+) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=3)
+    feed = Feed(store, frontier)
+    for _ in range(9):
+        feed("a")
+    first, second, third = (frontier.next(START) for _ in range(3))
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert frontier.is_crowded
+    assert not frontier.has_free("a")
+    for own in (first, second):
+        assert ["a"] == [name for name, _ in frontier.lendable(START)]
+        assert 1 == frontier.lend("a", 2, START)[1]
+        assert frontier.overdrawn("a")
+        frontier.release(own, START, START)
+        assert not frontier.overdrawn("a")
+        assert frontier.next(START) is None
+    assert [] == frontier.lendable(START)
+    assert not frontier.is_crowded
+    frontier.release(third, START, START)
+    assert frontier.next(START) is not None
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 1.0])
+def test_a_site_is_crowded_only_if_more_of_it_waits_for_connections_others_could_use(
+    make: Make, store: Store, delay_s: float
+) -> None:
+    frontier = make(delay_s=delay_s, site_connections_max=2)
+    feed = Feed(store, frontier)
+    for _ in range(2):
+        feed("a")
+        assert not frontier.is_crowded
+        frontier.next(START)
+    assert not frontier.is_crowded
+    feed("a")
+    assert frontier.is_crowded is (delay_s == 0)
+
+
+def test_a_site_that_is_being_asked_is_not_lent(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    feed("a")
+    feed("a")
+    frontier.next(START)
+    assert [] == frontier.lendable(START)
+
+
+def test_a_site_lent_when_its_cell_closes_and_opens_again_stays_lent(make: Make, store: Store) -> None:
+    frontier = make()
+    feed = Feed(store, frontier)
+    first, second = feed("a"), feed("a")
+    frontier.lend("a", 1, START)
+    frontier.close(cell("a"))
+    assert 1 == frontier.lent(cell("a"))
+    frontier.open(cell("a"), START, hold=False)
+    assert frontier.next(START + 100) is None
+    frontier.put_back(first, START + 100)
+    frontier.end_loan("a", 1, START + 100)
+    assert {first.url, second.url} == {entry.url for entry in taken(frontier, store, START + 100)}
+
+
+def test_all_of_a_loan_done_leaves_nothing_behind(make: Make, store: Store) -> None:
+    frontier = make()
+    entry = Feed(store, frontier)("a")
+    frontier.lend("a", 9, START)
+    store.learn_done(entry.key)
+    frontier.finish(entry, START)
+    frontier.end_loan("a", 1, START)
+    assert (0, [], None) == (frontier.pending, frontier.lendable(START), frontier.next(START + 100))
+
+
+def taken(frontier: Frontier, store: Store, now: float) -> list[Entry]:
+    """Take and finish all there is, one after the other."""
+    found = []
+    while (entry := frontier.next(now)) is not None:
+        found.append(entry)
+        now += 10.0
+        finish(frontier, store, entry, now)
+        now += 10.0
+    return found
+
+
+def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(make: Make, store: Store) -> None:
+    frontier = make(delay_s=10.0)
+    feed = Feed(store, frontier)
+    for site in ("a.example", "a.example", "b.example", "b.example", "b.example"):
+        feed(site)
+    assert 5 == frontier.waiting(START)
+    entry = frontier.next(START)
+    assert entry is not None
+    left = {"a.example": 3, "b.example": 2}[entry.site]
+    assert left == frontier.waiting(START)
+    finish(frontier, store, entry, START)
+    assert left == frontier.waiting(START + 9)
+    assert 4 == frontier.waiting(START + 10)
+    frontier.block("a.example")
+    frontier.block("b.example")
+    assert 0 == frontier.waiting(START + 10)
+
+
+def test_of_a_site_without_a_delay_all_waits_for_this_peer_but_what_is_lent(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=2)
+    feed = Feed(store, frontier)
+    for _ in range(9):
+        feed("a.example")
+    assert [frontier.next(START), frontier.next(START)].count(None) == 0
+    assert 9 == frontier.waiting(START)
+    lent, _ = frontier.lend("a.example", 3, START)
+    assert 9 - len(lent) == frontier.waiting(START)
+
+
+@pytest.mark.parametrize("limits", [{"site_window": 2}, {"active_sites_max": 1}])
+def test_what_is_not_in_memory_waits_as_well(limits: dict[str, int], make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, **limits)
+    feed = Feed(store, frontier)
+    for number in range(9):
+        feed(f"{number % 3}.example")
+    assert 9 == frontier.waiting(START)
+    assert frontier.next(START) is not None
+    assert 9 == frontier.waiting(START)
+    frontier.close(cell("1.example"))
+    assert frontier.waiting(START) == frontier.pending
+
+
+def test_what_was_there_before_a_restart_waits_before_it_is_read(make: Make, store: Store) -> None:
+    feed = Feed(store, make(delay_s=0.0))
+    for number in range(9):
+        feed(f"{number % 3}.example")
+    assert 9 == make(delay_s=0.0).waiting(START)
+
+
+def begun(frontier: Frontier) -> list[Entry]:
+    """Take what may be fetched now."""
+    found = []
+    while (entry := frontier.next(START)) is not None:
+        found.append(entry)
+    return found
+
+
+def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make: Make, store: Store) -> None:
+    """Whether they never answered, or did so before: in all they have what is not kept, and one each that had."""
+    frontier = make(delay_s=0.0, fetches_max=16, site_connections_max=4)
+    feed = Feed(store, frontier)
+    good = [feed("good") for _ in range(3)]
+    for entry in good:
+        assert frontier.next(START) == entry
+        frontier.release(entry, START, START, answered=True)
+    for n in range(40):
+        feed(f"{n % 5}.bad")
+    assert len(begun(frontier)) == frontier.doubtful == 12
+    entries = [feed("good") for _ in range(3)]
+    for entry in entries:
+        assert begun(frontier) == [entry]
+        frontier.release(entry, START, START, answered=True)
+
+
+def test_sites_that_answer_use_all_requests_there_may_be(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept for first connections is theirs, once they are as many as that."""
+    monkeypatch.undo()
+    frontier = make(delay_s=0.0, fetches_max=64, site_connections_max=8)
+    feed = Feed(store, frontier)
+    for site in range(10):
+        for _ in range(40):
+            feed(f"s{site}")
+    for _ in range(2):
+        for entry in begun(frontier):
+            frontier.release(entry, START, START, answered=True)
+    assert len(begun(frontier)) >= 64, "of which a crawler makes as many as it may"
+
+
+def test_what_had_to_wait_for_doubtful_requests_comes_in_its_turn(make: Make, store: Store) -> None:
+    frontier = make(fetches_max=16, site_connections_max=1)
+    feed = Feed(store, frontier)
+    entries = [feed(f"{n:02}.new") for n in range(20)]
+    assert begun(frontier) == entries[:12]
+    assert frontier.next_due() is None
+    frontier.release(entries[0], START, START, answered=True)
+    frontier.release(entries[1], START, START, answered=False)
+    assert begun(frontier) == entries[12:14]
+    frontier.give_up_slot(entries[2])
+    frontier.put_back(entries[2], START)
+    assert begun(frontier) == [entries[2]]
+    frontier.companion = make(fetches_max=16, site_connections_max=1)
+    frontier.release(entries[3], START, START)
+    frontier.companion.doubtful = 1
+    assert begun(frontier) == []
+    frontier.companion.doubtful = 0
+    assert begun(frontier) == [entries[14]]
+
+
+def test_one_site_alone_uses_all_its_connections_however_few_requests_there_may_be(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=8)
+    feed = Feed(store, frontier)
+    feed("a")
+    (first,) = begun(frontier)
+    frontier.release(first, START, START, answered=True)
+    for _ in range(10):
+        feed("a")
+    assert len(begun(frontier)) == 8
+
+
+def test_a_site_that_did_not_answer_has_one_connection_until_it_does(make: Make, store: Store) -> None:
+    frontier = make(delay_s=0.0, site_connections_max=3)
+    feed = Feed(store, frontier)
+    entries = [feed("a") for _ in range(9)]
+    assert begun(frontier) == entries[:3]
+    frontier.release(entries[0], START, START, answered=False)
+    frontier.release(entries[1], START, START)
+    assert begun(frontier) == []
+    assert frontier.lendable(START) == []
+    frontier.release(entries[2], START, START, answered=False)
+    assert frontier.lend("a", 1, START)[1] == 1
+    frontier.end_loan("a", 1, START)
+    (only,) = begun(frontier)
+    frontier.release(only, START, START, answered=True)
+    assert len(begun(frontier)) == 3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_doubtful_requests_are_counted_whatever_happens(seed: int, make: Make, store: Store) -> None:
+    random = Random(seed)
+    frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=4)
+    feed = Feed(store, frontier)
+    out: list[Entry] = []
+    for _ in range(300):
+        for _ in range(random.randrange(3)):
+            feed(f"{random.randrange(5)}.test")
+        out += begun(frontier)
+        random.shuffle(out)
+        for _ in range(min(len(out), random.randrange(5))):
+            entry = out.pop()
+            if random.random() < 0.2:
+                frontier.give_up_slot(entry)
+                frontier.put_back(entry, START)
+            else:
+                frontier.release(entry, START, START, answered=random.choice([None, False, True]))
+                store.finish(entry, b"{}\n")
+                frontier.finish(entry, START)
+        assert frontier.doubtful == sum(site.doubtful for site in frontier._sites.values()) <= 6

@@ -1,0 +1,390 @@
+"""Links travel to their owners, are sent once, and a page is finished only when all of its links have arrived."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kadcrawl.crawl.links.forwarder import Forwarder, Receipt
+from kadcrawl.crawl.scope.partitioner import Place, Placer
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell
+from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Elsewhere, Link, Offer
+from kadcrawl.settings.config import Limits
+
+ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3))
+
+
+@dataclass
+class World:
+    """Owners, link and intake as forwarding sees them; sites named after their owner."""
+
+    owners: dict[str, Contact] = field(default_factory=dict)
+    taken: list[str] = field(default_factory=list)
+    """Put straight into the store."""
+    kept: list[list[str]] = field(default_factory=list)
+    """Batches taken here until they are safe."""
+    postponed: set[str] = field(default_factory=set)
+    """URLs that cannot be taken here the first time."""
+    closed: set[str] = field(default_factory=set)
+    """Sites whose cell is not open here."""
+    offers: list[tuple[Contact, list[str]]] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    dates: list[float | None] = field(default_factory=list)
+    """Of all links in offers with dates."""
+    faults: int = 0
+    elsewhere: Contact | None = None
+    hints: list[tuple[Cell, Contact]] = field(default_factory=list)
+    suspected: list[Contact] = field(default_factory=list)
+    me: Contact = ME
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.placer = Placer("host", 16)
+        self.cells: dict[Cell, str] = {}
+        self.answer.set()
+
+    def own(self, host: str, owner: Contact) -> None:
+        self.owners[host] = owner
+        self.cells[self.placer.place(f"http://{host}/").cell] = host
+
+    def is_open(self, cell: Cell) -> bool:
+        return self.owners[self.cells[cell]] == ME and self.cells[cell] not in self.closed
+
+    async def accept_here(self, links: list[tuple[Link, Place]]) -> list[int]:
+        self.asked.set()
+        await self.answer.wait()
+        self.kept.append([link.url for link, _ in links])
+        left = [index for index, (link, _) in enumerate(links) if link.url in self.postponed]
+        self.postponed.clear()
+        return left
+
+    async def owner(self, cell: Cell) -> Contact:
+        return self.owners[self.cells[cell]]
+
+    def learned(self, cell: Cell, owner: Contact) -> None:
+        self.hints.append((cell, owner))
+        self.owners[self.cells[cell]] = owner
+
+    def suspect(self, contact: Contact) -> None:
+        self.suspected.append(contact)
+
+    def take(self, link: Link, place: Place, now: float) -> None:
+        self.taken.append(link.url)
+
+    async def ask(
+        self, to: Contact, offer: Offer | DatedOffer, expected: type[Accepted], deadline_s: float
+    ) -> Accepted:
+        contact = next(one for one in (ME, OTHER, THIRD) if one == to)
+        if self.faults:
+            self.faults -= 1
+            raise RemoteError(contact, "broken")
+        self.asked.set()
+        await self.answer.wait()
+        self.offers.append((contact, [link.url for link in offer.links]))
+        self.depths += [link.depth for link in offer.links]
+        if isinstance(offer, DatedOffer):
+            self.dates += [link.modified for link in offer.links]
+        if self.elsewhere is not None:
+            hint, self.elsewhere = self.elsewhere, None
+            return Accepted([Elsewhere(index, hint) for index in range(len(offer.links))])
+        return Accepted([])
+
+
+@asynccontextmanager
+async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> AsyncIterator[Forwarder]:
+    made = Forwarder(
+        world,
+        world,
+        world,
+        world.placer,
+        Limits(batch_spacing_s=0, **limits),
+        by_depth,
+        lambda: 0.0,
+        is_open=world.is_open,
+        accept_here=world.accept_here,
+    )
+    task = asyncio.create_task(made.run())
+    yield made
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def links(host: str, *numbers: int, depth: int = 1) -> list[Link]:
+    return [Link(f"http://{host}/{number}", depth, 0) for number in numbers]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    for host, owner in (("mine", ME), ("too", ME), ("other", OTHER), ("another", OTHER), ("third", THIRD)):
+        world.own(host, owner)
+    return world
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.links.forwarder.RETRY_FIRST_S", 0.0)
+
+
+def cell(host: str) -> Cell:
+    return Placer("host", 16).place(f"http://{host}/").cell
+
+
+async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(world: World) -> None:
+    async with forwarder(world) as forward:
+        receipt = forward.forward(links("mine", 1, 2), cell("mine"))
+        assert receipt.acknowledged.done()
+        assert world.taken == ["http://mine/1", "http://mine/2"]
+        assert (world.offers, world.kept) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("page", "closed"), [("too", set()), ("other", set()), (None, set()), ("mine", {"mine"})], ids=str
+)
+async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
+    page: str | None, closed: set[str], world: World
+) -> None:
+    world.answer.clear()
+    world.closed = closed
+    async with forwarder(world) as forward:
+        receipt = forward.forward(links("mine", 1, 2), None if page is None else cell(page))
+        await world.asked.wait()
+        assert (False, 2) == (receipt.acknowledged.done(), forward.unacknowledged)
+        world.answer.set()
+        await receipt.acknowledged
+        assert (world.taken, world.offers) == ([], [])
+        assert world.kept == [["http://mine/1", "http://mine/2"]]
+
+
+async def test_links_of_this_peer_that_cannot_be_taken_now_are_tried_again(world: World) -> None:
+    world.postponed = {"http://mine/2"}
+    async with forwarder(world) as forward:
+        await forward.forward([*links("mine", 1, 2), *links("too", 3)], None).acknowledged
+        assert world.kept == [["http://mine/1", "http://mine/2", "http://too/3"], ["http://mine/2"]]
+
+
+async def test_links_of_others_travel_in_one_batch_per_owner(world: World) -> None:
+    async with forwarder(world) as forward:
+        receipt = forward.forward([*links("other", 1), *links("third", 2), *links("another", 3)], None)
+        assert (False, 3) == (receipt.acknowledged.done(), forward.unacknowledged)
+        await receipt.acknowledged
+        assert forward.unacknowledged == 0
+        assert world.offers == [(OTHER, ["http://other/1", "http://another/3"]), (THIRD, ["http://third/2"])]
+
+
+async def test_a_batch_is_no_larger_than_its_limit(world: World) -> None:
+    async with forwarder(world, batch_links_max=2) as forward:
+        await forward.forward(links("other", 1, 2, 3, 4, 5), None).acknowledged
+        assert [len(urls) for _, urls in world.offers] == [2, 2, 1]
+
+
+async def test_a_link_met_before_costs_no_message(world: World) -> None:
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1), None).acknowledged
+        assert forward.forward(links("other", 1), None).acknowledged.done()
+        assert len(world.offers) == 1
+
+
+async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: World) -> None:
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        first, second = forward.forward(links("other", 1), None), forward.forward(links("other", 1), None)
+        await asyncio.sleep(0)
+        assert not first.acknowledged.done()
+        assert not second.acknowledged.done()
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, second.acknowledged)
+        assert world.offers == [(OTHER, ["http://other/1"])]
+
+
+async def test_a_broken_delivery_is_tried_until_it_succeeds(world: World) -> None:
+    world.faults = 3
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1), None).acknowledged
+        assert world.suspected == [OTHER] * 3
+        assert world.offers == [(OTHER, ["http://other/1"])]
+
+
+async def test_a_link_sent_to_the_wrong_peer_goes_where_that_one_says(world: World) -> None:
+    world.elsewhere = THIRD
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1), None).acknowledged
+        assert [OTHER, THIRD] == [contact for contact, _ in world.offers]
+
+
+async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: World) -> None:
+    world.elsewhere = ME
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1), None).acknowledged
+        assert world.kept == [["http://other/1"]]
+
+
+async def test_memory_of_recent_links_is_bounded(world: World) -> None:
+    async with forwarder(world, recent_links_max=3) as forward:
+        forward.forward(links("mine", *range(10)), cell("mine"))
+        assert len(forward._recent) == 3
+
+
+async def test_characters_of_recent_links_and_dates_are_bounded(world: World) -> None:
+    async with forwarder(world, recent_chars_max=3 * len("http://mine/0")) as forward:
+        forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
+        assert ([f"http://mine/{number}" for number in (7, 8, 9)],) * 2 == (list(forward._recent), list(forward._dates))
+        forward.forward([dated("mine", 7, 6.0)], cell("mine"))
+        forward.forward([dated("mine", 1, 6.0)], cell("mine"))
+        assert ["http://mine/9", "http://mine/7", "http://mine/1"] == list(forward._dates)
+
+
+@pytest.mark.parametrize(("by_depth", "messages"), [(True, 2), (False, 1)])
+async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_depth: bool, messages: int) -> None:
+    async with forwarder(world, by_depth=by_depth) as forward:
+        for depth in (5, 6, 2):
+            await forward.forward(links("other", 1, depth=depth), None).acknowledged
+        assert len(world.offers) == messages
+
+
+@pytest.mark.parametrize("when", ["queued", "offered"])
+@pytest.mark.parametrize(("by_depth", "depths"), [(True, [5, 2]), (False, [5])])
+async def test_a_shorter_path_met_while_the_link_travels_reaches_its_owner_before_both_pages_are_finished(
+    world: World, by_depth: bool, depths: list[int], when: str
+) -> None:
+    world.answer.clear()
+    async with forwarder(world, by_depth=by_depth) as forward:
+        far = forward.forward(links("other", 1, depth=5), None)
+        if when == "offered":
+            await world.asked.wait()
+        near = forward.forward(links("other", 1, depth=2), None)
+        farther = forward.forward(links("other", 1, depth=7), None)
+        world.answer.set()
+        await asyncio.gather(far.acknowledged, near.acknowledged, farther.acknowledged)
+        assert world.depths == depths
+        assert forward.unacknowledged == 0
+
+
+@pytest.mark.parametrize(
+    ("by_depth", "depth", "fresh"),
+    [(False, 1, []), (False, 2, []), (False, 3, []), (True, 1, ["http://mine/a"]), (True, 2, []), (True, 3, [])],
+)
+async def test_a_url_is_fresh_until_its_owner_has_it_and_again_when_met_nearer_to_a_seed(
+    by_depth: bool, depth: int, fresh: list[str]
+) -> None:
+    world = World()
+    world.own("mine", ME)
+    async with forwarder(world, by_depth=by_depth) as forward:
+        urls = ["http://mine/a", "http://mine/b"]
+        assert forward.fresh(urls, depth) == urls
+        await forward.forward([Link("http://mine/a", 2, 0)], None).acknowledged
+        assert forward.fresh(urls, depth) == [*fresh, "http://mine/b"]
+
+
+async def test_a_url_on_its_way_is_still_fresh() -> None:
+    """Or a page would be finished before its link has arrived."""
+    world = World()
+    world.own("theirs", OTHER)
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        receipt = forward.forward([Link("http://theirs/a", 1, 0)], None)
+        assert forward.fresh(["http://theirs/a"], 1) == ["http://theirs/a"]
+        world.answer.set()
+        await receipt.acknowledged
+        assert forward.fresh(["http://theirs/a"], 1) == []
+
+
+def dated(host: str, number: int, date: float | None, depth: int = 1) -> Link:
+    return DatedLink(f"http://{host}/{number}", depth, 0, date)
+
+
+async def test_a_link_met_before_goes_again_only_with_a_later_date(world: World) -> None:
+    async with forwarder(world) as forward:
+        await forward.forward(links("other", 1), None).acknowledged
+        for date in (5.0, 5.0, 4.0, None, 6.0, 5.0, 6.0):
+            await forward.forward([dated("other", 1, date)], None).acknowledged
+        assert (3, [5.0, 6.0]) == (len(world.offers), world.dates)
+        assert ["http://other/1"] == forward.news({"http://other/1": 7.0})
+        assert [] == forward.news({"http://other/1": 6.0})
+        assert [] == forward.fresh(["http://other/1"], 1)
+
+
+async def test_a_later_date_in_an_open_cell_is_taken_at_once(world: World) -> None:
+    async with forwarder(world) as forward:
+        for date in (5.0, 5.0, 6.0):
+            assert forward.forward([dated("mine", 1, date)], cell("mine")).acknowledged.done()
+        assert ["http://mine/1"] * 2 == world.taken
+
+
+async def test_only_an_offer_with_dates_is_one_with_dates(world: World) -> None:
+    async with forwarder(world) as forward:
+        await forward.forward([*links("other", 1, 2), dated("third", 3, 5.0), *links("third", 4)], None).acknowledged
+        assert [5.0, None] == world.dates
+
+
+@pytest.mark.parametrize("when", ["queued", "offered"])
+@pytest.mark.parametrize(("before", "met", "dates"), [(None, 5.0, [5.0]), (5.0, 6.0, [5.0, 6.0]), (6.0, 5.0, [6.0])])
+async def test_a_later_date_met_while_the_link_travels_reaches_its_owner_before_both_pages_are_finished(
+    world: World, before: float | None, met: float, dates: list[float], when: str
+) -> None:
+    world.answer.clear()
+    async with forwarder(world) as forward:
+        first = forward.forward(links("other", 1) if before is None else [dated("other", 1, before)], None)
+        if when == "offered":
+            await world.asked.wait()
+        second = forward.forward([dated("other", 1, met)], None)
+        third = forward.forward(links("other", 1), None)
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, second.acknowledged, third.acknowledged)
+        assert dates == world.dates
+        assert forward.unacknowledged == 0
+        assert [] == forward.news({"http://other/1": max(met, before or 0.0)})
+
+
+async def test_a_shorter_path_and_a_later_date_are_told_together(world: World) -> None:
+    world.answer.clear()
+    async with forwarder(world, by_depth=True) as forward:
+        first = forward.forward([dated("other", 1, 5.0, depth=9)], None)
+        await world.asked.wait()
+        near = forward.forward(links("other", 1, depth=2), None)
+        late = forward.forward([dated("other", 1, 6.0, depth=3)], None)
+        world.answer.set()
+        await asyncio.gather(first.acknowledged, near.acknowledged, late.acknowledged)
+        assert ([9, 2], [5.0, 6.0]) == (world.depths, world.dates)
+        await forward.forward([dated("other", 1, 7.0, depth=8)], None).acknowledged
+        assert [] == forward.fresh(["http://other/1"], 2), "it was met nearer before"
+
+
+async def test_memory_of_dates_is_bounded(world: World) -> None:
+    async with forwarder(world, recent_links_max=3) as forward:
+        forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
+        assert 3 == len(forward._dates)
+        assert ["http://mine/0"] == forward.news({f"http://mine/{number}": 5.0 for number in (0, 7, 8, 9)})
+
+
+async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kadcrawl.crawl.links.forwarder.AT_ONCE_MAX", 2)
+    sent: list[tuple[int, Receipt]] = []
+
+    def one_portion(links: Sequence[Link], cell: Cell) -> Receipt:
+        receipt = Receipt()
+        receipt.expect()
+        sent.append((len(links), receipt))
+        return receipt
+
+    async def still() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    async with forwarder(world) as forward:
+        monkeypatch.setattr(forward, "forward", one_portion)
+        sending = asyncio.create_task(forward.forward_all(links("mine", 1, 2, 3, 4, 5), cell("mine")))
+        await still()
+        assert [2, 2, 1] == [count for count, _ in sent]
+        for _, receipt in sent:
+            await still()
+            assert not sending.done()
+            receipt.settle()
+        await sending

@@ -1,0 +1,229 @@
+"""What the owner of a cell takes, and what a holder of it merges: once, checked, and the join of all that was said."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.query_limits import PathQueries
+from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.keys import Key
+from kadcrawl.link.wire.messages import DatedLink, Link
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.store.store import DONE, PENDING, Store
+
+NOW = 1_000_000.0
+SEED, INSIDE, OUTSIDE = "http://a.test/", "http://a.test/x", "http://b.test/x"
+
+
+@dataclass
+class World:
+    store: Store
+    frontier: Frontier
+    intake: Intake
+    placer: Placer
+    totals: Totals
+    activity: Activity
+    woken: int = 0
+
+    def take(self, url: str, depth: int = 1) -> None:
+        self.intake.take(Link(url, depth, 0), self.placer.place(url), NOW)
+
+    def offer(self, url: str, depth: int = 1) -> None:
+        self.intake.take_offered(Link(url, depth, 0), self.placer.place(url), NOW)
+
+    def merge(self, url: str, depth: int = 1, tries: int = 0, due: float = 0.0) -> None:
+        self.intake.merge_pending(Link(url, depth, 0), self.placer.place(url), NOW, tries, due)
+
+    def merge_done(self, url: str) -> None:
+        self.intake.merge_done(self.placer.place(url).key, NOW)
+
+    def state(self, url: str) -> int | None:
+        return self.store.state(self.placer.place(url).key)
+
+    def known(self, url: str) -> tuple[int, int, float]:
+        entry = self.store.entry(self.placer.place(url).key)
+        assert entry is not None
+        return entry.depth, entry.tries, entry.due
+
+
+@pytest.fixture(params=[True])
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    """Everything the intake touches, all cells open; depth counts, unless the test asks for `by_depth` False."""
+    store = Store(tmp_path, 0.0)
+    store.begin(1)
+    frontier, placer, totals, activity = Frontier(store, Limits(), 0.0), Placer("host", 1), Totals(), Activity()
+    for cell in {placer.place(url).cell for url in (SEED, OUTSIDE)}:
+        frontier.open(cell, NOW, hold=False)
+    intake = Intake(store, frontier, Scope(Job(seeds=(SEED,))), totals, activity, by_depth=request.param)
+    world = World(store, frontier, intake, placer, totals, activity)
+
+    def wake() -> None:
+        world.woken += 1
+
+    intake.wake = wake
+    yield world
+    store.close()
+
+
+def test_a_link_is_taken_once(world: World) -> None:
+    for _ in range(2):
+        world.take(INSIDE)
+    assert (1, 1, 1, 1) == (world.totals.urls, world.store.pending, world.activity.count, world.woken)
+    entry = world.frontier.next(NOW)
+    assert entry is not None
+    assert (INSIDE, None) == (entry.url, world.frontier.next(NOW))
+
+
+@pytest.mark.parametrize(
+    ("url", "depth", "state"),
+    [
+        (INSIDE, 1, PENDING),
+        (OUTSIDE, 1, None),
+        (OUTSIDE, 0, None),
+        ("http://A.test/x", 1, None),
+        ("http://A.test/x", 0, None),
+    ],
+)
+def test_an_offer_stands_every_check_or_is_rejected(url: str, depth: int, state: int | None, world: World) -> None:
+    world.offer(url, depth)
+    assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
+
+
+def test_a_seed_of_the_job_is_taken_whatever_excludes_it_and_widens_the_scope_by_itself_only(world: World) -> None:
+    world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
+    world.offer(OUTSIDE, 0)
+    world.offer(INSIDE, 0)
+    assert (PENDING, None) == (world.state(OUTSIDE), world.state(INSIDE))
+    world.offer("http://c.test/", 0)
+    assert not scope.is_seed("http://c.test/")
+    assert 2 == world.intake.rejected
+
+
+@pytest.mark.parametrize(("url", "state"), [(INSIDE, PENDING), (OUTSIDE, PENDING), ("http://A.test/x", None)])
+def test_a_record_of_another_holder_need_not_be_in_scope_but_canonical(
+    url: str, state: int | None, world: World
+) -> None:
+    world.merge(url)
+    assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
+
+
+def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_count(world: World) -> None:
+    world.intake._site_pages_max = 2
+    for url in (INSIDE, INSIDE + "2"):
+        world.take(url)
+    assert {} == world.totals.left_out
+    world.take(INSIDE + "3")
+    world.take(INSIDE)
+    world.offer(INSIDE + "3")
+    world.take(OUTSIDE)
+    assert ({"site_pages": 2}, None, PENDING) == (
+        world.totals.left_out,
+        world.state(INSIDE + "3"),
+        world.state(OUTSIDE),
+    )
+    world.offer(INSIDE + "4", 0)
+    world.merge(INSIDE + "5")
+    world.merge_done(INSIDE + "6")
+    assert [PENDING, PENDING, DONE] == [world.state(INSIDE + number) for number in "456"]
+    world.merge_done(INSIDE + "3")
+    world.take(INSIDE + "3")
+    assert {"site_pages": 2} == world.totals.left_out, "what is known is not left out"
+
+
+def test_a_path_gets_as_many_queries_as_it_may_have_but_what_is_known_and_seeds_are_taken(world: World) -> None:
+    world.intake._path_queries = PathQueries(2)
+    world.merge(INSIDE + "?0")
+    for query in ("1", "1", "2", "1", "0"):
+        world.take(f"{INSIDE}?{query}")
+    assert ({}, 2) == (world.totals.left_out, world.totals.urls)
+    world.take(INSIDE + "?3")
+    world.offer(INSIDE + "?4")
+    world.take(INSIDE + "?2")
+    assert {"path_queries": 2} == world.totals.left_out, "what is known is not left out"
+    world.take(INSIDE)
+    world.take(INSIDE + "y?3")
+    world.offer(INSIDE + "?5", 0)
+    world.merge(INSIDE + "?6")
+    world.merge_done(INSIDE + "?7")
+    assert [None, None, PENDING, PENDING, DONE] == [world.state(f"{INSIDE}?{query}") for query in "34567"]
+    assert {PENDING} == {world.state(INSIDE), world.state(INSIDE + "y?3")}
+    assert {"path_queries": 2} == world.totals.left_out
+
+
+def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: World) -> None:
+    world.intake._site_pages_max = 1
+    world.intake._path_queries = PathQueries(1)
+    for query in "12":
+        world.take(f"{INSIDE}?{query}")
+    assert {"site_pages": 1} == world.totals.left_out
+
+
+def test_a_record_counts_as_accepted_only_where_it_was_offered(world: World) -> None:
+    world.merge(INSIDE)
+    assert (0, 1, 1) == (world.totals.urls, world.store.pending, world.activity.count)
+
+
+def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: World) -> None:
+    world.merge(INSIDE, tries=2, due=NOW + 30)
+    assert world.frontier.next(NOW + 29) is None
+    entry = world.frontier.next(NOW + 30)
+    assert entry is not None
+    assert (INSIDE, 2) == (entry.url, entry.tries)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((3, 0, 0.0), (2, 1, NOW + 9)), ((2, 1, NOW + 9), (3, 0, 0.0)), ((2, 0, 0.0), (3, 1, NOW + 9))],
+)
+def test_the_smaller_depth_and_the_larger_number_of_tries_win(
+    first: tuple[int, int, float], second: tuple[int, int, float], world: World
+) -> None:
+    for depth, tries, due in (first, second, first):
+        world.merge(INSIDE, depth, tries, due)
+    assert (2, 1, NOW + 9) == world.known(INSIDE)
+
+
+@pytest.mark.parametrize("world", [False], indirect=True)
+def test_depth_stays_where_it_does_not_count(world: World) -> None:
+    world.merge(INSIDE, 3)
+    world.merge(INSIDE, 2)
+    world.take(INSIDE, 1)
+    assert (3, 0, 0.0) == world.known(INSIDE)
+
+
+def test_done_wins_and_what_was_to_be_crawled_is_not(world: World) -> None:
+    world.take(INSIDE)
+    world.merge_done(INSIDE)
+    assert (DONE, 0, None) == (world.state(INSIDE), world.store.pending, world.frontier.next(NOW))
+    moved, woken = world.activity.count, world.woken
+    world.merge(INSIDE, tries=2, due=NOW)
+    world.merge_done(INSIDE)
+    assert (DONE, moved, woken) == (world.state(INSIDE), world.activity.count, world.woken)
+
+
+def test_done_is_learned_of_a_url_never_met(world: World) -> None:
+    world.merge_done(INSIDE)
+    world.take(INSIDE)
+    assert (DONE, 0, 1) == (world.state(INSIDE), world.totals.urls, world.activity.count)
+
+
+@pytest.mark.parametrize("world", [True, False], indirect=True)
+def test_a_date_is_heard_of_pages_met_before(world: World) -> None:
+    heard: list[tuple[Key, float]] = []
+    world.intake.on_modified = lambda key, at: heard.append((key, at))
+    place = world.placer.place(INSIDE)
+    for link in (DatedLink(INSIDE, 1, 0, 5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
+        world.intake.take_offered(link, place, NOW)
+    assert [] == heard, "when it is new it is fetched anyway"
+    world.intake.take_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
+    world.intake.take(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
+    world.intake.take_offered(DatedLink(OUTSIDE, 1, 0, 8.0), world.placer.place(OUTSIDE), NOW)
+    assert [(place.key, 6.0), (place.key, 7.0)] == heard
+    assert (1, 1) == (world.totals.urls, world.intake.rejected)

@@ -1,0 +1,55 @@
+"""The counters fit into one message whatever servers answer, and add up."""
+
+import msgspec
+import pytest
+
+from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.crawl.output.counters import Totals, counted_as
+from kadcrawl.link.wire.basics import REASONS_MAX, Counters
+
+WORDS = (
+    *(str(failure) for failure in Failure),
+    *("robots", "robots_unreachable", "bad_redirect", "redirect_limit", "internal_error", "killed_peer"),
+    *("length", "depth", "scope", "exclude", "include", "path_segments", "path_repeats", "query_parameters"),
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("http_404", "http_404"),
+        ("http_503", "http_503"),
+        ("http_477", "http_4xx"),
+        ("http_599", "http_5xx"),
+        ("http_600", "http_odd"),
+        ("http_999", "http_odd"),
+        ("http_4040", "http_odd"),
+        ("timeout", "timeout"),
+        ("robots", "robots"),
+    ],
+)
+def test_rare_statuses_are_counted_together(reason: str, expected: str) -> None:
+    assert counted_as(reason) == expected
+
+
+def test_all_reasons_there_are_fit_into_one_message_and_add_up() -> None:
+    totals = Totals()
+    reasons = [*WORDS, *(f"http_{status}" for status in range(400, 1000))]
+    for reason in reasons:
+        totals.fail(reason)
+    counters = totals.counters()
+    assert len(counters.failed) <= REASONS_MAX
+    assert sum(counters.failed.values()) == len(reasons)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(counters), type=Counters) == counters
+
+
+def test_totals_journaled_with_more_reasons_are_folded_when_read() -> None:
+    before = Totals(failed={f"http_{status}": 2 for status in range(400, 500)})
+    after = Totals.from_bytes(before.to_bytes())
+    assert len(after.failed) < 30
+    assert sum(after.failed.values()) == 200
+
+
+@pytest.mark.parametrize("journaled", [b"", b"{", b"[]", b'{"pages":"x"}', b"\xff"])
+def test_totals_that_cannot_be_read_begin_anew(journaled: bytes) -> None:
+    assert Totals.from_bytes(journaled) == Totals()

@@ -1,0 +1,111 @@
+"""However many pages are due at once, so many of a cell are pending, and no more while copies wait to be taken."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
+from kadcrawl.keys import Cell, Key
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.store import Store
+from kadcrawl.store.visit import Visit
+from kadcrawl.system.clock import Clock
+from sim.loop import SimLoop, world
+
+CELL = Cell(0)
+NOW = 1_000_000.0
+PAGES = 2 * CELL_PENDING_MAX + 300
+
+
+class Bench:
+    """A store full of pages that are due, and what brings them back."""
+
+    def __init__(self, directory: Path, loop: SimLoop) -> None:
+        self.store = Store(directory, 0.0, lambda fds: None)
+        self.store.begin(1)
+        for number in range(PAGES):
+            key = Key(number.to_bytes(20, "big"))
+            entry = self.store.accept(key, "a.test", f"http://a.test/{number}", 0, 0)
+            assert entry is not None
+            self.store.finish(entry, b"{}\n", visit=self._visit(key, NOW - number))
+        self.clock = Clock(loop, NOW)
+        self.frontier = Frontier(self.store, Limits(), 0.0)
+        self.copying = 0
+        crawler = cast(Crawler, SimpleNamespace(wake=lambda: None))
+        self.recrawling = Recrawling(self.store, self.frontier, crawler, Activity(), self.clock, lambda: self.copying)
+        self.frontier.open(CELL, NOW, hold=False)
+        self.task: asyncio.Task[Any] = loop.create_task(self.recrawling.run())
+
+    def _visit(self, key: Key, due: float | None) -> Visit:
+        number = int.from_bytes(key, "big")
+        return Visit(key, "a.test", f"http://a.test/{number}", 0, due, 9.0, "", "", "", "", 0)
+
+    def fetch(self, count: int) -> list[Key]:
+        """Finish so many pages for good; return their keys."""
+        keys = []
+        for entry in self.store.window("a.test", count):
+            self.store.finish(entry, b"{}\n", visit=self._visit(entry.key, None))
+            self.recrawling.visited(entry.key)
+            keys.append(entry.key)
+        return keys
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[tuple[Bench, SimLoop]]:
+    with world(1) as loop:
+        bench = Bench(tmp_path, loop)
+        yield bench, loop
+        bench.task.cancel()
+        loop.run_until_complete(asyncio.gather(bench.task, return_exceptions=True))
+        bench.store.close()
+
+
+def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(bench: tuple[Bench, SimLoop]) -> None:
+    one, loop = bench
+    one.recrawling.opened(CELL)
+    loop.run_until_complete(asyncio.sleep(1))
+    assert CELL_PENDING_MAX == one.store.pending
+    first = one.fetch(CELL_PENDING_MAX // 2 - 1)
+    loop.run_until_complete(asyncio.sleep(1))
+    assert CELL_PENDING_MAX // 2 + 1 == one.store.pending, "not before half of them are done"
+    first += one.fetch(1)
+    loop.run_until_complete(asyncio.sleep(1))
+    assert CELL_PENDING_MAX == one.store.pending
+    assert {int.from_bytes(key, "big") for key in first} <= set(range(PAGES - CELL_PENDING_MAX, PAGES)), "longest due"
+    fetched = len(first)
+    while one.store.pending:
+        fetched += len(one.fetch(400))
+        loop.run_until_complete(asyncio.sleep(1))
+    assert PAGES == fetched
+    assert one.recrawling.due_s is None
+
+
+def test_nothing_is_brought_back_while_the_backups_have_much_to_take(bench: tuple[Bench, SimLoop]) -> None:
+    one, loop = bench
+    one.copying = COPYING_MAX + 1
+    one.recrawling.opened(CELL)
+    loop.run_until_complete(asyncio.sleep(5))
+    assert not one.store.pending
+    one.copying = 0
+    loop.run_until_complete(asyncio.sleep(1))
+    assert CELL_PENDING_MAX == one.store.pending
+
+
+def test_a_cell_closed_meanwhile_is_left_alone(bench: tuple[Bench, SimLoop]) -> None:
+    one, loop = bench
+    one.recrawling.opened(CELL)
+    one.frontier.close(CELL)
+    one.recrawling.closed(CELL)
+    loop.run_until_complete(asyncio.sleep(1))
+    assert not one.store.pending
+    one.recrawling.visited(Key(bytes(20)))
+    loop.run_until_complete(asyncio.sleep(1))
+    assert not one.store.pending
+    assert one.recrawling.due_s is None, "its next owner says when they are due"

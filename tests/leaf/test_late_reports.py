@@ -1,0 +1,130 @@
+"""Pages finished after their loan was over: whoever lent them is told, again if need be; then they are forgotten."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Key, id_bytes
+from kadcrawl.leaf.late_reports import AGAIN_S, LENT_MAX, TRIES, LatePages
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import Contact, Lend, PendingRecord, Report, Reported, SiteRecord
+from sim.loop import world
+
+LEAF = leaf_contact(id_bytes(1))
+ONE, TWO = (Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (2, 3))
+
+
+def lend(giver: Contact, loan: bytes) -> Lend:
+    return Lend(
+        giver, loan, SiteRecord("a.example", 0.0, 1.0), 1, [PendingRecord("http://a.example/", 0, 0, 0, 0.0)], []
+    )
+
+
+def key(number: int) -> Key:
+    return Key(id_bytes(number))
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.told: list[tuple[Contact, bytes, list[bytes]]] = []
+        self.fails = 0
+        """Questions that will get no answer."""
+        self.forgotten: list[Key] = []
+        self.late = LatePages(LEAF, self, self, self.forget)  # type: ignore[arg-type]
+
+    def forget(self, keys: Any) -> None:
+        self.forgotten += keys
+
+    async def durable(self) -> None:
+        assert not self.told, "told of before it is on disk"
+
+    async def ask(self, to: Contact, message: Report, expected: object, deadline_s: float) -> Reported:
+        if self.fails:
+            self.fails -= 1
+            raise RemoteError("one", "no answer")
+        giver = ONE if to == ONE else TWO
+        assert message.taker == LEAF
+        self.told += [(giver, one.loan, one.done) for one in message.loans]
+        assert all(one.over for one in message.loans)
+        return Reported([])
+
+
+def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        bench = Bench()
+        task = asyncio.create_task(bench.late.run())
+        await scenario(bench)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    with world(0) as loop:
+        loop.run_until_complete(whole())
+
+
+def test_each_giver_is_told_of_its_own() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.late.lent([key(1), key(2)], lend(ONE, b"loan one"))
+        bench.late.lent([key(3)], lend(TWO, b"loan two"))
+        for number in (1, 3, 4):
+            bench.late.finished(key(number))
+        await asyncio.sleep(0.1)
+        assert [(ONE, b"loan one", [key(1)]), (TWO, b"loan two", [key(3)])] == bench.told
+        assert [key(1), key(3)] == bench.forgotten, "of the fourth nobody knows who lent it"
+
+    play(scenario)
+
+
+def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.late.lent([key(1)], lend(ONE, b"loan one"))
+        bench.late.told(key(1))
+        bench.late.finished(key(1))
+        await asyncio.sleep(0.1)
+        assert [] == bench.told
+
+    play(scenario)
+
+
+def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.late.lent([key(1), key(2)], lend(ONE, b"loan one"))
+        bench.fails = TRIES - 1
+        bench.late.finished(key(1))
+        await asyncio.sleep(TRIES * AGAIN_S)
+        assert [(ONE, b"loan one", [key(1)])] == bench.told
+        bench.told.clear()
+        bench.fails = TRIES
+        bench.late.finished(key(2))
+        await asyncio.sleep(10 * TRIES * AGAIN_S)
+        assert [] == bench.told
+        assert [key(1)] == bench.forgotten
+
+    play(scenario)
+
+
+def test_who_does_not_answer_is_not_asked_for_each_loan_anew_and_keeps_nobody_waiting() -> None:
+    async def scenario(bench: Bench) -> None:
+        for number in range(1, 6):
+            bench.late.lent([key(number)], lend(ONE, b"loan %d" % number))
+        bench.late.lent([key(6)], lend(TWO, b"loan 6"))
+        bench.fails = 1
+        for number in range(1, 7):
+            bench.late.finished(key(number))
+        await asyncio.sleep(0.1)
+        assert [(TWO, b"loan 6", [key(6)])] == bench.told
+        await asyncio.sleep(AGAIN_S)
+        assert {key(number) for number in range(1, 7)} == set(bench.forgotten)
+
+    play(scenario)
+
+
+def test_who_lent_what_is_not_remembered_without_bound() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.late.lent([key(number) for number in range(LENT_MAX + 1)], lend(ONE, b"loan one"))
+        bench.late.finished(key(0))
+        bench.late.finished(key(LENT_MAX))
+        await asyncio.sleep(0.1)
+        assert [(ONE, b"loan one", [key(LENT_MAX)])] == bench.told
+
+    play(scenario)

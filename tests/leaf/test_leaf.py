@@ -1,0 +1,343 @@
+"""A leaf beside full peers: it fetches its part, every page is fetched once, and whoever dies takes nothing away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from aiohttp import web
+
+from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
+from kadcrawl.lending import leaf_host as leaves
+from kadcrawl.lending.leaf_host import LEAVES_MAX
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.messages import DRAWN_URLS_MAX, LOANS_MAX, Counters, Draw, Drawn
+from kadcrawl.store.store import DONE
+from scripts.kadcrawl_run import PageLine, page_lines
+from tests.peer.crash import crash
+from tests.support.peers import QUICK, MakePeer, finish, swarm, until
+from tests.support.web import Web, slow, tree
+
+SITES = 16
+PAGES = 600
+ANSWER_S = 0.03
+LATE_ANSWER_S = 0.3
+
+WEAK = replace(QUICK, fetches_max=3)
+"""Full peers that have more to fetch than they can."""
+
+MakeLeaf = Callable[..., Awaitable[Leaf]]
+
+
+@pytest.fixture
+async def make_leaf(tmp_path: Path) -> AsyncIterator[MakeLeaf]:
+    """Return a coroutine function: make_leaf(directory, *full peers)."""
+    async with AsyncExitStack() as stack:
+
+        async def make(directory: str, *peers: Peer, limits: Limits = QUICK, **options: Any) -> Leaf:
+            data = tmp_path / directory
+            config = Config(data=data, allow_networks=("127.0.0.0/8",), limits=limits, **options)
+            leaf = await stack.enter_async_context(Leaf(config))
+            await leaf.join([peer.contact.address for peer in peers])
+            return leaf
+
+        yield make
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Web]:
+    """A web whose pages take a while."""
+    async with Web(SITES) as site:
+        site.fallback = slow(tree(PAGES, SITES)(site), ANSWER_S)
+        yield site
+
+
+def all_pages(site: Web) -> set[str]:
+    return {site.url(f"/{n}", site=n % SITES) for n in range(PAGES)}
+
+
+def repeated(site: Web) -> set[str]:
+    return {url for url, count in site.fetched.items() if count > 1}
+
+
+def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
+    """Return what the leaf has in hand of these peers: it may be fetched again if either dies."""
+    loans = [loan for peer in peers for loan in peer.balancing.loans.lending.loans()]
+    return {entry.url for loan in loans if loan.taker.id == leaf.contact.id for entry in loan.entries.values()}
+
+
+def in_hand(site: Web, dying: Peer, leaf: Leaf, others: Sequence[Peer]) -> set[str]:
+    """Return what may be fetched again without blame: with the leaf, or asked for and DONE with nobody who lives on."""
+    unsafe = lent(site, leaf, [dying])
+    for url in all_pages(site):
+        key = dying.parts.placer.place(url).key
+        entry = dying.store.entry(key)
+        asked_for = url in site.fetched or (entry is not None and dying.parts.crawler.is_taken(entry))
+        if asked_for and not any(peer.store.state(key) == DONE for peer in others):
+            unsafe.add(url)
+    return unsafe
+
+
+async def crash_leaf(leaf: Leaf) -> None:
+    """As `crash` does with a peer."""
+
+    async def forget() -> None:
+        pass
+
+    async def unreachable(*_: object) -> NoReturn:
+        raise RemoteError("nobody", "this leaf is dead")
+
+    leaf.store.commit = forget  # type: ignore[method-assign]
+    leaf.client.ask = unreachable  # type: ignore[method-assign, assignment]
+    leaf.work.crawler._may_start = lambda: False
+    for task in (*leaf._tasks, leaf._committer):
+        task.cancel()
+    await leaf.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def stranger() -> AsyncIterator[LinkClient]:
+    """Somebody who asks as a leaf does."""
+    client = LinkClient(10_000_000)
+    await client.open()
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def drawing(number: int) -> Draw:
+    return Draw(bytes([number]) * 20, DRAWN_URLS_MAX, 0.0, "crawling", "idle", 0, 0, Counters())
+
+
+async def done(leaf: Leaf) -> None:
+    async with asyncio.timeout(60):
+        await leaf.wait_done()
+    await leaf.finish()
+
+
+@pytest.mark.parametrize("balance", ["off", "level"])
+async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
+    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, lines: Callable[[], dict[str, PageLine]], balance: str
+) -> None:
+    weak = partial(make_peer, limits=WEAK)
+    peers = await swarm(weak, "ab", balance=balance, update_s=0.5)
+    leaf = await make_leaf("leaf", peers[0])
+    await peers[0].crawl([site.url("/0")])
+    await finish(peers)
+    await done(leaf)
+    assert all_pages(site) == set(site.fetched) == set(lines())
+    assert {1} == set(site.fetched.values())
+    assert leaf.totals.pages > PAGES // 6
+    assert PAGES == leaf.totals.pages + sum(peer.totals.pages for peer in peers)
+    assert 0 == sum(peer.balancing.loans.lending.urls for peer in peers)
+    assert not leaf.store.cells
+    for peer in peers:
+        assert leaf.contact.id not in {contact.id for contact in peer.overlay.contacts()}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
+    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, tmp_path: Path
+) -> None:
+    weak = partial(make_peer, limits=WEAK)
+    peers = await swarm(weak, "abc")
+    leaf = await make_leaf("leaf", *peers)
+    await peers[0].crawl([site.url("/0")])
+    await until(lambda: leaf.totals.pages > PAGES // 20 and leaf.borrowing.loans)
+    assert leaf.work.crawler.is_unheard == leaf.borrowing.is_silent, "it would go on for a giver that is gone"
+    home = next(peer for peer in peers if peer.contact.address == leaf.contact.address)
+    before = leaf.totals.pages
+    peers.remove(home)
+    unsafe = in_hand(site, home, leaf, peers)
+    quick = site.fallback
+
+    async def page(request: web.BaseRequest) -> web.StreamResponse:
+        """Slow until the leaf has had its part: else the others may be through before it has found one of them."""
+        if leaf.totals.pages <= before + PAGES // 20:
+            await asyncio.sleep(LATE_ANSWER_S)
+        answer = quick(request)
+        return answer if isinstance(answer, web.StreamResponse) else await answer
+
+    site.fallback = page
+    await crash(home)
+    await finish(peers)
+    await done(leaf)
+    assert all_pages(site) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+    assert repeated(site) <= unsafe
+    assert leaf.totals.pages > before + PAGES // 20
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+async def test_a_leaf_that_is_killed_takes_nothing_away_and_comes_back_on_its_directory(
+    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, tmp_path: Path
+) -> None:
+    peers = await swarm(partial(make_peer, limits=WEAK), "ab")
+    leaf = await make_leaf("leaf", *peers)
+    await peers[0].crawl([site.url("/0")])
+    await until(lambda: leaf.totals.pages > PAGES // 20 and leaf.borrowing.loans)
+    unsafe = lent(site, leaf, peers)
+    await crash_leaf(leaf)
+    again = await make_leaf("leaf", *peers)
+    assert leaf.contact.id == again.contact.id
+    await finish(peers)
+    await done(again)
+    assert all_pages(site) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+    assert repeated(site) <= unsafe
+
+
+async def test_a_leaf_whose_bootstrap_peer_is_gone_finds_those_it_knew(
+    make_peer: MakePeer, make_leaf: MakeLeaf, tmp_path: Path
+) -> None:
+    peers = await swarm(make_peer, "ab", seeds=("http://127.0.0.2:9/",))
+    leaf = await make_leaf("leaf", peers[0])
+    await until(lambda: len(leaf.full_peers.contacts()) == len(peers))
+    await leaf.finish()
+    await leaf.__aexit__(None, None, None)
+    await peers[0].leave()
+    await peers[0].__aexit__(None, None, None)
+    again = await make_leaf("leaf", peers[0])
+    await until(lambda: again.contact.address == peers[1].contact.address)
+    with pytest.raises(StartError, match="cannot join"):
+        await make_leaf("other", peers[0])
+
+
+async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_leaf: MakeLeaf, site: Web) -> None:
+    peer = await make_peer("a", limits=WEAK, scope="host")
+    leaf = await make_leaf("leaf", peer)
+    await until(lambda: leaf.state == "idle")
+    await peer.concord.order("pause")
+    await until(lambda: leaf.state == "paused")
+    await peer.crawl([site.url("/0", site=n) for n in range(SITES)])
+    async with asyncio.timeout(60):
+        while {"paused", "leaf: paused"} != {row.state for row in (await peer.census()).rows}:
+            await asyncio.sleep(0.01)  # It says so when it next asks.
+    await peer.concord.order("resume")
+    await until(lambda: leaf.ended)
+    assert SITES == len(leaf.job.seeds)
+    assert leaf.totals.pages > 0
+    assert not leaf.totals.failed, "a page was out of scope for a leaf that had not heard of its seed"
+    # There is more to do.
+    await peer.crawl([site.url(f"/{PAGES}", site=n) for n in range(SITES)])
+    await until(lambda: not leaf.ended)
+    await until(lambda: leaf.ended)
+    await peer.concord.order("stop")
+    async with asyncio.timeout(60):
+        await leaf.wait_stopped()
+
+
+async def test_what_a_leaf_has_not_fetched_it_gives_back(make_peer: MakePeer, make_leaf: MakeLeaf) -> None:
+    peer = await make_peer("a", delay_s=30.0)
+    leaf = await make_leaf("leaf", peer)
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        await peer.crawl([site.url(f"/{n}", site=n % SITES) for n in range(4 * SITES)])
+        await until(lambda: leaf.borrowing.urls > SITES // 2 and not leaf.work.crawler.in_flight)
+        assert leaf.borrowing.urls == peer.balancing.loans.lending.urls
+        pending = peer.pending
+        await leaf.finish()
+        assert 0 == leaf.borrowing.loans == peer.balancing.loans.lending.urls
+        assert pending == peer.pending
+        assert 0 == sum(peer.balancing.loans.lending.lost.values())
+
+
+async def test_what_a_leaf_fetched_for_a_peer_now_dead_it_reports_to_the_heir(
+    make_peer: MakePeer, make_leaf: MakeLeaf
+) -> None:
+    async with Web(SITES) as site:
+        site.fallback = tree(PAGES, SITES)(site)
+        peer = await make_peer("a", delay_s=30.0)
+        leaf = await make_leaf("leaf", peer)
+        urls = [site.url(f"/{n}", site=n % SITES) for n in range(4 * SITES)]
+        for url in urls:
+            leaf.store.learn_done(peer.parts.placer.place(url).key)
+        await peer.crawl(urls)
+        lending = peer.balancing.loans.lending
+        await until(lambda: lending.done > SITES // 2)
+        # What it has told it forgets.
+        await until(lambda: sum(tally.keys for tally in leaf.store.cells.values()) < len(urls) - SITES // 2)
+        assert 0 == leaf.totals.pages
+
+
+@pytest.mark.parametrize("bound", [{"max_pages": 50}, {"max_depth": 3}])
+async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
+    make_peer: MakePeer, make_leaf: MakeLeaf, bound: dict[str, int]
+) -> None:
+    peer = await make_peer("a", **bound)
+    with pytest.raises(StartError, match="has no leaves"):
+        await make_leaf("leaf", peer)
+    async with stranger() as client:
+        with pytest.raises(RemoteError, match="has no leaves"):
+            await client.ask(peer.contact.address, drawing(1), Drawn, 10)
+
+
+async def test_a_directory_with_pages_of_a_full_peer_is_no_leafs(make_peer: MakePeer, make_leaf: MakeLeaf) -> None:
+    first, second = await swarm(make_peer, "ab")
+    await first.concord.order("pause")
+    await first.crawl([f"http://127.0.0.{n}:9/" for n in range(2, 20)])
+    assert second.store.pending
+    await second.drain()
+    await second.__aexit__(None, None, None)
+    with pytest.raises(StartError, match="join without --leaf"):
+        await make_leaf("b", first)
+
+
+async def test_leaves_and_what_they_have_in_hand_are_bounded_and_the_silent_lose_it(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site, stranger() as client:
+        peer = await make_peer("a", delay_s=30.0)
+        await peer.crawl([site.url(f"/{n}", site=n % SITES) for n in range(40 * SITES)])
+        lending = peer.balancing.loans.lending
+        sites: list[str] = []
+        for _ in range(SITES):
+            drawn = await client.ask(peer.contact.address, drawing(1), Drawn, 10)
+            sites += [lend.clock.site for lend in drawn.lends]
+        assert len(sites) == len(set(sites)) == len(lending.loans()) <= LOANS_MAX
+        # Half of what is ready is not the leaf's to have.
+        assert 0 < lending.urls <= 20 * SITES
+        assert all(len(loan.entries) <= peer.job.block_urls for loan in lending.loans())
+        for number in range(2, LEAVES_MAX + 1):
+            await client.ask(peer.contact.address, drawing(number), Drawn, 10)
+        with pytest.raises(RemoteError, match="leaves already"):
+            await client.ask(peer.contact.address, drawing(LEAVES_MAX + 1), Drawn, 10)
+        assert LEAVES_MAX + 1 == len((await peer.census()).rows)
+        await until(lambda: not lending.loans())
+        assert sum(lending.lost.values()) >= len(sites)
+
+
+async def test_a_leaf_has_one_loan_of_a_site_at_a_time_and_none_of_a_peer_that_holds(make_peer: MakePeer) -> None:
+    """Also of a site without a delay, of which several peers may have some connections."""
+    async with stranger() as client:
+        peer = await make_peer("a")
+        peer.parts.crawler._may_start = lambda: False
+        await peer.crawl([f"http://127.0.0.{n % SITES + 2}:9/{n}" for n in range(40 * SITES)])
+        peer.parts.crawler.holds.add("disk")
+        assert [] == (await client.ask(peer.contact.address, drawing(1), Drawn, 10)).lends
+        peer.parts.crawler.holds.discard("disk")
+        sites: list[str] = []
+        for _ in range(SITES):
+            drawn = await client.ask(peer.contact.address, drawing(1), Drawn, 10)
+            sites += [lend.clock.site for lend in drawn.lends]
+        assert len(sites) == len(set(sites)) > 0
+
+
+async def test_what_a_leaf_did_is_counted_when_it_has_left(
+    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaves, "FORGOTTEN_S", 0.5)
+    peer = await make_peer("a", limits=WEAK)
+    leaf = await make_leaf("leaf", peer)
+    await peer.crawl([site.url("/0")])
+    await until(lambda: leaf.ended)
+    await leaf.finish()
+    await leaf.__aexit__(None, None, None)
+    async with asyncio.timeout(30):
+        rows = (await peer.census()).rows
+        while "leaf: left" not in {row.state for row in rows}:
+            await asyncio.sleep(0.05)
+            rows = (await peer.census()).rows
+    assert PAGES == sum(row.counters.pages for row in rows)
+    assert 0 < leaf.totals.pages < PAGES

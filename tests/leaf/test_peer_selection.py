@@ -1,0 +1,172 @@
+"""Which full peer a leaf asks next, and what it remembers of them."""
+
+from random import Random
+
+from kadcrawl.keys import id_bytes
+from kadcrawl.leaf.peer_selection import BACK_OFF_FIRST_S, BACK_OFF_MOST_S, FAILS_MAX, KNOWN_MAX, FullPeer, FullPeers
+from kadcrawl.link.wire.messages import Contact
+
+BOOTSTRAP = [("one.example", 4160), ("10.0.0.2", 4160)]
+
+
+def contact(number: int, *, port: int = 4160) -> Contact:
+    return Contact(id_bytes(number), f"10.0.0.{number}", port)
+
+
+def known(peers: FullPeers) -> set[tuple[str, int]]:
+    return set(peers._known)
+
+
+def asked(peers: FullPeers, count: int, now: float = 0.0) -> list[FullPeer]:
+    """Ask so many, none of which has anything."""
+    found = []
+    for _ in range(count):
+        peer = peers.next(now)
+        assert peer is not None
+        peers.had_nothing(peer)
+        found.append(peer)
+    return found
+
+
+def test_a_leaf_sweeps_over_all_before_it_becomes_patient() -> None:
+    peers = FullPeers(BOOTSTRAP, Random(1))
+    peers.learn([contact(3), contact(4)])
+    assert known(peers) == {peer.address for peer in asked(peers, 4)}
+    assert not peers.patient
+    assert peers.next(0.0) is not None
+    assert peers.patient
+
+
+def test_it_stays_with_whoever_gives_until_there_is_nothing() -> None:
+    peers = FullPeers(BOOTSTRAP, Random(1))
+    asked(peers, 3)
+    giver = peers.next(0.0)
+    assert giver is not None
+    peers.gave(giver)
+    assert not peers.patient
+    assert all(peers.next(0.0) is giver for _ in range(20))
+    peers.had_nothing(giver)
+    other = peers.next(0.0)
+    assert other is not None
+    assert other is not giver
+
+
+def test_who_does_not_answer_is_left_alone_each_time_for_longer() -> None:
+    peers = FullPeers(BOOTSTRAP[:1], Random(1))
+    now, waits = 0.0, []
+    for _ in range(12):
+        peer = peers.next(now)
+        assert peer is not None
+        peers.failed(peer, now)
+        assert peers.next(now) is None
+        waits.append(peers.next_due() - now)
+        now = peers.next_due()
+    assert peer is not None
+    assert [BACK_OFF_FIRST_S, 2 * BACK_OFF_FIRST_S] == waits[:2]
+    assert BACK_OFF_MOST_S == max(waits) == waits[-1]
+    peers.answered(peer, id_bytes(1))
+    peers.failed(peer, now)
+    assert now + BACK_OFF_FIRST_S == peers.next_due()
+
+
+def test_whoever_comes_back_has_to_tell_the_job_again() -> None:
+    peers = FullPeers(BOOTSTRAP[:1], Random(1))
+    peer = peers.next(0.0)
+    assert peer is not None
+    peer.seeds = 3
+    peers.failed(peer, 0.0)
+    assert peer.seeds is None
+
+
+def test_a_giver_that_dies_is_given_up_for_another() -> None:
+    peers = FullPeers(BOOTSTRAP, Random(1))
+    giver = peers.next(0.0)
+    assert giver is not None
+    peers.gave(giver)
+    peers.failed(giver, 0.0)
+    other = peers.next(0.0)
+    assert other is not None
+    assert other is not giver
+
+
+def test_no_more_are_known_than_may_be_and_the_giver_stays() -> None:
+    peers = FullPeers(BOOTSTRAP[1:], Random(1))
+    giver = peers.next(0.0)
+    assert giver is not None
+    peers.gave(giver)
+    for start in range(10, 250, 20):
+        peers.learn([contact(number) for number in range(start, start + 20)])
+        assert len(peers) <= KNOWN_MAX
+    assert KNOWN_MAX == len(peers)
+    assert giver.address in known(peers)
+    assert contact(249).address in known(peers)
+
+
+def test_who_failed_goes_first_when_there_is_no_room() -> None:
+    peers = FullPeers([], Random(1))
+    peers.learn([contact(number) for number in range(1, KNOWN_MAX + 1)])
+    dead = peers.next(0.0)
+    assert dead is not None
+    peers.failed(dead, 0.0)
+    peers.learn([contact(200)])
+    assert dead.address not in known(peers)
+    assert KNOWN_MAX == len(peers)
+
+
+def test_who_has_answered_stays_whoever_is_named_until_it_has_failed_often() -> None:
+    peers = FullPeers(BOOTSTRAP[1:], Random(1))
+    one = peers.next(0.0)
+    assert one is not None
+    peers.answered(one, id_bytes(2))
+    for _ in range(FAILS_MAX - 1):
+        peers.failed(one, 0.0)
+    for start in range(10, 250, 20):
+        peers.learn([contact(number) for number in range(start, start + 20)])
+    assert one.address in known(peers)
+    assert KNOWN_MAX == len(peers)
+    peers.failed(one, 0.0)
+    peers.learn([contact(250)])
+    assert one.address not in known(peers)
+
+
+def test_an_address_nothing_could_be_sent_to_is_not_taken_up() -> None:
+    peers = FullPeers(BOOTSTRAP, Random(1))
+    hosts = ("0.0.0.0", "224.0.0.1", "a.example", "255.255.255.255", "010.0.0.1")
+    peers.learn([Contact(id_bytes(number), host, 4160) for number, host in enumerate(hosts, 1)])
+    assert set(BOOTSTRAP) == known(peers)
+
+
+def test_one_peer_is_not_known_by_two_addresses_unless_the_first_fails() -> None:
+    peers = FullPeers(BOOTSTRAP[:1], Random(1))
+    peer = peers.next(0.0)
+    assert peer is not None
+    peers.answered(peer, contact(1).id)
+    peers.learn([contact(1)])
+    assert {BOOTSTRAP[0]} == known(peers)
+    peers.failed(peer, 0.0)
+    peers.learn([contact(1)])
+    assert {BOOTSTRAP[0], contact(1).address} == known(peers)
+
+
+def test_only_who_answered_or_was_named_and_did_not_fail_is_journaled() -> None:
+    peers = FullPeers(BOOTSTRAP, Random(1))
+    assert [] == peers.contacts()
+    peers.learn([contact(3), contact(4)])
+    assert {contact(3), contact(4)} == set(peers.contacts())
+    first = peers.next(0.0)
+    while first is not None and first.address != contact(3).address:
+        peers.had_nothing(first)
+        first = peers.next(0.0)
+    assert first is not None
+    peers.failed(first, 0.0)
+    assert [contact(4)] == peers.contacts()
+
+
+def test_a_name_is_not_journaled_and_who_has_answered_comes_first() -> None:
+    name = "crawl-" + 70 * "a" + ".example"
+    peers = FullPeers([(name, 4160), BOOTSTRAP[1]], Random(1))
+    first, second = asked(peers, 2)
+    peers.answered(first, contact(1).id)
+    peers.answered(second, contact(2).id)
+    peers.learn([contact(3)])
+    assert [contact(2), contact(3)] == peers.contacts()

@@ -1,0 +1,145 @@
+"""The conversation of a leaf with full peers: what it does with what it is lent, and who is of another swarm."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.keys import id_bytes
+from kadcrawl.leaf.peer_selection import FullPeers
+from kadcrawl.leaf.work_requests import Drawing
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import (
+    Contact,
+    Counters,
+    Draw,
+    Drawn,
+    Hello,
+    Lend,
+    Message,
+    PeerRow,
+    PendingRecord,
+    Report,
+    Reported,
+    SiteRecord,
+    Welcome,
+)
+from kadcrawl.settings.config import Job
+from sim.loop import world
+
+LEAF = leaf_contact(id_bytes(9))
+HOME = Contact(id_bytes(1), "10.0.0.1", 4160)
+JOB = Job(name="ours", seeds=("http://a.example/",))
+SITE = SiteRecord("a.example", 0.0, 1.0)
+PENDING = [PendingRecord("http://a.example/", 0, 0, 0, 0.0)]
+LENDS = [Lend(HOME, bytes([number]) * 8, SITE, 1, PENDING, []) for number in (1, 2)]
+
+
+class Bench:
+    """A leaf that knows one full peer, by the name of its machine."""
+
+    def __init__(self, job: Job = JOB) -> None:
+        self.job = job
+        """What the full peer says it crawls."""
+        self.asked: list[Message] = []
+        self.lends = LENDS
+        self.taken: list[Lend] = []
+        self.heard: list[str] = []
+        self.drawing = Drawing(
+            me=LEAF,
+            client=self,  # type: ignore[arg-type]
+            peers=FullPeers([("one.example", 4160)], Random(1)),
+            take=self.take,
+            row=lambda: PeerRow(LEAF, "idle", 0, 0, 0, Counters(), 0, 0),
+            room=lambda: 100,
+            job=lambda: JOB,
+            on_seeds=lambda seeds: self.heard.append(f"{len(seeds)} seeds"),
+            on_doing=self.heard.append,
+        )
+
+    def take(self, lend: Lend) -> bool:
+        """Take only the first."""
+        self.taken.append(lend)
+        return lend.loan == LENDS[0].loan
+
+    async def ask(
+        self, to: Contact | tuple[str, int], message: Message, expected: object, deadline_s: float
+    ) -> Message:
+        assert ("one.example", 4160) == (to.address if isinstance(to, Contact) else to)
+        self.asked.append(message)
+        match message:
+            case Hello():
+                return Welcome(self.job, False, 0.0)
+            case Draw():
+                lends, self.lends = self.lends, []
+                return Drawn(HOME, lends, "crawling", len(self.job.seeds), [])
+            case _:
+                return Reported([])
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [message for message in self.asked if isinstance(message, kind)]
+
+
+def play(bench: Callable[[], Bench], seconds: float = 1.0, then: Callable[[Bench], None] | None = None) -> Bench:
+    async def whole() -> Bench:
+        made = bench()
+        task = asyncio.create_task(made.drawing.run())
+        await asyncio.sleep(seconds)
+        if then is not None:
+            then(made)
+            await asyncio.sleep(seconds)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return made
+
+    with world(0) as loop:
+        return loop.run_until_complete(whole())
+
+
+def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
+    bench = play(Bench)
+    assert [lend.loan for lend in LENDS] == [lend.loan for lend in bench.taken]
+    (report,) = bench.of(Report)
+    assert LEAF == report.taker
+    assert [(LENDS[1].loan, True)] == [(one.loan, one.over) for one in report.loans]
+
+
+def test_a_giver_is_reported_to_at_the_address_that_has_answered() -> None:
+    bench = play(Bench)
+    assert {Contact(HOME.id, "one.example", 4160)} == {lend.giver for lend in bench.taken} | {bench.drawing.home}
+
+
+def test_the_job_is_asked_for_first_and_again_when_it_has_more_seeds() -> None:
+    def more(bench: Bench) -> None:
+        assert isinstance(bench.asked[0], Hello)
+        assert 1 == len(bench.of(Hello))
+        bench.job = Job(name="ours", seeds=("http://a.example/", "http://b.example/"))
+
+    bench = play(Bench, then=more, seconds=3.0)
+    assert 2 == len(bench.of(Hello))
+    assert ["1 seeds", "crawling"] == bench.heard[:2]
+    assert "2 seeds" in bench.heard
+
+
+def test_a_full_peer_with_seeds_that_are_too_many_with_those_of_others_is_left_alone() -> None:
+    def made() -> Bench:
+        bench = Bench(Job(name="ours", seeds=("http://a.example/",)))
+        bench.drawing._on_seeds = too_many
+        return bench
+
+    def too_many(seeds: Sequence[str]) -> None:
+        raise ConfigError("a job has at most 10000 seeds")
+
+    bench = play(made, seconds=5.0)
+    assert [] == bench.of(Draw)
+    assert 1 < len(bench.of(Hello)) < 8
+
+
+def test_nothing_is_drawn_of_another_swarm() -> None:
+    def lost(bench: Bench) -> None:
+        assert bench.drawing.is_lost
+
+    bench = play(lambda: Bench(Job(name="theirs")), seconds=5.0, then=lost)
+    assert [] == bench.of(Draw)
+    assert 1 < len(bench.of(Hello)) < 8, "it is left alone for longer each time"

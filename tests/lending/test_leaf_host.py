@@ -1,0 +1,89 @@
+"""How the leaves of a swarm are shown, and which are refused."""
+
+import asyncio
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kadcrawl.keys import id_bytes
+from kadcrawl.lending.leaf_host import FAILED_SHOWN, Leaves, NoLeafError, each_once
+from kadcrawl.link.wire.leaf_messages import LEAF_STATE, leaf_contact
+from kadcrawl.link.wire.messages import Contact, Counters, Draw, PeerRow
+from kadcrawl.settings.config import Job
+
+ME, LIVE = id_bytes(1), id_bytes(2)
+
+
+def row(peer: int, port: int, uptime_s: int, pages: int, state: str = "idle") -> PeerRow:
+    return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), state, 0, 0, uptime_s, Counters(pages=pages), 0, 0)
+
+
+def test_a_leaf_that_has_just_changed_its_peer_is_shown_once_as_it_is_by_now() -> None:
+    one, two = row(1, 4160, 100, 7), row(2, 4161, 90, 8)
+    old, new = (row(3, port, port, 1, LEAF_STATE + "idle") for port in (4160, 4161))
+    for rows in ([one, old, two, new], [one, new, two, old]):
+        assert [one, new, two] == each_once(rows)
+
+
+def test_a_leaf_that_calls_itself_like_a_full_peer_is_shown_beside_it() -> None:
+    full, leaf = row(1, 4160, 100, 7), row(1, 4161, 2**53, 2**53, LEAF_STATE + "idle")
+    for rows in ([full, leaf], [leaf, full]):
+        assert rows == each_once(rows)
+
+
+@dataclass
+class Overlay:
+    contacts: Any = field(default=lambda: [])
+
+    def is_live(self, peer: bytes) -> bool:
+        return peer == LIVE
+
+
+def leaves(*loans: object) -> Leaves:
+    """The leaves of a peer that is paused and has these loans out."""
+    peer = SimpleNamespace(
+        contact=Contact(ME, "10.0.0.1", 4160),
+        overlay=Overlay(),
+        job=Job(),
+        ended=False,
+        leaving=False,
+        paused=True,
+        random=SimpleNamespace(sample=lambda found, count: []),
+        parts=SimpleNamespace(crawler=SimpleNamespace(holds={"paused"})),
+        balancing=SimpleNamespace(loans=SimpleNamespace(lending=SimpleNamespace(loans=lambda: loans))),
+    )
+    return Leaves(peer)  # type: ignore[arg-type]
+
+
+def drawing(leaf: bytes, counters: Counters) -> Draw:
+    return Draw(leaf, 0, 0.0, "paused", "idle", 0, 0, counters)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_nobody_is_a_leaf_under_the_id_of_a_full_peer(number: int) -> None:
+    with pytest.raises(NoLeafError, match="full peer"):
+        asyncio.run(leaves().draw(drawing(id_bytes(number), Counters())))
+
+
+def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() -> None:
+    async def shown() -> list[PeerRow]:
+        some = leaves()
+        await some.draw(drawing(id_bytes(3), Counters(pages=5, failed={f"reason {n}": n for n in range(64)})))
+        return some.rows()
+
+    (one,) = asyncio.run(shown())
+    assert 5 == one.counters.pages
+    assert {f"reason {n}": n for n in range(64 - FAILED_SHOWN, 64)} == one.counters.failed
+
+
+def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:
+    async def shown() -> list[PeerRow]:
+        on_loan = [(3, 5), (4, 7), (3, 1)]
+        some = leaves(*(SimpleNamespace(taker=leaf_contact(id_bytes(n)), entries=range(count)) for n, count in on_loan))
+        await some.draw(drawing(id_bytes(3), Counters()))
+        return some.rows()
+
+    (one,) = asyncio.run(shown())
+    assert (6, 0) == (one.borrowed, one.lent)

@@ -1,0 +1,281 @@
+"""The giver's side of loans: what reports, silence and recalls make of them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
+from kadcrawl.balance.losses import FIRST_S
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
+from kadcrawl.lending import lender as lending
+from kadcrawl.lending.lender import RECALLED_MAX_S, RETURNED_WAIT_MAX_S, Lending
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import (
+    Batch,
+    Contact,
+    Lend,
+    Lent,
+    LoanReport,
+    PendingRecord,
+    Report,
+    Returned,
+    SiteRecord,
+)
+from kadcrawl.overlay.termination import Activity
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.store import DONE, PENDING, Store
+from sim.loop import SimLoop, world
+
+BITS = 4
+CONNECTIONS = 3
+SITE = "a.example"
+ME, A, B = (Contact(id_bytes(number), "10.0.0.1", 4160 + number) for number in (1, 2, 3))
+CELL = Cell(site_hash(SITE)[0] >> 4)
+
+
+class Bench:
+    def __init__(self, loop: SimLoop, directory: Path, delay_s: float) -> None:
+        self.loop = loop
+        self.store = Store(directory, 0.0, lambda fds: None)
+        self.store.begin(BITS)
+        self.frontier = Frontier(self.store, Limits(site_connections_max=CONNECTIONS), delay_s)
+        self.frontier.open(CELL, 0.0, hold=False)
+        self.lends: list[Lend] = []
+        self.fails = False
+        self.lending = Lending(
+            me=lambda: ME,
+            client=self,  # type: ignore[arg-type]
+            store=self.store,
+            frontier=self.frontier,
+            records=SimpleNamespace(lending=self.batch),  # type: ignore[arg-type]
+            activity=Activity(),
+            now=loop.time,
+            random=Random(1),
+            wake=lambda: None,
+            spawn=lambda work, name: work.close(),
+        )
+        for number in range(6):
+            url = f"http://{SITE}/{number}"
+            entry = self.store.accept(url_key(site_hash(SITE), url), SITE, url, 0, 0)
+            assert entry is not None
+            self.frontier.add(entry, 0.0)
+
+    def batch(self, entries: list[Any]) -> Batch:
+        pending = [PendingRecord(entry.url, 0, 0, 0, 0.0) for entry in entries]
+        return Batch([], pending, [SiteRecord(SITE, 0.0, 0.0)], [])
+
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
+        self.lends.append(message)
+        if self.fails:
+            raise RemoteError(to, "no answer")
+        return Lent(True)
+
+    async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
+        """Report of the `number`th loan; return which loans go on."""
+        one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
+        return [standing.loan for standing in (await self.lending.reported(Report(taker, [one]))).standing]
+
+
+def taken(bench: Bench) -> Entry | None:
+    """Fetch the next page of our own, and be through with it."""
+    now = bench.loop.time()
+    entry = bench.frontier.next(now)
+    if entry is not None:
+        bench.frontier.release(entry, now, now)
+        bench.frontier.finish(entry, now)
+    return entry
+
+
+Play = Callable[[float, Callable[[Bench], Coroutine[Any, Any, None]]], None]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    def play(delay_s: float, scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+        async def whole(bench: Bench) -> None:
+            tasks = [asyncio.create_task(bench.store.run()), asyncio.create_task(bench.lending.run())]
+            await scenario(bench)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            bench.store.close()
+
+        with world(0) as loop:
+            loop.run_until_complete(whole(Bench(loop, tmp_path, delay_s)))
+
+    return play
+
+
+def test_what_is_not_heard_of_is_taken_back_and_its_site_left_alone_as_it_was_last_said(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 3)
+        assert await bench.report(A, 0, wait_s=60.0)
+        await asyncio.sleep(LEASE_S + MARGIN_S - 0.1)
+        assert 3 == bench.lending.urls
+        await asyncio.sleep(1.0)
+        assert (0, 1) == (bench.lending.urls, bench.lending.lost[SITE])
+        assert bench.frontier.next(bench.loop.time() + 50.0) is None
+        assert bench.frontier.next(bench.loop.time() + 61.0) is not None
+
+    play(1.0, scenario)
+
+
+def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        await bench.lending.lend(B, SITE, 2)
+        assert [bench.lends[1].loan] == await bench.report(B, 1)
+        assert [bench.lends[0].loan] == await bench.report(A, 0, delay_s=10.0)
+        assert [] == await bench.report(B, 1, delay_s=10.0)
+
+    play(0.0, scenario)
+
+
+def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "LATE_MAX", 2)
+
+    async def scenario(bench: Bench) -> None:
+        taker = leaf_contact(id_bytes(9))
+        await bench.lending.lend(taker, SITE, 3)
+        await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
+        assert 0 == bench.lending.urls
+        keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
+        for key in keys:
+            one = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [key], [], True)
+            await bench.lending.reported(Report(taker, [one]))
+        assert [PENDING, DONE, DONE] == [bench.store.state(key) for key in keys]
+
+    play(0.0, scenario)
+
+
+def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        bench.frontier.close(CELL)
+        bench.lending.recall(CELL)
+        for _ in range(int(RECALLED_MAX_S) + 5):
+            assert [] == await bench.report(A, 0)
+            await asyncio.sleep(1.0)
+        assert (0, 0) == (bench.lending.urls, bench.frontier.lent(CELL))
+
+    play(1.0, scenario)
+
+
+def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.fails = True
+        assert 0 == await bench.lending.lend(A, SITE, 2)
+        assert [] == await bench.report(A, 0)
+        assert 0 == bench.lending.urls
+
+    play(1.0, scenario)
+
+
+def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
+        lent = asyncio.create_task(bench.lending.lend(A, SITE, 2))
+        await asyncio.sleep(1.0)
+        assert [] == bench.lends
+        assert own[0] is not None
+        bench.frontier.release(own[0], bench.loop.time(), bench.loop.time())
+        assert 2 == await lent
+        assert 1 == bench.lends[0].connections
+        assert bench.frontier.next(bench.loop.time()) is None
+
+    play(0.0, scenario)
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_loan_whose_connections_do_not_come_free_or_whose_cell_closes_is_not_offered(
+    play: Play, closes: bool
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
+        lent = asyncio.create_task(bench.lending.lend(A, SITE, 2))
+        await asyncio.sleep(0.1)
+        if closes:
+            bench.frontier.close(CELL)
+            bench.lending.recall(CELL)
+            assert own[0] is not None
+            bench.frontier.release(own[0], bench.loop.time(), bench.loop.time())
+        assert await lent is None
+        assert ([], 0, 0) == (bench.lends, bench.lending.urls, bench.frontier.lent(CELL))
+
+    play(0.0, scenario)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
+def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        stands_s = RECALLED_MAX_S + 1.0 + min(wait_s, RETURNED_WAIT_MAX_S)
+        standing = []
+        while bench.loop.time() < stands_s + 1.0:
+            wait_left_s = max(0.0, wait_s - bench.loop.time()) if wait_s < 1e6 else wait_s
+            if await bench.report(A, 0, wait_s=wait_left_s):
+                standing.append(bench.loop.time())
+            await asyncio.sleep(RENEW_S)  # It never falls silent, so that it does not lose it for that.
+        assert stands_s - 1.0 < standing[-1] <= stands_s
+        assert not bench.lending.lost
+
+    play(1.0, scenario)
+
+
+@pytest.mark.parametrize("fruitful", [True, False])
+def test_who_gives_back_all_of_a_loan_has_no_other_for_a_while_nor_has_anybody_that_site(
+    play: Play, fruitful: bool
+) -> None:
+    """It may be cut off from the web, and would be done with any number of pages at once."""
+
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
+        back = [Returned(key, 0, 0.0) for key in ([second] if fruitful else [first, second])]
+        done: list[bytes] = [first] if fruitful else []
+        report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), done, back, True)
+        assert [] == (await bench.lending.reported(Report(A, [report]))).standing
+        assert (fruitful, True) == (bench.lending.may_lend_to(A), bench.lending.may_lend_to(B))
+        assert [SITE] * fruitful == [site for site, _ in bench.lending.lendable()]
+        await asyncio.sleep(FIRST_S + 2.0)
+        assert bench.lending.may_lend_to(A)
+        assert [SITE] == [site for site, _ in bench.lending.lendable()]
+
+    play(1.0, scenario)
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+def test_what_a_full_peer_did_of_a_loan_taken_back_or_of_an_earlier_run_is_believed(play: Play, leaf: bool) -> None:
+    async def scenario(bench: Bench) -> None:
+        taker = leaf_contact(A.id) if leaf else A
+        await bench.lending.lend(taker, SITE, 2)
+        first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
+        await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
+        assert 1 == bench.lending.lost[SITE]
+        for loan, key in ((bench.lends[0].loan, first), (b"long ago", second)):
+            report = LoanReport(loan, SiteRecord(SITE, 0.0, 0.0), [key], [], False)
+            assert [] == (await bench.lending.reported(Report(taker, [report]))).standing
+        assert [DONE, PENDING if leaf else DONE] == [bench.store.state(first), bench.store.state(second)]
+        await asyncio.sleep(FIRST_S + 5.0)
+        left = {entry.key for _ in range(6) if (entry := taken(bench)) is not None}
+        assert (4 + leaf, first in left, second in left) == (len(left), False, leaf)
+
+    play(0.0, scenario)
+
+
+def test_nobody_reports_of_the_loan_of_another(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.lending.lend(A, SITE, 2)
+        assert [] == await bench.report(B, 0)
+
+    play(1.0, scenario)

@@ -1,0 +1,60 @@
+"""Lending between real peers when the taker has much to do itself, or cannot reach the web."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kadcrawl import Config, Peer
+from scripts.kadcrawl_run import page_lines
+from tests.lending.test_drain_policy import SITES, answered, sites_of
+from tests.support.peers import JOB, QUICK, MakePeer, finish, until
+from tests.support.web import Web
+
+WEAK = replace(QUICK, fetches_max=1)
+BALANCE: dict[str, Any] = {"block_urls": 5, "update_s": 0.3}
+
+
+async def test_a_taker_with_work_of_its_own_takes_turns_with_what_it_has_borrowed(make_peer: MakePeer) -> None:
+    async with Web(SITES) as site:
+        site.fallback = answered
+        weak = await make_peer("a", limits=WEAK, **BALANCE)
+        strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
+        own, others = sites_of(weak, strong, site, 3), sites_of(strong, weak, site, 4)
+        await weak.crawl([site.url(f"/{page}", one) for one in own + others for page in range(500)])
+        await until(lambda: weak.balancing.loans.lending.done >= 20)
+        assert 0 < weak.row().lent == weak.balancing.loans.lending.urls
+        assert 0 < strong.row().borrowed == strong.balancing.loans.borrowing.urls
+        assert strong.totals.pages < 1_000, "it was through with its own work and could do nothing else"
+
+
+@pytest.mark.parametrize("reach", ["not allowed", "no route"])
+async def test_what_a_taker_cannot_reach_its_owner_fetches(tmp_path: Path, reach: str) -> None:
+    """It is done with each page at once, and so seems the quickest of all."""
+    async with Web(SITES) as site:
+        site.fallback = answered
+        sound = Config(
+            data=tmp_path / "a", port=0, allow_networks=("127.0.0.0/8",), limits=replace(QUICK, fetches_max=2)
+        )
+        lame = replace(
+            sound, data=tmp_path / "b", allow_networks=() if reach == "not allowed" else sound.allow_networks
+        )
+        async with Peer(sound, replace(JOB, **BALANCE)) as owner, Peer(lame) as taker:
+            await owner.begin()
+            await taker.join([owner.contact.address])
+            fetch = taker.parts.fetcher.fetch
+
+            async def lost(url: str, *rest: Any, **options: Any) -> Any:
+                return replace(await fetch(url.replace(f":{site.port}/", ":9/"), *rest, **options), url=url)
+
+            if reach == "no route":
+                taker.parts.fetcher.fetch = lost  # type: ignore[method-assign]
+            own, others = sites_of(owner, taker, site, 4), sites_of(taker, owner, site, 1)
+            pages = [site.url(f"/{page}", one) for one in own for page in range(40)]
+            await owner.crawl([*pages, *(site.url(f"/{page}", one) for one in others for page in range(10))])
+            await finish([owner, taker])
+            assert not owner.totals.failed
+            assert 10 == sum(taker.totals.failed.values())
+        fetched = [line.url for line in page_lines(tmp_path / "a")]
+        assert sorted(pages) == sorted(fetched)

@@ -1,0 +1,158 @@
+"""The giver's side of loans to leaves: they are never called, and believed what they finish late, and nothing else."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
+from kadcrawl.balance.losses import FIRST_S
+from kadcrawl.keys import Key, id_bytes, site_hash, url_key
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, Report, Returned, SiteRecord
+from kadcrawl.store.store import DONE, PENDING
+from tests.lending.test_lender import SITE, Bench, Play, play as play
+
+LEAF, OTHER = leaf_contact(id_bytes(8)), leaf_contact(id_bytes(9))
+CLOCK = SiteRecord(SITE, 0.0, 0.0)
+
+
+def key_of(lend: Lend, number: int) -> Key:
+    return url_key(site_hash(SITE), lend.pending[number].url)
+
+
+async def given(bench: Bench, count: int) -> Lend:
+    (lend,) = await bench.lending.offers(LEAF, [(SITE, count)])
+    return lend
+
+
+async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
+    """Report of a loan; return which go on."""
+    fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
+    answer = await bench.lending.reported(Report(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
+    return [one.loan for one in answer.standing]
+
+
+def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        calls: list[str] = []
+
+        def spawn(work: Coroutine[Any, Any, None], name: str) -> None:
+            calls.append(name)
+            work.close()
+
+        bench.lending._spawn = spawn
+        lend = await given(bench, 3)
+        assert [lend.loan] == await say(bench, lend)
+        bench.lending.recall_all()
+        assert [] == calls, "nothing can be sent to a leaf"
+        assert [] == await say(bench, lend)
+        assert [] == await say(bench, lend, over=True)
+        assert 0 == bench.lending.urls
+
+    play(1.0, scenario)
+
+
+def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        lend = await given(bench, 3)
+        first, second, third = (key_of(lend, number) for number in range(3))
+        await say(bench, lend, returned=[Returned(first, 0, 5.0)], over=True)
+        assert PENDING == bench.store.state(first)
+        await say(bench, lend, OTHER, done=[first])
+        assert PENDING == bench.store.state(first), "it was not lent to that one"
+        await say(bench, lend, done=[first])
+        await say(bench, lend, done=[second])
+        assert [DONE, DONE, PENDING] == [bench.store.state(key) for key in (first, second, third)]
+        # Neither is crawled any more.
+        left = {entry.key for entry in iter(lambda: bench.frontier.next(bench.loop.time() + 1000.0), None)}
+        assert not left & {first, second}
+
+    play(0.0, scenario)
+
+
+def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        lend = await given(bench, 2)
+        keys = [url_key(site_hash(SITE), f"http://{SITE}/{number}") for number in range(6)]
+        await say(bench, lend, done=keys, over=True)
+        await say(bench, lend, done=keys)
+        assert {key_of(lend, 0), key_of(lend, 1)} == {key for key in keys if bench.store.state(key) == DONE}
+
+    play(1.0, scenario)
+
+
+async def lost(bench: Bench) -> None:
+    """Wait until a loan begun now and never reported on is lost."""
+    await asyncio.sleep(LEASE_S + MARGIN_S + RENEW_S)
+    assert 0 == bench.lending.urls
+
+
+@pytest.mark.parametrize("delay_s", [1.0, 5.0, 30.0])
+def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: Play, delay_s: float) -> None:
+    """Not even under a new ID each time."""
+
+    async def draw(bench: Bench) -> None:
+        for number in range(1, 10_000):
+            if bench.lending.lendable():
+                await bench.lending.offers(leaf_contact(id_bytes(number)), [(SITE, 3)])
+            await asyncio.sleep(0.1)
+
+    async def scenario(bench: Bench) -> None:
+        drawing = asyncio.create_task(draw(bench))
+        fetched = 0
+        for _ in range(int(10 * 12 * (LEASE_S + MARGIN_S + delay_s + FIRST_S))):
+            if (entry := bench.frontier.next(bench.loop.time())) is not None:
+                bench.frontier.release(entry, bench.loop.time(), bench.loop.time())
+                bench.store.learn_done(entry.key)
+                bench.frontier.finish(entry, bench.loop.time())
+                fetched += 1
+            await asyncio.sleep(0.1)
+        drawing.cancel()
+        assert 6 == fetched
+        assert bench.lending.lost[SITE] > 1, "it was lent again and again"
+
+    play(delay_s, scenario)
+
+
+@pytest.mark.parametrize("says_so", [False, True])
+def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play, says_so: bool) -> None:
+    async def scenario(bench: Bench) -> None:
+        lend = await given(bench, 3)
+        assert bench.lending.may_lend_to(LEAF)
+        if says_so:
+            await say(bench, lend, over=True)
+        else:
+            await lost(bench)
+        assert not bench.lending.may_lend_to(LEAF)
+        assert bench.lending.may_lend_to(OTHER)
+        assert [] == bench.lending.lendable()
+        await asyncio.sleep(1.0 + FIRST_S)
+        assert bench.lending.may_lend_to(LEAF)
+        assert [(SITE, 6)] == bench.lending.lendable()
+
+    play(1.0, scenario)
+
+
+def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        lend = await given(bench, 3)
+        await say(bench, lend, done=[key_of(lend, 0)])
+        await say(bench, lend, over=True)
+        assert bench.lending.may_lend_to(LEAF)
+        assert [(SITE, 5)] == bench.lending.lendable()
+
+    play(1.0, scenario)
+
+
+def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play: Play) -> None:
+    async def scenario(bench: Bench) -> None:
+        await given(bench, 3)
+        await lost(bench)
+        await asyncio.sleep(29.0)
+        assert [] == bench.lending.lendable()
+        await asyncio.sleep(1.0 + FIRST_S)
+        assert [(SITE, 6)] == bench.lending.lendable()
+
+    play(30.0, scenario)

@@ -1,0 +1,71 @@
+"""Balance by load level: whom a heavy peer asks, and what it offers them."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from kadcrawl.balance.shedding import Offer
+from kadcrawl.lending.blocks import Blocks
+from kadcrawl.lending.level_policy import Levelling
+from kadcrawl.link.wire.messages import Contact, GetLevel, Loaded
+from tests.support.peers import JOB
+
+HEAVY, LIGHT = 3.0, -9.0
+WORK_AREA = JOB.block_urls
+
+
+def contact(number: int) -> Contact:
+    return Contact(number.to_bytes(20, "big"), "127.0.0.1", number)
+
+
+class Heavy:
+    """A peer with six blocks too many and a contact in each of its buckets; who takes what, by ports."""
+
+    job = JOB
+    own = WORK_AREA + 6 * JOB.block_urls
+    borrowed = 0
+    is_lendable = True
+
+    def __init__(self, levels: dict[int, float], takes: dict[int, int]) -> None:
+        self.levels, self.takes = levels, takes
+        self.asked: list[int] = []
+        self.offered: list[tuple[int, int]] = []
+
+    def me(self) -> Contact:
+        return contact(99)
+
+    def holds(self) -> bool:
+        return False
+
+    def buckets(self) -> Iterator[list[Contact]]:
+        for port in self.levels:
+            yield [contact(port)]
+
+    async def ask(self, of: Contact, question: GetLevel) -> Loaded:
+        self.asked.append(of.port)
+        return Loaded(self.levels[of.port], None)
+
+    async def give(self, offer: Offer[Contact]) -> int:
+        self.offered.append((offer.peer.port, offer.blocks))
+        return min(offer.blocks, self.takes[offer.peer.port])
+
+
+@pytest.mark.parametrize(
+    ("levels", "takes", "offered", "asked"),
+    [
+        pytest.param([LIGHT, LIGHT, LIGHT], [9, 9, 9], [(1, 6)], [1], id="the nearest takes all"),
+        pytest.param([LIGHT, LIGHT, LIGHT], [2, 9, 9], [(1, 6), (2, 4)], [1, 2], id="it takes less than it said"),
+        pytest.param([LIGHT, HEAVY, LIGHT], [2, 0, 9], [(1, 6), (3, 4)], [1, 2, 3], id="a heavy one between"),
+        pytest.param([-2.0, -2.0, -2.0], [2, 2, 2], [(1, 2), (2, 2), (3, 2)], [1, 2, 3], id="a part of it for each"),
+        pytest.param([HEAVY, HEAVY, HEAVY], [0, 0, 0], [], [1, 2, 3], id="nobody has room"),
+        pytest.param([LIGHT, LIGHT], [0, 0], [(1, 6), (2, 6)], [1, 2], id="nobody takes any"),
+    ],
+)
+async def test_whom_a_heavy_peer_asks_from_near_to_far_and_what_it_offers(
+    levels: list[float], takes: list[int], offered: list[tuple[int, int]], asked: list[int]
+) -> None:
+    heavy = Heavy(dict(enumerate(levels, 1)), dict(enumerate(takes, 1)))
+    await Levelling(cast(Blocks, heavy), WORK_AREA).shed()
+    assert offered == heavy.offered
+    assert asked == heavy.asked

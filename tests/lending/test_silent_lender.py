@@ -1,0 +1,87 @@
+"""A taker that may begin nothing while its giver does not answer, as a leaf: it knows of it by the next report."""
+
+import asyncio
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kadcrawl.balance.leases import LEASE_S, RENEW_S
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell, id_bytes
+from kadcrawl.lending.borrowed_store import BorrowedStore
+from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import Contact, Lend, PendingRecord, Report, Reported, SiteRecord, Standing
+from kadcrawl.settings.config import Limits
+from sim.loop import world
+
+GIVERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1, 2)]
+
+
+class Bench:
+    """A taker of one site of each giver; `dead` are the addresses of those that do not answer."""
+
+    def __init__(self, now: Any) -> None:
+        self.dead: set[tuple[str, int]] = set()
+        self.borrowed = BorrowedStore(lambda entry, line, records, *, reported: True)
+        frontier = Frontier(self.borrowed, Limits(), 1.0)
+        self.borrowing = Borrowing(
+            me=lambda: leaf_contact(id_bytes(9)),
+            client=self,  # type: ignore[arg-type]
+            store=self,  # type: ignore[arg-type]
+            borrowed=self.borrowed,
+            frontier=frontier,
+            crawler=SimpleNamespace(holds=set(), is_taken=lambda entry: False, wake=lambda: None),  # type: ignore[arg-type]
+            placer=Placer("host", 16),
+            forget=lambda keys: None,
+            may_lend=lambda giver, site: True,
+            wants=lambda urls: True,
+            now=now,
+        )
+        for giver in GIVERS:
+            site = f"{giver.host[-1]}.example"
+            pending = [PendingRecord(f"http://{site}/{number}", 0, 0, 0, 0.0) for number in range(3)]
+            lend = Lend(giver, Random(site).randbytes(8), SiteRecord(site, 0.0, 1.0), 1, pending, [])
+            assert self.borrowing.take(lend)
+
+    async def durable(self) -> None:
+        pass
+
+    async def ask(self, to: Contact, message: Report, expected: object, deadline_s: float) -> Reported:
+        if to.address in self.dead:
+            raise RemoteError("giver", "cannot be reached")
+        return Reported([Standing(one.loan, 0.0, 1.0) for one in message.loans])
+
+    def silent(self) -> list[bool]:
+        """Say of each giver's loan that there is whether nothing of it is to be begun."""
+        return [self.borrowing.is_silent(loan.cell) for loan in self.borrowed.loans.values()]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_nothing_is_begun_for_a_giver_that_does_not_answer(again: bool) -> None:
+    async def scenario() -> None:
+        bench = Bench(loop.time)
+        task = asyncio.create_task(bench.borrowing.run())
+        await asyncio.sleep(0.1)
+        assert [False, False] == bench.silent()
+        bench.dead.add(GIVERS[0].address)
+        await asyncio.sleep(RENEW_S)
+        assert [True, False] == bench.silent()
+        assert 2 == len(bench.borrowing.standing()), "the lease goes on all the same"
+        assert not bench.borrowing.is_silent(Cell(7))
+        if again:
+            bench.dead.clear()
+            await asyncio.sleep(RENEW_S)
+            assert [False, False] == bench.silent()
+        else:
+            await asyncio.sleep(LEASE_S + RENEW_S)
+            assert [False] == bench.silent(), "the loan is over"
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    with world(0) as loop:
+        loop.run_until_complete(scenario())

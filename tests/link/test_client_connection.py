@@ -1,0 +1,209 @@
+"""One kept connection to a peer: deadlines that pass on it, and how it ends."""
+
+import asyncio
+import gc
+
+import pytest
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.link import client_connection as connection, server_connection
+from kadcrawl.link.client_connection import IN_FLIGHT_MAX
+from kadcrawl.link.wire.codec import pack
+from kadcrawl.link.wire.messages import Hello, Message, Ok
+from tests.link.ends import Gate, link, server_frame, serving, shake_hands, until
+
+# --- deadlines
+
+
+async def test_silence_is_a_remote_error_at_the_deadline() -> None:
+    async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    async with serving(never) as (client, address):
+        with pytest.raises(RemoteError, match="no answer"):
+            await client.ask(address, Hello(1), Ok, 0.05)
+        await until(lambda: not client._tasks)
+
+
+async def test_a_dialling_others_wait_for_outlives_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)
+    ready = asyncio.Event()
+
+    async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await ready.wait()
+        await shake_hands(reader, writer)
+        await reader.readexactly(6 + 8 + len(pack(Hello(1))))
+        writer.write(server_frame((1).to_bytes(8, "big") + pack(Ok())))
+        await reader.read()
+        writer.close()
+
+    async with serving(late) as (client, address):
+        patient = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        with pytest.raises(RemoteError, match="no answer"):
+            await client.ask(address, Hello(1), Ok, 0.05)
+        ready.set()
+        assert Ok() == await patient
+
+
+async def test_a_connection_on_which_nothing_comes_is_given_up_with_all_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)
+    gate = Gate()
+    async with link(slow=gate) as (_, client, address):
+        other = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        await until(lambda: gate.inside == 1)
+        with pytest.raises(RemoteError, match="no answer to Hello within"):
+            await client.ask(address, Hello(1), Ok, 0.05)
+        with pytest.raises(RemoteError, match=r"is silent \[Hello\]"):
+            await other
+        gate.open()
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
+
+
+async def test_a_connection_on_which_other_answers_come_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)
+    gate = Gate()
+
+    async def slow(hello: Hello) -> Message:
+        return await gate(hello) if hello.version == 0 else Ok()
+
+    async with link(slow=slow) as (server, client, address):
+        unanswered = asyncio.create_task(client.ask(address, Hello(0), Ok, 1.0))
+        patient = asyncio.create_task(client.ask(address, Hello(0), Ok, 60))
+        await until(lambda: gate.inside == 2)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
+        with pytest.raises(RemoteError, match="no answer"):
+            await unanswered
+        gate.open()  # The late answer is for nobody.
+        assert Ok() == await patient
+        assert Ok() == await client.ask(address, Hello(1), Ok, 60)
+        assert len(server._incoming) == 1
+
+
+async def test_a_question_may_be_cancelled_and_the_connection_serves_on() -> None:
+    gate = Gate()
+    async with link(slow=gate) as (server, client, address):
+        asks = [asyncio.create_task(client.ask(address, Hello(1), Ok, 60)) for _ in range(2 * IN_FLIGHT_MAX)]
+        await until(lambda: gate.inside == IN_FLIGHT_MAX)
+        last = asks.pop()
+        for ask in asks:
+            ask.cancel()
+        assert all(
+            isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*asks, return_exceptions=True)
+        )
+        gate.open()
+        assert Ok() == await last
+        assert len(server._incoming) == 1
+
+
+# --- connections that end
+
+
+async def test_the_end_of_the_other_end_is_a_remote_error_at_once() -> None:
+    gate = Gate()
+    async with link(slow=gate) as (server, client, address):
+        asks = [asyncio.create_task(client.ask(address, Hello(1), Ok, 60)) for _ in range(3)]
+        await until(lambda: gate.inside == 3)
+        for one in list(server._incoming):
+            one._transport.abort()
+        for end in await asyncio.gather(*asks, return_exceptions=True):
+            assert isinstance(end, RemoteError)
+            assert "the connection is lost [Hello]" in str(end)
+        gate.open()
+        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+
+
+async def test_a_peer_that_comes_back_is_asked_without_an_error() -> None:
+    async with link() as (server, client, address):
+        for _ in range(3):
+            assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+            await server.close()
+            await server.listen(*address)
+
+
+async def test_a_connection_closed_before_the_question_was_sent_is_no_error() -> None:
+    """Although nobody here has heard of it yet."""
+    async with link() as (_, client, address):
+        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        connected = client._connection((*address, None))
+        assert connected._socket is not None
+        connected._socket._writer.transport.close()
+        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        assert client._connection((*address, None)) is not connected
+
+
+async def test_a_closing_peer_lets_handlers_finish_and_says_goodbye() -> None:
+    gate = Gate()
+    async with link(slow=gate) as (server, client, address):
+        ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        await until(lambda: gate.inside == 1)
+        closing = asyncio.create_task(server.close())
+        await asyncio.sleep(0)
+        gate.open()
+        assert Ok() == await ask
+        await closing
+        await until(lambda: not client._connections)
+
+
+async def test_a_closing_peer_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kadcrawl.link.server.CLOSE_S", 0.05)
+    gate = Gate()
+    async with link(slow=gate) as (server, client, address):
+        ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        await until(lambda: gate.inside == 1)
+        await server.close()
+        with pytest.raises(RemoteError, match=r"closed the connection \(code 1001\)"):
+            await ask
+        assert not server._answering
+
+
+async def test_a_closing_client_tells_who_waits() -> None:
+    gate = Gate()
+    async with link(slow=gate) as (_, client, address):
+        ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        await until(lambda: gate.inside == 1)
+        await client.close()
+        with pytest.raises(RemoteError, match="this peer ends"):
+            await ask
+        gate.open()
+
+
+async def test_the_dialler_closes_what_is_without_use_but_not_what_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "KEPT_IDLE_S", 0.05)
+    gate = Gate()
+    async with link(slow=gate) as (server, client, address):
+        ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
+        await asyncio.sleep(0.2)
+        assert len(client._connections) == len(server._incoming) == 1
+        gate.open()
+        assert Ok() == await ask
+        await until(lambda: not client._tasks and not server._incoming)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+
+
+async def test_a_dialler_that_vanished_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_connection, "SILENCE_MAX_S", 0.3)
+    async with link() as (server, client, address):
+        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+        await until(lambda: not server._incoming and not client._connections)
+        assert Ok() == await client.ask(address, Hello(1), Ok, 5)
+
+
+async def test_nothing_is_left_behind(recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture) -> None:
+    gate = Gate()
+    async with link(slow=gate) as (_server, client, address):
+        asks = [asyncio.create_task(client.ask(address, Hello(1), Ok, 60)) for _ in range(5)]
+        await until(lambda: gate.inside == 5)
+        asks.pop().cancel()
+        await client.close()
+        await asyncio.gather(*asks, return_exceptions=True)
+        gate.open()
+    await asyncio.sleep(0)
+    assert {asyncio.current_task()} == asyncio.all_tasks()
+    gc.collect()
+    assert not recwarn.list
+    assert not caplog.records

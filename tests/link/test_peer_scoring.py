@@ -1,0 +1,185 @@
+"""Who is shunned: whoever does much that no peer does, for a while; never for little, and at little cost in memory."""
+
+from itertools import count
+
+import pytest
+from hypothesis import given, strategies as st
+
+from kadcrawl.link.peer_scoring import (
+    FAULTS_MAX,
+    HALF_LIFE_S,
+    LINE_S,
+    OTHERS,
+    REASONS_MAX,
+    REMEMBERED_S,
+    SHUN_MOST_S,
+    SHUN_S,
+    SOURCES_MAX,
+    WEIGHTS,
+    Conduct,
+    Fault,
+    Lines,
+    more,
+)
+
+MALFORMED = Fault.MALFORMED
+
+
+def misbehave(conduct: Conduct, source: bytes | str, now: float) -> float:
+    """Note faults until the source is shunned; return for how many seconds."""
+    for _ in range(int(FAULTS_MAX)):
+        conduct.note(source, MALFORMED, now)
+    until = conduct.shunned_until(source, now)
+    assert until is not None
+    return until - now
+
+
+def test_few_faults_are_nothing_and_many_at_once_are_too_many() -> None:
+    conduct = Conduct()
+    for _ in range(int(FAULTS_MAX) - 1):
+        assert not conduct.note(b"a", MALFORMED, 5.0)
+    assert conduct.shunned_until(b"a", 5.0) is None
+    assert conduct.note(b"a", MALFORMED, 5.0)
+    assert conduct.shunned_until(b"a", 5.0) == 5.0 + SHUN_S
+    assert conduct.shunned_until(b"a", 5.0 + SHUN_S) is None
+    assert conduct.shunned_until(b"b", 5.0) is None
+    assert (conduct.faults, conduct.shuns, conduct.shunned(5.0)) == ({MALFORMED: FAULTS_MAX}, 1, 1)
+    assert conduct.shunned(5.0 + SHUN_S) == 0
+
+
+def test_who_has_a_bug_in_one_kind_of_message_is_not_shunned() -> None:
+    conduct = Conduct()
+    for second in range(0, 100_000, 2):
+        assert not conduct.note(b"a", MALFORMED, float(second))
+
+
+def test_kinds_add_up() -> None:
+    conduct = Conduct()
+    heavy = [fault for fault in Fault if fault not in WEIGHTS]
+    shunned = [conduct.note("a", fault, 0.0) for _ in range(int(FAULTS_MAX) // len(heavy)) for fault in heavy]
+    assert shunned.index(True) == FAULTS_MAX - 1
+    assert set(conduct.faults) == set(heavy)
+
+
+def test_a_peer_of_another_release_that_comes_again_and_again_is_not_shunned_and_a_flood_of_them_is() -> None:
+    conduct = Conduct()
+    for second in range(100_000):
+        assert not conduct.note("a", Fault.VERSION, float(second))
+    assert conduct.faults[Fault.VERSION] == 100_000
+    flood = [conduct.note("b", Fault.VERSION, 0.0) for _ in range(int(FAULTS_MAX / WEIGHTS[Fault.VERSION]) + 1)]
+    assert FAULTS_MAX < flood.index(True) < len(flood)
+
+
+def test_faults_are_forgotten_by_half() -> None:
+    conduct = Conduct()
+    for _ in range(int(FAULTS_MAX) - 1):
+        conduct.note("a", MALFORMED, 0.0)
+    left = next(number for number in count(1) if conduct.note("a", MALFORMED, HALF_LIFE_S))
+    assert left == pytest.approx(FAULTS_MAX / 2, abs=1)
+
+
+def test_each_further_time_is_twice_as_long_up_to_an_hour_and_forgotten_in_the_end() -> None:
+    conduct, now = Conduct(), 0.0
+    times = []
+    for _ in range(30):
+        times.append(misbehave(conduct, "a", now))
+        now += times[-1]
+    assert times[:4] == [SHUN_S, 2 * SHUN_S, 4 * SHUN_S, 8 * SHUN_S]
+    assert times[-1] == SHUN_MOST_S == max(times)
+    assert misbehave(conduct, "a", now + REMEMBERED_S) == SHUN_S
+
+
+def test_what_comes_while_it_is_shunned_makes_it_no_longer() -> None:
+    conduct = Conduct()
+    misbehave(conduct, "a", 0.0)
+    for _ in range(1000):
+        assert conduct.note("a", MALFORMED, 1.0)
+    assert conduct.shunned_until("a", 1.0) == SHUN_S
+    assert not conduct.note("a", MALFORMED, SHUN_S)
+
+
+def test_however_many_sources_only_the_latest_are_remembered() -> None:
+    conduct = Conduct()
+    for number in range(3 * SOURCES_MAX):
+        conduct.note(str(number), MALFORMED, 0.0)
+        assert len(conduct._faults) <= SOURCES_MAX
+    assert next(iter(conduct._faults)) == str(2 * SOURCES_MAX)
+    assert conduct.faults[MALFORMED] == 3 * SOURCES_MAX
+    for number in range(SOURCES_MAX + 2):
+        misbehave(conduct, number.to_bytes(2, "big"), 0.0)
+    assert conduct.shunned(0.0) == len(conduct._shunned) == SOURCES_MAX
+
+
+def test_new_sources_do_not_free_one_that_is_shunned() -> None:
+    conduct = Conduct()
+    misbehave(conduct, "a", 0.0)
+    for number in range(3 * SOURCES_MAX):
+        conduct.note(str(number), MALFORMED, 0.0)
+    assert conduct.shunned_until("a", 0.0) == SHUN_S
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from([*Fault]), st.floats(0, 200), st.integers(1, 100)), max_size=30
+)
+
+
+@given(STEPS)
+def test_nobody_is_shunned_for_less_than_that_nor_for_more_than_an_hour(
+    steps: list[tuple[str, Fault, float, int]],
+) -> None:
+    conduct, now = Conduct(), 1000.0
+    since: dict[str, int] = {}
+    for source, fault, seconds, times in steps:
+        now += seconds
+        for _ in range(times):
+            before = conduct.shunned_until(source, now)
+            shunned = conduct.note(source, fault, now)
+            until = conduct.shunned_until(source, now)
+            assert shunned == (until is not None)
+            if before is not None:
+                assert until == before
+                continue
+            since[source] = since.get(source, 0) + 1
+            if until is not None:
+                assert since.pop(source) >= FAULTS_MAX
+                assert SHUN_S - 1e-6 <= until - now <= SHUN_MOST_S + 1e-6
+    assert sum(conduct.faults.values()) == sum(times for *_, times in steps)
+
+
+# --- lines of the log
+
+
+def test_the_first_of_each_reason_is_logged_and_then_one_in_ten_seconds() -> None:
+    lines = Lines()
+    assert lines.count("a", 0.0) == 0
+    assert [lines.count("a", 1.0) for _ in range(12_345)] == [None] * 12_345
+    assert lines.count("b", 1.0) == 0
+    left_out = lines.count("a", LINE_S)
+    assert left_out == 12_345
+    assert more(left_out) == " (refused 12345 more since the last such line)"
+    assert more(0) == ""
+    assert lines.count("a", LINE_S + 1) is None
+    assert lines.count("a", 2 * LINE_S) == 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.floats(0, 5)), max_size=300))
+def test_lines_tell_of_all_refusals_and_are_few(steps: list[tuple[int, float]]) -> None:
+    lines, now, told = Lines(), 0.0, 0
+    last: dict[int, float] = {}
+    for reason, seconds in steps:
+        now += seconds
+        left_out = lines.count(str(reason), now)
+        if left_out is not None:
+            told += 1 + left_out
+            if reason in last and len(last) <= REASONS_MAX:
+                assert now >= last[reason] + LINE_S
+            last[reason] = now
+    assert told + sum(left_out for _, left_out in lines._reasons.values()) == len(steps)
+    assert len(lines._reasons) <= REASONS_MAX + 1
+
+
+def test_reasons_without_end_are_one() -> None:
+    lines = Lines()
+    said = [lines.count(str(number), 0.0) for number in range(10 * REASONS_MAX)]
+    assert said.count(0) == REASONS_MAX + 1
+    assert lines.count(OTHERS, LINE_S) == 9 * REASONS_MAX - 1

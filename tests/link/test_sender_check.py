@@ -1,0 +1,30 @@
+"""Questions that say who asks are known as such, whatever is added to the wire."""
+
+from typing import get_args
+
+import msgspec
+
+from kadcrawl.link.sender_check import SPEAKER
+from kadcrawl.link.wire.messages import Contact, Request
+
+OTHERS = {"FindRanges"}
+"""Hold IDs or contacts, but none of the asker's."""
+
+
+def test_every_question_with_an_id_of_its_own_names_its_speaker() -> None:
+    named = set()
+    for kind in get_args(Request):
+        for field in msgspec.structs.fields(kind):
+            if field.type is Contact or field.name in (
+                "asker",
+                "leaf",
+                "sender",
+                "owner",
+                "holder",
+                "giver",
+                "taker",
+                "peer",
+            ):
+                named.add(kind)
+    assert named - set(SPEAKER) == set()
+    assert {kind.__name__ for kind in set(SPEAKER) - named} - OTHERS == set()

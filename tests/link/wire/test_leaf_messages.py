@@ -1,0 +1,93 @@
+"""What a leaf says and hears: it survives the wire, nothing larger does, and the fullest answer fits a message."""
+
+import msgspec
+import pytest
+
+from kadcrawl.link.wire.codec import MalformedError, pack, unpack
+from kadcrawl.link.wire.leaf_messages import HOLD_S, is_leaf, leaf_contact
+from kadcrawl.link.wire.messages import (
+    CONTACTS_MAX,
+    DRAWN_LOANS_MAX,
+    DRAWN_URLS_MAX,
+    ROBOTS_BYTES_MAX,
+    URL_CHARS_MAX,
+    Contact,
+    Counters,
+    Draw,
+    Drawn,
+    Lend,
+    PendingRecord,
+    Reply,
+    Request,
+    RobotsRecord,
+    SiteRecord,
+)
+from kadcrawl.overlay.addresses import ip_version
+from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
+from kadcrawl.settings.config import Limits
+
+ID = bytes(range(20))
+CONTACT = Contact(ID, "255.255.255.255", 65_535)
+BYTES_MAX = Limits().message_bytes_max
+DRAW = Draw(ID, DRAWN_URLS_MAX, HOLD_S, "paused", "paused: too many open files", 1, 2, Counters(failed={"dns": 1}))
+
+
+def lend(urls: int) -> Lend:
+    """Return a loan as large as so many URLs make it."""
+    url = "http://" + "a" * (URL_CHARS_MAX - 7)
+    robots = RobotsRecord(url, bytes(ROBOTS_BYTES_MAX), 1.0)
+    pending = [PendingRecord(url, 1_000_000, 20, 20, 1.5)] * urls
+    return Lend(CONTACT, bytes(8), SiteRecord(url, 1.5, 1.5), 8, pending, [robots] * (ROBOTS_BATCH_BYTES_MAX // 65536))
+
+
+DRAWN = Drawn(CONTACT, [lend(1)] * DRAWN_LOANS_MAX, "crawling", 10_000, [CONTACT] * CONTACTS_MAX)
+
+
+def test_question_and_answer_survive_the_wire() -> None:
+    assert DRAW == unpack(pack(DRAW), Request, BYTES_MAX)
+    assert DRAWN == unpack(pack(DRAWN), Reply, BYTES_MAX)
+
+
+def test_the_fullest_answer_fits_a_message() -> None:
+    each, more = divmod(DRAWN_URLS_MAX, DRAWN_LOANS_MAX)
+    lends = [lend(each + (number < more)) for number in range(DRAWN_LOANS_MAX)]
+    assert DRAWN_URLS_MAX == sum(len(one.pending) for one in lends)
+    assert len(pack(msgspec.structs.replace(DRAWN, lends=lends))) < BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"leaf": ID[:-1]},
+        {"room": DRAWN_URLS_MAX + 1},
+        {"room": -1},
+        {"wait_s": HOLD_S + 0.1},
+        {"wait_s": float("nan")},
+        {"known": "dancing"},
+        {"state": "x" * 31},
+        {"in_flight": -1},
+    ],
+)
+def test_a_question_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> None:
+    with pytest.raises(MalformedError):
+        unpack(pack(msgspec.structs.replace(DRAW, **wrong)), Request, BYTES_MAX)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lends": [lend(1)] * (DRAWN_LOANS_MAX + 1)},
+        {"lends": [Lend(CONTACT, bytes(8), SiteRecord("a", 0.0, 0.0), 1, [], [])]},
+        {"others": [CONTACT] * (CONTACTS_MAX + 1)},
+        {"doing": "dancing"},
+    ],
+)
+def test_an_answer_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> None:
+    with pytest.raises(MalformedError):
+        unpack(pack(msgspec.structs.replace(DRAWN, **wrong)), Reply, BYTES_MAX)
+
+
+def test_a_leaf_is_where_nothing_can_be_sent() -> None:
+    assert is_leaf(leaf_contact(ID))
+    assert not is_leaf(CONTACT)
+    assert ip_version(leaf_contact(ID).host) is None

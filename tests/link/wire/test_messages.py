@@ -1,0 +1,338 @@
+"""The wire: what is sent comes back the same, and nothing else gets through."""
+
+import msgpack
+import msgspec
+import pytest
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.link.wire.cell_messages import DIGEST_CHARS_MAX, VALIDATOR_CHARS_MAX, Later, VisitRecord
+from kadcrawl.link.wire.census_rows import packed_rows
+from kadcrawl.link.wire.codec import MalformedError, pack, unpack
+from kadcrawl.link.wire.messages import (
+    BATCH_MAX,
+    CLAIMED_MAX,
+    COMPARED_MAX,
+    CONTACTS_MAX,
+    COUNT_MAX,
+    DATAGRAM_BYTES_MAX,
+    DRAWN_MAX,
+    LOANS_MAX,
+    ROBOTS_BYTES_MAX,
+    ROWS_MAX,
+    SLICE_WHOLE_BYTES_MAX,
+    Answer,
+    BacklogRecord,
+    Batch,
+    CellAnswer,
+    CellDigest,
+    CellSlices,
+    Claim,
+    Claimed,
+    Compare,
+    Compared,
+    Contact,
+    Counters,
+    Datagram,
+    DatedLink,
+    DatedOffer,
+    Described,
+    Exchange,
+    Exchanged,
+    FindRanges,
+    FoundRange,
+    GetCourse,
+    GetLevel,
+    GetRange,
+    GetSlicePart,
+    GetSlices,
+    GotCourse,
+    GotSlicePart,
+    GotSlices,
+    Grant,
+    Have,
+    KeepSlicePart,
+    KeepSlices,
+    KeptSlicePart,
+    Lend,
+    Lent,
+    Link,
+    Loaded,
+    LoanReport,
+    Message,
+    Nodes,
+    Offer,
+    OwnRange,
+    PeerRow,
+    PendingRecord,
+    Ping,
+    Ranges,
+    Recall,
+    Recalled,
+    Records,
+    Reply,
+    Report,
+    Reported,
+    Request,
+    Returned,
+    RobotsRecord,
+    Settle,
+    Settled,
+    SiteRecord,
+    SliceLabel,
+    SliceRecord,
+    Standing,
+    Status,
+    Survey,
+    Sync,
+    Synced,
+    Taken,
+    Tally,
+    Wave,
+    Welcome,
+    Window,
+)
+from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
+from kadcrawl.settings.config import SEEDS_CHARS_MAX, SEEDS_MAX, Job, Limits
+from kadcrawl.settings.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
+
+ID = bytes(range(20))
+CONTACT = Contact(ID, "10.0.0.1", 4160)
+TALLY = Tally(1, bytes(16), 0, 0, 0)
+LABEL = SliceLabel(20_000, 3, bytes(16))
+HELD = CellDigest(7, 3, 2, bytes(16))
+SITE = SiteRecord("a.example", 1.5, 0.5)
+PENDING = PendingRecord("http://a.example/", 1, 0, 2, 0.5)
+VISIT = VisitRecord(
+    "http://a.example/", 1, 4, 0, 0.0, 2.0**33, 86_400.0, '"e"', "", "sha1:A", "2026-01-01T00:00:00Z", 0
+)
+BATCH = Batch([ID], [PENDING], [SITE], [RobotsRecord("http://a.example", b"Disallow:", 60.0)], [VISIT])
+LOAN = bytes(8)
+LARGE = 2 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        (Ping(ID, 0), Datagram),
+        (Nodes(ID, [CONTACT] * CONTACTS_MAX), Datagram),
+        (GetRange(ID), Datagram),
+        (OwnRange(ID, ID), Datagram),
+        (FindRanges([ID] * DRAWN_MAX), Request),
+        (Ranges([FoundRange(ID, ID), None]), Reply),
+        (Offer([Link("http://a.example/", 0, 0)], 2**32 - 1), Request),
+        (DatedOffer([DatedLink("http://a.example/", 0, 0, 1e9), DatedLink("http://a.example/x", 1, 0)]), Request),
+        (Records(CONTACT, BATCH), Request),
+        (Claim(CONTACT), Request),
+        (Claimed(bytes(4 * CLAIMED_MAX)), Reply),
+        (Have(CONTACT, [HELD]), Request),
+        (Taken([0, 2**24 - 1]), Reply),
+        (Sync(CONTACT, [0, 2**24 - 1]), Request),
+        (Synced([CellAnswer(HELD, None, [CONTACT], True, False, [SITE])]), Reply),
+        (Synced([CellAnswer(HELD, CONTACT, [], False, True, [])]), Reply),
+        (Compare(7, None, [Window(ID, 3, bytes(16)), Window(None, 0, bytes(16))]), Request),
+        (Compared([0, COMPARED_MAX - 1]), Reply),
+        (Exchange(7, ID, None, [ID], []), Request),
+        (Exchange(7, ID, None, [], [], [Later(ID, 3)]), Request),
+        (Exchanged(BATCH, [ID], ID), Reply),
+        (GetSlices(7, -1, [LABEL]), Request),
+        (GotSlices([SliceRecord(LABEL, b"bits")], [0, 2**53], 5), Reply),
+        (GotSlices([], [], None, [0, 2**53]), Reply),
+        (GetSlicePart(7, 5, 0), Request),
+        (GotSlicePart(LABEL, SLICE_WHOLE_BYTES_MAX, b"bits"), Reply),
+        (GotSlicePart(None, 0, b""), Reply),
+        (KeepSlicePart(CONTACT, 7, LABEL, 9, 5, b"bits"), Request),
+        (KeptSlicePart(5), Reply),
+        (KeptSlicePart(None), Reply),
+        (KeepSlices(CONTACT, [CellSlices(7, [SliceRecord(LABEL, b"bits")])]), Request),
+        (Settle(CONTACT, 2, [HELD]), Request),
+        (Settled([HELD]), Reply),
+        (Wave(160, 10.0, Survey()), Request),
+        (Wave(3, 0.5, Grant({ID: 7}, True)), Request),
+        (Welcome(Job(seeds=("http://a.example/",), max_pages=3), paused=True, update_s=2.5), Reply),
+        (GetCourse(), Request),
+        (GotCourse(COUNT_MAX, paused=True, seeds=["http://a.example/"] * SEEDS_MAX), Reply),
+        (GetLevel(ID, None), Request),
+        (GetLevel(ID, BacklogRecord(7, 0.5, 1.5)), Request),
+        (Loaded(-2.5, None), Reply),
+        (Loaded(-2.5, BacklogRecord(0, 1e-6, 0.0)), Reply),
+        (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots), Request),
+        (Lent(True), Reply),
+        (Report(CONTACT, [LoanReport(LOAN, SITE, [ID], [Returned(ID, 1, 2.5)], True)]), Request),
+        (Reported([Standing(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
+        (Recall(CONTACT, [LOAN]), Request),
+        (Recalled(), Reply),
+        (Answer(TALLY, packed_rows([PeerRow(CONTACT, "idle", 1, 2, 3, Counters(failed={"dns": 1}), 0, 0)])), Reply),
+    ],
+)
+def test_a_message_survives_the_wire(message: Message, kind: object) -> None:
+    assert message == unpack(pack(message), kind, LARGE)
+
+
+def test_the_fullest_reply_fits_a_datagram() -> None:
+    assert len(pack(Nodes(ID, [Contact(ID, "255.255.255.255", 65_535)] * CONTACTS_MAX))) < DATAGRAM_BYTES_MAX - 40
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        b"\x91" * 5000,
+        b"\xdf\xff\xff\xff\xff",
+        b"\xdd\xff\xff\xff\xff" + b"\x80" * 1000,
+        msgpack.packb(None),
+        msgpack.packb({"Ping": 1}),
+        msgpack.packb(["Nobody", 1]),
+        msgpack.packb(["Ping", ID]),
+        msgpack.packb(["Ping", ID, 0, 0, 0]),
+        msgpack.packb(["Ping", ID, 0, 2**32]),
+        msgpack.packb(["Welcome", {}, False, 0.0, -1]),
+        msgpack.packb(["Wave", 1, 1.0, ["Order", "pause", COUNT_MAX + 1]]),
+        msgpack.packb(["Ping", ID[:-1], 0]),
+        msgpack.packb(["Ping", ID, -1]),
+        msgpack.packb(["Ping", ID, "0"]),
+        msgpack.packb(["Ping", ID, 0]) + b"x",
+        msgpack.packb(["Nodes", ID, [[ID, "h", 99_999]]]),
+        msgpack.packb(["Nodes", ID, [[ID, None, 1]]]),
+        msgpack.packb(["OwnRange", ID, ID[:-1]]),
+        msgpack.packb(["FindRanges", []]),
+        msgpack.packb(["FindRanges", [ID] * (DRAWN_MAX + 1)]),
+        msgpack.packb(["FindRanges", [ID + b"x"]]),
+        msgpack.packb(["Ranges", [[ID, None]]]),
+        msgpack.packb(["Ranges", [[ID, ID]] * (DRAWN_MAX + 1)]),
+        msgpack.packb(["Offer", [["http://a/", 2**60, 0]]]),
+        msgpack.packb(["Offer", [["http://a/", 0, 0, 1e9]]]),
+        msgpack.packb(["DatedOffer", [["http://a/", 0, 0, -1.0]]]),
+        msgpack.packb(["DatedOffer", [["http://a/", 0, 0, float("nan")]]]),
+        msgpack.packb(["DatedOffer", [["http://a/", 0, 0, float("inf")]]]),
+        msgpack.packb(["DatedOffer", [["http://a/", 0, 0, "2026-01-01"]]]),
+        msgpack.packb(["DatedOffer", [["http://a/", 0, 0, 1e9]] * (BATCH_MAX + 1)]),
+        msgpack.packb(["Wave", 161, 1.0, ["Survey"]]),
+        msgpack.packb(["Wave", 160, float("nan"), ["Survey"]]),
+        msgpack.packb(["Wave", 160, 1e9, ["Survey"]]),
+        msgpack.packb(["Wave", 160, 1.0, ["Order", "explode"]]),
+        msgpack.packb(["Welcome", {"delay_s": -1}, False, 0.0]),
+        msgpack.packb(["Loaded", float("nan"), None]),
+        msgpack.packb(["Loaded", 0.0]),
+        msgpack.packb(["Loaded", 0.0, [1, float("nan"), 0.0]]),
+        msgpack.packb(["Loaded", 0.0, [1, 0.0, 0.0]]),
+        msgpack.packb(["Loaded", 0.0, [1, float("inf"), 0.0]]),
+        msgpack.packb(["Loaded", 0.0, [1, 1.0, -1.0]]),
+        msgpack.packb(["Loaded", 0.0, [1, 1.0, 2e9]]),
+        msgpack.packb(["Loaded", 0.0, [-1, 1.0, 0.0]]),
+        msgpack.packb(["GetLevel", ID, [1.5, 1.0, 0.0]]),
+        msgpack.packb(["GetLevel", ID[:-1], None]),
+        msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], 1, [], []]),
+        msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], 0, [["http://a/", 0, 0, 0, 0.0]], []]),
+        msgpack.packb(["Lend", [ID, "h", 1], bytes(8), ["a", 0.0, 0.0], 10**6, [["http://a/", 0, 0, 0, 0.0]], []]),
+        msgpack.packb(["Lend", [ID, "h", 1], bytes(9), ["a", 0.0, 0.0], 1, [["http://a/", 0, 0, 0, 0.0]], []]),
+        msgpack.packb(["Report", [ID, "h", 1], [[bytes(8), ["a", 0.0, 0.0], [], [[ID, -1, 0.0]], False]]]),
+        msgpack.packb(["Recall", [ID, "h", 1], [bytes(8)] * (LOANS_MAX + 1)]),
+        msgpack.packb(["Sync", [ID, "h", 1], [2**24]]),
+        msgpack.packb(["Settle", [ID, "h", 1], 3, []]),
+        msgpack.packb(["Have", [ID, "h", 1], [[7, 3, 2, bytes(15)]]]),
+        msgpack.packb(["Compared", [BATCH_MAX]]),
+        msgpack.packb(["Claimed", bytes(4 * CLAIMED_MAX + 1)]),
+        msgpack.packb(["Records", [ID, "h", 1], [[], [["http://a/", 0, 0, 0, float("nan")]], [], []]]),
+        msgpack.packb(["Records", [ID, "h", 1], [[], [], [], [["http://a", bytes(ROBOTS_BYTES_MAX + 1), 0.0]]]]),
+    ],
+)
+def test_anything_else_is_malformed(data: bytes) -> None:
+    for kind in (Datagram, Request, Reply):
+        with pytest.raises(MalformedError):
+            unpack(data, kind, LARGE)
+
+
+def test_counts_hold_at_the_limit_and_not_beyond() -> None:
+    link = Link("http://a/", 0, 0)
+    assert unpack(pack(Offer([link] * BATCH_MAX)), Request, LARGE)
+    with pytest.raises(MalformedError):
+        unpack(pack(Offer([link] * (BATCH_MAX + 1))), Request, LARGE)
+    robots = [RobotsRecord("http://a", b"", 0.0)] * BATCH_MAX
+    batch = Batch([ID] * BATCH_MAX, [PENDING] * BATCH_MAX, [SITE] * BATCH_MAX, robots, [VISIT] * BATCH_MAX)
+    assert unpack(pack(Records(CONTACT, batch)), Request, LARGE)
+    for name in batch.__struct_fields__:
+        beyond = msgspec.structs.replace(batch, **{name: getattr(batch, name) + getattr(batch, name)[:1]})
+        with pytest.raises(MalformedError):
+            unpack(pack(Records(CONTACT, beyond)), Request, LARGE)
+
+
+def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
+    """Each with a site of its own, which is the URL itself if so partitioned, and as much robots.txt as goes along."""
+    limits = Limits()
+    url = "http://a/".ljust(limits.url_chars_max, "x")
+    robots = [RobotsRecord("http://a", bytes(ROBOTS_BYTES_MAX), 0.0)] * (ROBOTS_BATCH_BYTES_MAX // ROBOTS_BYTES_MAX)
+    sites = [SiteRecord(url, 1.5, 0.5)] * BATCH_MAX
+    batch = Batch([], [PendingRecord(url, 1, 0, 2, 0.5)] * BATCH_MAX, sites, robots)
+    assert len(pack(Exchanged(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
+    tag, digest = "x" * VALIDATOR_CHARS_MAX, "x" * DIGEST_CHARS_MAX
+    visit = VisitRecord(url, 1, 3, 2, 0.5, None, 86_400.0, tag, tag, digest, digest, 1)
+    batch = Batch([], [], sites, robots, [visit] * BATCH_MAX)
+    assert len(pack(Exchanged(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
+
+
+def test_a_grant_for_every_peer_of_the_largest_swarm_passes_and_one_more_does_not() -> None:
+    totals = {number.to_bytes(20, "big"): 2**53 for number in range(ROWS_MAX + 1)}
+    with pytest.raises(MalformedError):
+        unpack(pack(Wave(160, 1.0, Grant(totals, False))), Request, LARGE)
+    del totals[bytes(20)]
+    wave = Wave(160, 1.0, Grant(totals, False))
+    assert wave == unpack(pack(wave), Request, LARGE)
+
+
+def seeds(count: int, chars: int) -> tuple[str, ...]:
+    """Return distinct canonical URLs with `chars` characters in all."""
+    long = chars // count
+    urls = [f"https://www.example.org/{number:06}".ljust(long, "x") for number in range(count)]
+    urls[-1] += "x" * (chars - count * long)
+    return tuple(urls)
+
+
+@pytest.mark.parametrize("count", [SEEDS_MAX, 500])
+def test_the_largest_job_passes_the_wire_both_ways(count: int) -> None:
+    job = Job(seeds=seeds(count, SEEDS_CHARS_MAX))
+    for message in (Welcome(job, False, 0.0), Status(job, Described(TALLY, []), False, False)):
+        assert message == unpack(pack(message), Reply, Limits().message_bytes_max)
+
+
+@pytest.mark.parametrize(("count", "chars"), [(SEEDS_MAX + 1, 50 * SEEDS_MAX + 50), (500, SEEDS_CHARS_MAX + 1)])
+def test_a_job_too_large_for_the_wire_cannot_be_made(count: int, chars: int) -> None:
+    with pytest.raises(ConfigError, match="at most"):
+        Job(seeds=seeds(count, chars))
+
+
+def test_a_job_with_the_most_rules_and_seeds_reaches_a_joiner() -> None:
+    fields = tuple(Field(f"f{number}", "css:a", every=True) for number in range(FIELDS_MAX))
+    records = tuple(RecordRule(pattern="x", fields=fields) for _ in range(RULES_MAX))
+    left = RULES_CHARS_MAX - sum(rule.chars for rule in records)
+    roles = tuple(
+        RoleRule(pattern="\u4e2d" * (left // RULES_MAX), role="next_link", follow=True) for _ in range(RULES_MAX)
+    )
+    job = Job(seeds=seeds(SEEDS_MAX, SEEDS_CHARS_MAX), roles=roles, records=records)
+    message = Welcome(job, False, 0.0)
+    assert message == unpack(pack(message), Reply, Limits().message_bytes_max)
+
+
+def test_a_joiner_is_told_of_a_hook_and_checks_what_it_is_told() -> None:
+    job = Job(records=(RecordRule(pattern="x", name="n", hook="a.b:c"),))
+    message = Welcome(job, False, 0.0)
+    assert message == unpack(pack(message), Reply, LARGE)
+    wrong = pack(message).replace(b"a.b:c", b"a.b c")
+    with pytest.raises(MalformedError, match="hook must be module:function"):
+        unpack(wrong, Reply, LARGE)
+
+
+@pytest.mark.parametrize("plain", [["Nobody"], ["Hello"], ["Hello", -1], ["Hello", 1, 1], ["Ok"]])
+def test_what_is_wrong_is_said(plain: object) -> None:
+    with pytest.raises(msgspec.ValidationError) as converted:
+        msgspec.convert(plain, Request)
+    with pytest.raises(MalformedError) as unpacked:
+        unpack(msgpack.packb(plain), Request, LARGE)
+    assert str(converted.value) == str(unpacked.value)
+
+
+def test_size_holds_at_the_limit_and_not_beyond() -> None:
+    data = pack(Ping(ID, 0))
+    assert unpack(data, Datagram, len(data))
+    with pytest.raises(MalformedError):
+        unpack(data, Datagram, len(data) - 1)

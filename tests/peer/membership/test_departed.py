@@ -1,0 +1,162 @@
+"""What a peer did stays in the totals when it leaves, is counted once when it is back, and takes little room."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import id_bytes
+from kadcrawl.lending.leaf_host import each_once
+from kadcrawl.link.wire.basics import REASONS_MAX
+from kadcrawl.link.wire.codec import pack, unpack
+from kadcrawl.link.wire.leaf_messages import leaf_contact
+from kadcrawl.link.wire.messages import COUNT_MAX, DEPARTED_MAX, Contact, Counters, Departed, Farewell, Ok, Request
+from kadcrawl.peer.handlers import NotReadyError
+from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, say
+from kadcrawl.peer.peer import Peer
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.store import Store
+from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.web import Web, tree
+
+PAGES = 90
+BYTES_MAX = Limits().message_bytes_max
+
+
+def departed(number: int, pages: int) -> Departed:
+    return Departed(Contact(id_bytes(number), "10.0.0.1", 4160), Counters(pages=pages))
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> DepartedPeers:
+    return DepartedPeers(Store(tmp_path, 0.0))
+
+
+def pages(kept: DepartedPeers) -> dict[int, int]:
+    return {row.contact.number: row.counters.pages for row in kept.rows()}
+
+
+def test_the_fullest_farewell_fits_a_message() -> None:
+    reasons = {f"{number:040}": COUNT_MAX for number in range(REASONS_MAX)}
+    counters = Counters(
+        pages=COUNT_MAX, bytes=COUNT_MAX, urls=COUNT_MAX, links_seen=COUNT_MAX, failed=reasons, left_out=reasons
+    )
+    farewell = Farewell(id_bytes(1), [Departed(Contact(id_bytes(2), "x" * 64, 1), counters)] * DEPARTED_MAX)
+    said = pack(farewell)
+    assert len(said) < 1.3e6 < BYTES_MAX
+    assert farewell == unpack(said, Request, BYTES_MAX)
+
+
+def test_of_one_peer_and_of_too_many_those_that_did_more_are_kept(kept: DepartedPeers) -> None:
+    kept.keep([departed(1, 5), departed(2, 7)])
+    kept.keep([departed(1, 3), departed(2, 8)])
+    assert {1: 5, 2: 8} == pages(kept)
+    kept.keep([departed(number, 1000) for number in range(3, DEPARTED_MAX + 1)])
+    assert DEPARTED_MAX == len(pages(kept))
+    kept.keep([departed(DEPARTED_MAX + 1, 6)])
+    assert DEPARTED_MAX == len(pages(kept))
+    assert {1, 2, DEPARTED_MAX + 1} & {*pages(kept)} == {2, DEPARTED_MAX + 1}
+
+
+def test_who_is_kept_is_journaled(tmp_path: Path) -> None:
+    store = Store(tmp_path, 0.0)
+    DepartedPeers(store).keep([departed(1, 5)])
+    assert {1: 5} == pages(DepartedPeers(store))
+    store.set_meta("departed", b"of another version")
+    assert {} == pages(DepartedPeers(store))
+
+
+KNOWN = [Contact(id_bytes(number), "10.0.0.1", 4160) for number in (0b0000, 0b0001, 0b0010, 0b1000, 0b1001)]
+
+
+def nearest(target: int, count: int) -> list[Contact]:
+    return sorted(KNOWN, key=lambda contact: contact.number ^ target)[:count]
+
+
+class Others:
+    """They take farewells, but for those that leave as well."""
+
+    def __init__(self, *leaving: int) -> None:
+        self._leaving = leaving
+        self.told: dict[int, list[int]] = {}
+        self.asked = 0
+
+    async def ask(self, to: Contact, message: Farewell, expected: type[Ok], deadline_s: float) -> Ok:
+        self.asked += 1
+        if to.number in self._leaving:
+            raise RemoteError(to, "this peer leaves as well")
+        self.told.setdefault(to.number, []).extend(one.contact.number for one in message.departed)
+        return Ok()
+
+
+@pytest.mark.parametrize(
+    ("leaving", "told", "asked"),
+    [
+        ([], {0b0001: [0b0000, 0b1001], 0b0010: [0b0000], 0b1000: [0b1001]}, 3),
+        ([0b0001], {0b0010: [0b0000, 0b1001], 0b1000: [0b1001, 0b0000]}, 5),
+        ([0b0001, 0b0010, 0b1000, 0b1001], {}, 4),
+    ],
+)
+async def test_farewell_is_said_to_those_nearest_to_each_that_stay(
+    kept: DepartedPeers, leaving: list[int], told: dict[int, list[int]], asked: int
+) -> None:
+    kept.keep([departed(0b1001, 5)])
+    others: Any = Others(*leaving)
+    await say(others, KNOWN[0].id, kept.farewells(departed(0b0000, 9), nearest))
+    assert told == others.told
+    assert asked == others.asked
+    assert KEEPERS == 2
+
+
+def test_a_peer_that_is_back_speaks_for_itself(kept: DepartedPeers) -> None:
+    kept.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), Counters(pages=3))])
+    (left, leaf) = kept.rows()
+    assert ("left", "leaf: left") == (left.state, leaf.state)
+    back = replace(left, state="crawling", counters=Counters(pages=6))
+    leaf_back = replace(leaf, state="leaf: idle", counters=Counters(pages=4))
+    for rows in ([left, leaf, back, leaf_back], [leaf_back, back, leaf, left]):
+        assert {6, 4} == {row.counters.pages for row in each_once(rows)}
+    other = replace(left, state="leaf: idle", counters=Counters(pages=5))
+    assert [other] == each_once([left, other]) == each_once([other, left]), "or as the other kind"
+    more = replace(left, counters=Counters(pages=7))
+    assert [more] == each_once([more, left]) == each_once([left, more]), "two keep it in mind"
+
+
+async def gone(peer: Peer) -> None:
+    await peer.leave()
+    await peer.__aexit__(None, None, None)
+
+
+async def counted(peer: Peer) -> tuple[int, list[str]]:
+    rows = (await peer.census()).rows
+    return sum(row.counters.pages for row in rows), sorted(row.state for row in rows)
+
+
+async def test_totals_keep_what_those_did_who_left_and_count_it_once_when_they_are_back(make_peer: MakePeer) -> None:
+    async with Web(20) as site:
+        site.fallback = tree(PAGES, 20)(site)
+        peers = await swarm(make_peer, "abcd")
+        await peers[0].crawl([site.url("/0")])
+        await finish(peers)
+        assert PAGES == sum(peer.totals.pages for peer in peers)
+        for left in (3, 2, 1):
+            await gone(peers[left])
+            assert PAGES == (await counted(peers[0]))[0], f"{4 - left} left, and those kept what the others did"
+        assert (PAGES, ["left", "left", "left", "stopping"]) == await counted(peers[0])
+        back = await make_peer("c", join=peers[0])
+        await until(lambda: back.contact in peers[0].overlay.contacts())
+        for peer in (peers[0], back):
+            total, states = await counted(peer)
+            assert (PAGES, 2) == (total, states.count("left"))
+
+
+async def test_who_leaves_as_well_takes_no_farewell(make_peer: MakePeer) -> None:
+    """It has said already what it kept in mind."""
+    peer = await make_peer("a")
+    farewell = Farewell(id_bytes(1), [departed(1, 5)])
+    assert Ok() == await peer._service.farewell(farewell)
+    peer._left = True
+    with pytest.raises(NotReadyError):
+        await peer._service.farewell(farewell)

@@ -1,0 +1,158 @@
+"""The firstdiff map: a newcomer takes exactly what it is nearer to, and little else is looked at (P1 1.3.2)."""
+
+from random import Random
+
+import pytest
+from hypothesis import assume, given, strategies as st
+
+from kadcrawl.keys import ID_BITS, Cell, id_bytes
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.replication.placement.firstdiff_map import CellMap, Placement
+from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, placement_keys
+
+BITS = 16
+ME = 0b1000 << 156
+"""Of the tables, whose IDs and places differ in the top four bits."""
+
+
+def place(top: int) -> int:
+    return top << 156
+
+
+def filled(me: int, placements: dict[Placement, int]) -> CellMap:
+    cells = CellMap(me)
+    for (cell, role), at in placements.items():
+        cells.put(cell, role, at)
+    return cells
+
+
+def nearer_to(newcomer: int, me: int, placements: dict[Placement, int]) -> set[Placement]:
+    """By brute force: every placement is looked at."""
+    return {placement for placement, at in placements.items() if newcomer ^ at < me ^ at}
+
+
+@pytest.mark.parametrize(
+    ("newcomer", "moved", "examined"),
+    [
+        pytest.param(0b1001, [], 0, id="the nearest place: of the farther ones nothing is read, as none has the bit"),
+        pytest.param(0b1010, [2], 1, id="its bucket goes whole, the others stay unread"),
+        pytest.param(0b1100, [3], 1, id="the next bucket"),
+        pytest.param(0b0000, [4], 1, id="the farthest bucket: all others stay unread"),
+    ],
+)
+def test_whole_buckets_go_or_stay_unread(newcomer: int, moved: list[int], examined: int) -> None:
+    placements = {(Cell(1), 0): 0b1000, (Cell(2), 0): 0b1010, (Cell(3), 0): 0b1100, (Cell(4), 0): 0b0000}
+    cells = filled(ME, {placement: place(top) | 1 for placement, top in placements.items()})
+    assert [(Cell(cell), 0) for cell in moved] == cells.displaced_by(place(newcomer))
+    assert (examined, len(moved)) == (cells.examined, cells.displaced)
+
+
+def test_a_farther_bucket_gives_those_that_differ_in_the_bit_of_the_newcomer() -> None:
+    cells = filled(ME, {(Cell(1), 0): place(0b0001), (Cell(2), 1): place(0b0010), (Cell(3), 2): place(0b0011)})
+    assert [(Cell(2), 1), (Cell(3), 2)] == cells.displaced_by(place(0b1010))
+    assert (2, 2) == (cells.examined, cells.displaced)
+
+
+def test_we_displace_nothing_of_our_own() -> None:
+    cells = filled(ME, {(Cell(1), 0): ME, (Cell(2), 0): place(0b1010)})
+    assert [] == cells.displaced_by(ME)
+
+
+def test_a_cell_has_one_role_at_a_time() -> None:
+    cells = filled(ME, {(Cell(1), 0): place(0b0001)})
+    cells.put(Cell(1), 2, place(0b1010))
+    assert 1 == len(cells)
+    assert [] == cells.displaced_by(place(0b0000))
+    assert [(Cell(1), 2)] == cells.displaced_by(place(0b1010))
+
+
+def test_what_was_dropped_is_no_longer_displaced() -> None:
+    cells = filled(ME, {(Cell(1), 0): place(0b0001), (Cell(2), 0): place(0b0010)})
+    cells.drop(Cell(1))
+    cells.drop(Cell(1))
+    cells.drop(Cell(7))
+    assert [(Cell(2), 0)] == cells.displaced_by(place(0b0000))
+    assert 1 == len(cells)
+
+
+def test_putting_twice_changes_nothing() -> None:
+    cells = filled(ME, {(Cell(1), 0): place(0b0001)})
+    cells.put(Cell(1), 0, place(0b0001))
+    assert [(Cell(1), 0)] == cells.displaced_by(place(0b0000))
+
+
+ids = st.integers(0, 2**ID_BITS - 1)
+near_ids = st.builds(lambda id_, shift: id_ >> shift, ids, st.integers(0, ID_BITS))
+"""IDs that share long prefixes too, so that every bucket is met."""
+held = st.dictionaries(st.integers(0, 99).map(Cell), st.tuples(st.integers(0, HOLDERS - 1), near_ids), max_size=40)
+
+
+@given(near_ids, near_ids, held)
+def test_displaced_are_exactly_those_the_newcomer_is_nearer_to(
+    me: int, newcomer: int, held: dict[Cell, tuple[int, int]]
+) -> None:
+    assume(newcomer != me)
+    placements = {(cell, role): at for cell, (role, at) in held.items()}
+    cells = filled(me, placements)
+    displaced = cells.displaced_by(newcomer)
+    assert nearer_to(newcomer, me, placements) == set(displaced)
+    assert len(displaced) == len(set(displaced)) == cells.displaced <= cells.examined <= len(placements)
+
+
+@given(near_ids, near_ids, held, st.lists(st.integers(0, 99).map(Cell)), held)
+def test_the_map_is_exact_after_any_changes(
+    me: int,
+    newcomer: int,
+    first: dict[Cell, tuple[int, int]],
+    dropped: list[Cell],
+    then: dict[Cell, tuple[int, int]],
+) -> None:
+    assume(newcomer != me)
+    cells = filled(me, {(cell, role): at for cell, (role, at) in first.items()})
+    for cell in dropped:
+        cells.drop(cell)
+    for cell, (role, at) in then.items():
+        cells.put(cell, role, at)
+    now = {cell: one for cell, one in first.items() if cell not in dropped} | then
+    placements = {(cell, role): at for cell, (role, at) in now.items()}
+    assert len(placements) == len(cells)
+    assert nearer_to(newcomer, me, placements) == set(cells.displaced_by(newcomer))
+
+
+@pytest.mark.parametrize("stored", [1_000, 4_000])
+def test_examined_follows_what_moves_not_what_is_stored(stored: int) -> None:
+    """Places anywhere, the worst case: of the farther buckets half the places go, so at most twice what moves is read.
+
+    One newcomer may have bad luck; the sum over many must not.
+    """
+    random = Random(stored)
+    examined = moved = 0
+    for _ in range(60):
+        cells = CellMap(random.getrandbits(ID_BITS))
+        for cell in range(stored):
+            cells.put(Cell(cell), OWNER, random.getrandbits(ID_BITS))
+        cells.displaced_by(random.getrandbits(ID_BITS))
+        examined += cells.examined
+        moved += cells.displaced
+    assert moved <= examined <= 2 * moved
+
+
+@pytest.mark.parametrize("count", [8, 32])
+def test_in_a_swarm_the_newcomers_cells_are_found_by_reading_at_most_twice_as_many(count: int) -> None:
+    """All peers of real swarms, each with the cells it really holds, meet newcomers."""
+    random = Random(count)
+    examined = moved = 0
+    for _ in range(12):
+        contacts = [Contact(id_bytes(random.getrandbits(ID_BITS)), "10.0.0.1", 1) for _ in range(count)]
+        maps = {contact.id: CellMap(contact.number) for contact in contacts}
+        for cell in map(Cell, random.sample(range(2**BITS), 300)):
+            places = placement_keys(cell, BITS)
+            nearest = [sorted(contacts, key=lambda one: one.number ^ at)[:HOLDERS] for at in places]
+            for role, contact in enumerate(holders(nearest)):
+                maps[contact.id].put(cell, role, places[role])
+        newcomer = random.getrandbits(ID_BITS)
+        for cells in maps.values():
+            cells.displaced_by(newcomer)
+            examined += cells.examined
+            moved += cells.displaced
+    assert moved <= examined <= 2 * moved

@@ -1,0 +1,471 @@
+"""Two peers make one cell equal, whatever either has; only what differs travels, and only in bounded messages."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from kadcrawl.errors import KadcrawlError, RemoteError
+from kadcrawl.keys import Cell, Key, cell_of, id_bytes, site_hash, url_key
+from kadcrawl.link.wire.codec import pack, unpack
+from kadcrawl.link.wire.messages import (
+    BATCH_MAX,
+    COMPARED_MAX,
+    Batch,
+    CellDigest,
+    Compare,
+    Compared,
+    Contact,
+    Exchange,
+    Exchanged,
+    PendingRecord,
+    Recorded,
+    Records,
+    Reply,
+    Request,
+    VisitRecord,
+    Window,
+)
+from kadcrawl.replication import anti_entropy as exchange_module
+from kadcrawl.replication.anti_entropy import Exchanger
+from kadcrawl.replication.backup_streams import digest_of
+from kadcrawl.store.cell_digest import EMPTY
+from kadcrawl.store.schema import is_pending
+from kadcrawl.store.store import DONE, PENDING, Store
+from kadcrawl.store.visit import Visit
+from sim.loop import world
+
+BITS = 4
+SITE = "a.example"
+SITE_HASH = site_hash(SITE)
+CELL = cell_of(Key(SITE_HASH + bytes(8)), BITS)
+MESSAGE_BYTES_MAX = 2 * 1024 * 1024
+KEYS_MAX = 24
+"""Records of a small cell, when a batch has 4: all the ways windows and batches can meet."""
+SMALL_BATCH = 4
+
+
+def url(number: int) -> str:
+    return f"http://{SITE}/{number}"
+
+
+def key(number: int) -> Key:
+    return url_key(SITE_HASH, url(number))
+
+
+class Side:
+    """One of the two: a store, its end of the conversation, and what was asked of it."""
+
+    def __init__(self, directory: Path, number: int) -> None:
+        directory.mkdir()
+        self.contact = Contact(id_bytes(number), f"10.0.0.{number}", 4160)
+        self.store = Store(directory, 0.0, lambda fds: None)
+        self.store.begin(BITS)
+        self.other: Side
+        self.asked: list[Any] = []
+        """Requests this side was asked, in order."""
+        self.answers_left = 10_000
+        self.exchanger = Exchanger(lambda: self.contact, self, self.store, self.make_batch, self.merge)  # type: ignore[arg-type]
+
+    def fill(self, records: dict[int, int]) -> None:
+        for number, state in records.items():
+            if state > DONE:
+                due = None if is_pending(state) else 9.0
+                self.store.learn_visit(
+                    Visit(key(number), SITE, url(number), 0, due, 1.0, "e", "t", "d", "c", 0), state, 0, 0.0
+                )
+                continue
+            entry = self.store.accept(key(number), SITE, url(number), 0, 0)
+            if state == DONE:
+                assert entry is not None
+                self.store.learn_done(entry.key)
+
+    def make_batch(self, keys: Sequence[Key]) -> Batch:
+        done, pending, visits = [], [], []
+        for one in keys:
+            if (visit := self.store.visit(one)) is not None:
+                state = self.store.state(one) or 0
+                visits.append(
+                    VisitRecord(visit.url, 0, state, 0, 0.0, visit.due, visit.period_s, "e", "t", "d", "c", 0)
+                )
+            elif self.store.state(one) == DONE:
+                done.append(bytes(one))
+            elif (entry := self.store.entry(one)) is not None:
+                pending.append(PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, 0.0))
+        return Batch(done, pending, [], [], visits)
+
+    def merge(self, batch: Batch, only: Cell, believed: bool = True) -> None:
+        for done in map(Key, batch.done):
+            if self.store.cell_of(done) == only:
+                self.store.learn_done(done)
+        for record in batch.pending:
+            self.store.accept(url_key(SITE_HASH, record.url), SITE, record.url, record.depth, record.hops)
+        for one in batch.visits:
+            visit = Visit(url_key(SITE_HASH, one.url), SITE, one.url, 0, one.due_s, one.period_s, "e", "t", "d", "c", 0)
+            self.store.learn_visit(visit, one.state, 0, 0.0)
+
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
+        """Bring a question to the other side and its answer back, both as they travel."""
+        assert to == self.other.contact
+        other, question = self.other, unpack(pack(message), Request, MESSAGE_BYTES_MAX)
+        if not other.answers_left:
+            raise RemoteError(other.contact, "is gone")
+        other.answers_left -= 1
+        other.asked.append(question)
+        match question:
+            case Compare():
+                answer: Any = await other.exchanger.compare(question)
+            case Exchange():
+                answer = await other.exchanger.exchange(question)
+            case Records():
+                other.merge(question.batch, CELL)
+                await other.store.durable()
+                answer = Recorded()
+        answer = unpack(pack(answer), Reply, MESSAGE_BYTES_MAX)
+        assert isinstance(answer, expected)
+        return answer
+
+    def held(self) -> CellDigest:
+        return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
+
+    def records(self) -> dict[Key, int]:
+        return dict(self.store.records(CELL, b"", 1_000_000))
+
+
+def joined(one: dict[Key, int], other: dict[Key, int]) -> dict[Key, int]:
+    return {key: max(one.get(key, 0), other.get(key, 0)) for key in one.keys() | other.keys()}
+
+
+class Sides(NamedTuple):
+    """Both ends, in virtual time."""
+
+    ours: Side
+    theirs: Side
+    loop: asyncio.AbstractEventLoop
+
+
+@contextmanager
+def two_sides(directory: Path) -> Iterator[Sides]:
+    ours, theirs = Side(directory / "ours", 1), Side(directory / "theirs", 2)
+    ours.other, theirs.other = theirs, ours
+    with world(0) as loop:
+        committers = [loop.create_task(side.store.run()) for side in (ours, theirs)]
+        yield Sides(ours, theirs, loop)
+        for committer in committers:
+            committer.cancel()
+        loop.run_until_complete(asyncio.gather(*committers, return_exceptions=True))
+    ours.store.close()
+    theirs.store.close()
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Iterator[Sides]:
+    with two_sides(tmp_path) as sides:
+        yield sides
+
+
+def reconcile(sides: Sides, *, push: bool = True) -> None:
+    ours, theirs, loop = sides
+    loop.run_until_complete(ours.exchanger.reconcile(theirs.contact, theirs.held(), push=push))
+
+
+states = st.sampled_from([PENDING, DONE]) | st.integers(3, 6)
+cells = st.dictionaries(st.integers(0, KEYS_MAX - 1), states, max_size=KEYS_MAX)
+
+
+@given(cells, cells, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_any_two_sets_of_records_end_equal(ours: dict[int, int], theirs: dict[int, int], push: bool) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory(dir="/dev/shm") as directory,
+        two_sides(Path(directory)) as sides,
+    ):
+        patch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+        sides[0].fill(ours)
+        sides[1].fill(theirs)
+        before = sides[1].records()
+        expected = joined(sides[0].records(), before)
+        reconcile(sides, push=push)
+        assert expected == sides[0].records()
+        assert (expected if push else before) == sides[1].records()
+        assert sides[0].held().digest == sides[1].held().digest or not push
+        for question in sides[1].asked:
+            if isinstance(question, Records):
+                batch = question.batch
+                assert 0 < len(batch.done) + len(batch.pending) + len(batch.visits) <= SMALL_BATCH
+            if isinstance(question, Exchange):
+                assert len(question.done) + len(question.pending) + len(question.later) <= SMALL_BATCH
+
+
+@given(cells, cells, st.integers(0, 12))
+@settings(max_examples=100, deadline=None)
+def test_an_interrupted_reconciliation_loses_nothing_and_the_next_one_ends_it(
+    ours: dict[int, int], theirs: dict[int, int], answers: int
+) -> None:
+    """Whichever question stays without an answer: what was merged before is kept."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory(dir="/dev/shm") as directory,
+        two_sides(Path(directory)) as sides,
+    ):
+        patch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+        sides[0].fill(ours)
+        sides[1].fill(theirs)
+        before = [side.records() for side in sides[:2]]
+        expected = joined(*before)
+        sides[1].answers_left = answers
+        try:
+            reconcile(sides)
+        except RemoteError:
+            pass
+        for side, had in zip(sides[:2], before, strict=True):
+            assert joined(side.records(), had) == side.records()
+            assert joined(side.records(), expected) == expected
+        sides[1].answers_left = 1000
+        reconcile(sides)
+        assert [expected, expected] == [side.records() for side in sides[:2]]
+
+
+def test_one_difference_in_5000_costs_a_few_messages_and_moves_one_record(sides: Sides) -> None:
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(5000), PENDING))
+    theirs.fill({number: DONE if number == 1234 else PENDING for number in range(5_000)})
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert DONE == ours.store.state(key(1234))
+    assert [Compare, Exchange] == [type(question) for question in theirs.asked]
+    assert 1 == ours.exchanger.moved
+    # Ours are read to find the windows and to fold them, theirs to be folded; then one window on either side.
+    assert ours.exchanger.examined <= 2 * 5_000 + BATCH_MAX
+    # Of each window one row more than ours has.
+    assert theirs.exchanger.examined <= 5_000 + 5_000 // BATCH_MAX + BATCH_MAX
+
+
+@pytest.mark.parametrize("moving", ["to us", "to them"])
+def test_a_record_that_one_side_lacks_is_all_that_moves(sides: Sides, moving: str) -> None:
+    ours, theirs, _ = sides
+    ours.fill({number: PENDING for number in range(3_000) if number != 77 or moving == "to them"})
+    theirs.fill({number: PENDING for number in range(3_000) if number != 77 or moving == "to us"})
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert 1 == ours.exchanger.moved
+    asked = [type(question) for question in theirs.asked]
+    assert Compare == asked[0]
+    # The window has one more key on one side, which may not fit the same message.
+    assert asked.count(Exchange) <= 2
+    assert (moving == "to them") == asked.count(Records)
+
+
+@pytest.mark.parametrize("count", [1, BATCH_MAX, BATCH_MAX + 1, 2_300])
+def test_to_a_side_that_has_nothing_just_what_moves_is_looked_at(sides: Sides, count: int) -> None:
+    ours, theirs, _ = sides
+    theirs.fill({number: PENDING if number % 3 else DONE for number in range(count)})
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert count == ours.exchanger.moved == ours.exchanger.examined + theirs.exchanger.examined
+    assert -(-count // BATCH_MAX) + 1 >= len(theirs.asked)
+    assert {Exchange} == {type(question) for question in theirs.asked}
+
+
+@pytest.mark.parametrize("count", [1, BATCH_MAX, BATCH_MAX + 1, 2_300])
+def test_from_a_side_that_alone_has_something_just_what_moves_is_looked_at(sides: Sides, count: int) -> None:
+    ours, theirs, _ = sides
+    ours.fill({number: PENDING if number % 3 else DONE for number in range(count)})
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert count == ours.exchanger.moved == ours.exchanger.examined
+    assert -(-count // BATCH_MAX) == len(theirs.asked)
+
+
+def test_an_old_disk_fetches_what_it_missed_in_bounded_messages(sides: Sides) -> None:
+    """We have little, they much: each of our windows holds many of their records."""
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(0, 6000, 4), PENDING))
+    theirs.fill(dict.fromkeys(range(6000), DONE))
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+    assert 6_000 == ours.exchanger.moved
+    exchanges = [question for question in theirs.asked if isinstance(question, Exchange)]
+    assert all(len(question.done) + len(question.pending) <= BATCH_MAX for question in exchanges)
+    assert len(theirs.asked) <= 2 * 6_000 // BATCH_MAX
+
+
+def test_nothing_is_pushed_to_who_is_to_drop_it_anyway(sides: Sides) -> None:
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(10), PENDING))
+    theirs.fill(dict.fromkeys(range(5, 15), PENDING))
+    reconcile(sides, push=False)
+    assert 15 == len(ours.records())
+    assert 10 == len(theirs.records())
+    assert {Exchange} == {type(question) for question in theirs.asked}
+
+
+def test_a_window_that_grows_meanwhile_is_exchanged_whole(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records accepted while others travel: the cell is equal but for what came after its window was through."""
+    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(0, 40, 2), PENDING))
+    theirs.fill(dict.fromkeys(range(0, 40, 2), DONE))
+    ask, fresh = ours.ask, iter(range(1, 40, 2))
+
+    async def grow_and_ask(to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
+        ours.fill({number: PENDING for _, number in zip(range(2), fresh, strict=False)})
+        return await ask(to, message, expected, deadline_s)
+
+    monkeypatch.setattr(ours, "ask", grow_and_ask)
+    reconcile(sides)
+    assert all(DONE == ours.store.state(key(number)) for number in range(0, 40, 2))
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+
+
+def test_what_was_reconciled_is_journaled(tmp_path: Path) -> None:
+    with two_sides(tmp_path) as sides:
+        sides[1].fill(dict.fromkeys(range(700), PENDING))
+        reconcile(sides)
+    again = Store(tmp_path / "ours", 0.0, lambda fds: None)
+    again.begin(BITS)
+    assert 700 == again.cells[CELL].keys
+    again.close()
+
+
+# --- what a peer may be asked, whoever asks -----------------------------------------------------------------------
+
+
+def test_no_record_of_another_cell_is_taken_from_an_answer(sides: Sides) -> None:
+    """Whoever we ask about one cell has no say in the others, which may be open here."""
+    ours, theirs, _ = sides
+    foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))
+    answer = theirs.exchanger.exchange
+    theirs.fill({1: PENDING})
+
+    async def exchange(question: Exchange) -> Any:
+        exchanged = await answer(question)
+        return type(exchanged)(Batch([*exchanged.batch.done, foreign], exchanged.batch.pending, [], []), [], None)
+
+    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    try:
+        reconcile(sides)
+    except RemoteError:
+        pass
+    assert ours.store.state(foreign) is None
+
+
+def test_nothing_but_what_it_was_told_of_is_sent_to_who_says_that_it_lacks_it(sides: Sides) -> None:
+    """Else whoever shares one cell could have all that is in the others."""
+    ours, theirs, _ = sides
+    foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))
+    ours.fill({1: DONE, 2: DONE})
+    theirs.fill({2: DONE})
+    ours.store.learn_done(foreign)
+    answer = theirs.exchanger.exchange
+
+    async def exchange(question: Exchange) -> Any:
+        exchanged = await answer(question)
+        return Exchanged(exchanged.batch, [foreign, *exchanged.wanted], exchanged.upto)
+
+    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    reconcile(sides)
+    assert [[bytes(key(1))]] == [asked.batch.done for asked in theirs.asked if isinstance(asked, Records)]
+
+
+def test_what_was_done_here_all_along_is_pushed_in_batches_too(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(SMALL_BATCH), DONE))
+    theirs.fill({SMALL_BATCH: DONE})
+    ours.exchanger._refused = lambda batch, cell: [key(number) for number in range(SMALL_BATCH)]
+    reconcile(sides)
+    assert {SMALL_BATCH} == {len(asked.batch.done) for asked in theirs.asked if isinstance(asked, Records)}
+
+
+def test_a_window_that_was_not_asked_about_does_not_differ(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    ours, theirs, _ = sides
+    for side in (ours, theirs):
+        side.fill(dict.fromkeys(range(KEYS_MAX), DONE))
+    theirs.fill({KEYS_MAX: DONE})
+    answer = theirs.exchanger.compare
+
+    async def compare(question: Compare) -> Any:
+        compared = await answer(question)
+        return Compared([*compared.differing, len(question.windows), COMPARED_MAX - 1])
+
+    theirs.exchanger.compare = compare  # type: ignore[method-assign]
+    reconcile(sides)
+    assert ours.records() == theirs.records()
+
+
+def test_an_answer_that_makes_no_progress_ends_the_exchange(sides: Sides) -> None:
+    ours, theirs, _ = sides
+    ours.fill(dict.fromkeys(range(10), PENDING))
+    theirs.fill({1: DONE})
+
+    async def exchange(question: Exchange) -> Any:
+        return Exchanged(Batch([], [], [], []), [], bytes(20))
+
+    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    try:
+        reconcile(sides)
+    except RemoteError:
+        pass
+    assert 2 >= len(theirs.asked)
+
+
+@pytest.mark.parametrize(
+    "lasts",
+    [
+        pytest.param([None] * COMPARED_MAX, id="every window the whole cell"),
+        pytest.param([b"\xff" * 20, b"\0" * 20] * (COMPARED_MAX // 2), id="to and fro"),
+    ],
+)
+def test_one_comparison_reads_no_more_than_its_windows_may_hold(sides: Sides, lasts: list[bytes | None]) -> None:
+    """What a peer can make another read with one message is bounded: the loop stands still meanwhile."""
+    theirs = sides.theirs
+    theirs.fill(dict.fromkeys(range(1000), PENDING))
+    question = Compare(CELL, None, [Window(last, 2**40, bytes(16)) for last in lasts])
+    most = 0
+
+    async def compare() -> None:
+        nonlocal most
+        comparing = asyncio.ensure_future(theirs.exchanger.compare(question))
+        while not comparing.done():
+            before = theirs.exchanger.examined
+            await asyncio.sleep(0)
+            most = max(most, theirs.exchanger.examined - before)
+        await comparing
+
+    sides.loop.run_until_complete(compare())
+    assert 0 < most <= BATCH_MAX + 1
+    assert theirs.exchanger.examined <= COMPARED_MAX * (BATCH_MAX + 1)
+
+
+def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides) -> None:
+    """A few windows of an old disk against millions of records: one answer must stay short of a stall."""
+    ours, theirs, loop = sides
+    ours.fill(dict.fromkeys(range(0, 60000, 40), PENDING))
+    theirs.fill(dict.fromkeys(range(60000), PENDING))
+
+    async def compare() -> None:
+        windows = [ours.exchanger._window(CELL, *one) for one in await ours.exchanger._windows(CELL)]
+        await theirs.exchanger.compare(Compare(CELL, None, windows))
+
+    loop.run_until_complete(compare())
+    assert theirs.exchanger.examined <= 10 * 1_500
+
+
+@pytest.mark.parametrize("cell", [1 << BITS, (1 << 24) - 1])
+def test_a_cell_that_does_not_exist_is_the_askers_fault(sides: Sides, cell: int) -> None:
+    """The wire allows cells of up to 24 bits, whatever the job has."""
+    theirs = sides.theirs
+    window = Window(None, 0, bytes(16))
+    with pytest.raises(KadcrawlError):
+        sides.loop.run_until_complete(theirs.exchanger.compare(Compare(cell, None, [window])))
+    with pytest.raises(KadcrawlError):
+        sides.loop.run_until_complete(theirs.exchanger.exchange(Exchange(cell, None, None, [], [])))

@@ -1,0 +1,562 @@
+"""The side of who holds something: its owner hears of it until it answers; nothing goes before it says so."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kadcrawl.errors import KadcrawlError, RemoteError
+from kadcrawl.keys import Cell, Key, id_bytes
+from kadcrawl.link.wire.messages import CellDigest, Contact, Have, Settle, SiteRecord, Sync, Taken
+from kadcrawl.replication.backup_streams import digest_of
+from kadcrawl.replication.holder import TELL_S, Telling
+from kadcrawl.replication.placement.holdings import Holdings
+from kadcrawl.replication.placement.placement import placement_keys
+from kadcrawl.store.cell_digest import EMPTY
+from kadcrawl.store.store import Store
+from sim.loop import world
+from tests.replication.owner.test_sync import FakeOverlay
+
+BITS = 4
+CELL = Cell(8)
+ANCHOR = 8 << 156
+
+
+def contact(number: int) -> Contact:
+    return Contact(id_bytes(number), "10.0.0.1", 4160 + number % 100)
+
+
+NEAREST, NEAR, ME, FAR = (contact(ANCHOR ^ distance) for distance in (1, 2, 4, 8))
+"""By how near they are to the cell."""
+
+
+class FakeCrawl:
+    def __init__(self) -> None:
+        self.closed: list[Cell] = []
+        self.busy = False
+        self.told: list[SiteRecord] | None = []
+        self.unfinished: list[bytes] = []
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        raise AssertionError("who tells opens nothing")
+
+    def close(self, cell: Cell) -> None:
+        self.closed.append(cell)
+
+    def is_busy(self, cell: Cell) -> bool:
+        return self.busy
+
+    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
+        return self.told
+
+    def in_hand(self, cell: Cell) -> list[bytes]:
+        return self.unfinished
+
+    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
+        raise AssertionError("who tells learns nothing")
+
+    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
+        raise AssertionError("who tells learns nothing")
+
+
+class FakeClient:
+    def __init__(self) -> None:
+        self.haves: list[tuple[tuple[str, int], Have]] = []
+        self.down = False
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
+        await asyncio.sleep(0.01)
+        if self.down:
+            raise RemoteError(to, "no answer")
+        self.haves.append((to.address, message))
+        await asyncio.sleep(0.01)
+        self.meanwhile()
+        return Taken([held.cell for held in message.cells])
+
+
+class Bench:
+    def __init__(self, directory: Path) -> None:
+        self.store = Store(directory, 0.0, lambda fds: None)
+        self.store.begin(BITS)
+        self.overlay = FakeOverlay(ME)
+        self.client = FakeClient()
+        self.crawl = FakeCrawl()
+        self.holdings = Holdings(ME.number, BITS)
+        client: Any = self.client
+        self.telling = Telling(self.overlay, client, self.store, self.holdings, self.crawl, BITS)
+        self.owned: list[Cell] = []
+        self.telling.on_own = self.owned.append
+
+    def know(self, *contacts: Contact) -> None:
+        self.overlay.known.update((one.id, one) for one in contacts)
+
+    def fill(self, count: int = 3) -> None:
+        for number in range(count):
+            self.store.learn_done(Key(bytes([CELL << 4]) + number.to_bytes(19, "big")))
+
+    def held(self) -> CellDigest:
+        return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
+
+    def own(self) -> None:
+        self.holdings.own(CELL, 0.0).open = True
+
+    def asked_by(self, owner: Contact) -> Any:
+        (answer,) = self.telling.answer(Sync(owner, [CELL])).cells
+        return answer
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.store.close()
+
+
+def run(bench: Bench, scenario: Callable[[], Awaitable[None]]) -> None:
+    async def play() -> None:
+        telling = asyncio.create_task(bench.telling.run())
+        try:
+            await scenario()
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    with world(0) as loop:
+        loop.run_until_complete(play())
+
+
+# --- reminding -------------------------------------------------------------------------------------------------------
+
+
+def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        bench.telling.tell_strays()
+        await asyncio.sleep(60.0)
+        told = len(bench.client.haves)
+        assert told >= 2
+        assert {(NEAREST.address, ME)} == {(address, have.holder) for address, have in bench.client.haves}
+        assert [[bench.held()]] == [have.cells for _, have in bench.client.haves[-1:]]
+        bench.telling.settle(Settle(NEAREST, 2, [bench.held()]))
+        await asyncio.sleep(60.0)
+        assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+
+    run(bench, scenario)
+
+
+def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> None:
+    """The other had come before the owner told us to keep the cell, so that its coming said nothing to us."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        place = placement_keys(CELL, BITS)[1]
+        assert FAR.number ^ place < ME.number ^ place
+        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        await asyncio.sleep(60.0)
+        assert [(NEAREST.address, [bench.held()])] == [(address, have.cells) for address, have in bench.client.haves]
+
+    run(bench, scenario)
+
+
+@pytest.mark.parametrize("records", [0, 3])
+def test_a_backup_displaced_by_a_newcomer_says_so_until_the_owner_knows_as_well(bench: Bench, records: int) -> None:
+    """The owner may hear of the newcomer far later, and goes on saying that we keep the cell, and fills it."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill(records)
+        settle = Settle(NEAREST, 1, [bench.held()])
+        bench.telling.settle(settle)
+        bench.know(FAR)
+        bench.telling.displaced(CELL)
+        for _ in range(6):
+            await asyncio.sleep(10.0)
+            bench.telling.settle(settle)
+        told = len(bench.client.haves)
+        assert told >= 4
+        bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        await asyncio.sleep(60.0)
+        assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+
+    run(bench, scenario)
+
+
+def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        for _ in range(20):
+            await asyncio.sleep(0.1)
+            bench.telling.backed([CELL], NEAREST)
+        assert [NEAREST.address] == [address for address, _ in bench.client.haves]
+
+    run(bench, scenario)
+
+
+def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(FAR)
+        bench.fill()
+        bench.telling.tell_strays()
+        await asyncio.sleep(1.0)
+
+    run(bench, scenario)
+    assert ([CELL], []) == (bench.owned, bench.client.haves)
+
+
+def test_an_owner_that_does_not_answer_is_told_again(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.client.down = True
+        bench.telling.tell(CELL)
+        await asyncio.sleep(3.0)
+        bench.client.down = False
+        await asyncio.sleep(2.0)
+        assert bench.client.haves
+
+    run(bench, scenario)
+
+
+def test_what_is_not_here_any_more_is_not_told(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.telling.tell(CELL)
+        await asyncio.sleep(1.0)
+        assert 0 == bench.telling.untold
+
+    run(bench, scenario)
+    assert [] == bench.client.haves
+
+
+def test_news_that_come_while_the_owner_is_told_are_told_too(bench: Bench) -> None:
+    """A page finished late, just then, in a cell backed up here: its owner must not wait for the next repair."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill(1)
+        bench.holdings.back_up_for(CELL, NEAREST, 1, 0.0)
+
+        def finish_late() -> None:
+            bench.client.meanwhile = lambda: None
+            bench.fill(2)
+            bench.telling.tell(CELL)
+
+        bench.client.meanwhile = finish_late
+        bench.telling.tell(CELL)
+        await asyncio.sleep(6.0)
+        assert [bench.held()] == bench.client.haves[-1][1].cells
+
+    run(bench, scenario)
+
+
+def test_a_keep_does_not_silence_news(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.telling.tell(CELL)
+        bench.telling.settle(Settle(NEAREST, 1, [digest_of(CELL, EMPTY)]))
+        await asyncio.sleep(1.0)
+        assert bench.client.haves
+
+    run(bench, scenario)
+
+
+# --- answering -------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_farther_is_told_of_the_rival(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(FAR, NEAR)
+        bench.own()
+        assert NEAR == bench.asked_by(FAR).rival
+        assert bench.holdings.is_open(CELL)
+
+    run(bench, scenario)
+
+
+def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR, FAR)
+        bench.fill()
+        bench.own()
+        bench.holdings.back_up_at(CELL, [FAR])
+        bench.crawl.told = [SiteRecord("a.example", 1.0, 2.0)]
+        answer = bench.asked_by(NEAR)
+        assert (True, False, bench.crawl.told, [FAR]) == (
+            answer.released,
+            answer.releasing,
+            answer.sites,
+            answer.others,
+        )
+        assert ([CELL], bench.held()) == (bench.crawl.closed, answer.held)
+        assert CELL not in bench.holdings.owned
+        assert not bench.asked_by(NEAR).released, "only once: its clocks are not known here any more"
+
+    run(bench, scenario)
+
+
+def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.own()
+        bench.crawl.busy = True
+        first = bench.asked_by(NEAR)
+        assert (True, False) == (first.releasing, first.released)
+        assert [CELL] == bench.crawl.closed
+        bench.crawl.busy = False
+        second = bench.asked_by(NEAR)
+        assert (False, True) == (second.releasing, second.released)
+
+    run(bench, scenario)
+
+
+def test_who_gave_a_cell_up_with_requests_under_way_releases_it_when_they_are_over(bench: Bench) -> None:
+    """As after having been away: it owns nothing then, and its requests are still on their way."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.crawl.busy = True
+        assert bench.asked_by(NEAR).releasing
+        bench.crawl.busy = False
+        assert not bench.asked_by(NEAR).releasing
+
+    run(bench, scenario)
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: Bench, owned: bool) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        if owned:
+            bench.own()
+        bench.crawl.unfinished = [bytes(20), bytes(19) + b"x"]
+        assert bench.crawl.unfinished == bench.asked_by(NEAR).in_hand
+
+    run(bench, scenario)
+
+
+def test_a_cell_being_released_for_somebody_who_is_gone_is_told_to_the_next_at_once(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST, NEAR)
+        bench.own()
+        bench.crawl.busy = True
+        assert bench.asked_by(NEAREST).releasing
+        del bench.overlay.known[NEAREST.id]
+        bench.telling.lost()
+        await asyncio.sleep(2 * TELL_S)
+        assert [NEAR.address] == [address for address, _ in bench.client.haves]
+
+    run(bench, scenario)
+
+
+def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.own()
+        bench.crawl.told = None
+        answer = bench.asked_by(NEAR)
+        assert (False, True) == (answer.released, answer.untold)
+
+    run(bench, scenario)
+
+
+def test_who_leaves_is_nobodys_rival(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(FAR)
+        bench.telling.leaving = True
+        assert bench.asked_by(FAR).rival is None
+
+    run(bench, scenario)
+
+
+def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: Bench) -> None:
+    """A site whose pages are all done is in no record that moves; its delay would be forgotten with its owner."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        bench.telling.settle(Settle(NEAREST, 2, [bench.held()]))
+        bench.crawl.told = [SiteRecord("a.example", 3.0, 8.0)]
+        answer = bench.asked_by(NEAREST)
+        assert (False, bench.crawl.told) == (answer.released, answer.sites)
+
+    run(bench, scenario)
+
+
+def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Bench) -> None:
+    """After a partition there may be two owners for a moment, of whom one has us drop what the other counts on."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.know(NEAREST)
+        answer = bench.asked_by(NEAREST)
+        await asyncio.sleep(60.0)
+        assert answer.held.keys == bench.held().keys > 0
+        assert bench.client.haves, "the owner is asked what is to become of it"
+        bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        await asyncio.sleep(1.0)
+        assert 0 == bench.held().keys
+
+    run(bench, scenario)
+
+
+@pytest.mark.parametrize("speaker", [NEAR, FAR])
+def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, speaker: Contact) -> None:
+    async def scenario() -> None:
+        bench.know(NEAREST)
+        bench.fill()
+        held = bench.held()
+        assert [held] == bench.telling.settle(Settle(speaker, 0, [held])).unlike
+        await asyncio.sleep(60.0)
+        assert held == bench.held()
+        assert not bench.telling.settle(Settle(NEAREST, 0, [held])).unlike
+        await asyncio.sleep(1.0)
+        assert 0 == bench.held().keys
+
+    run(bench, scenario)
+
+
+def test_a_second_claimant_hears_of_the_first(bench: Bench) -> None:
+    """Two that came at the same moment may not know each other yet: the first may crawl already."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.own()
+        assert bench.asked_by(NEAR).released
+        assert NEAR in bench.asked_by(NEAREST).others
+
+    run(bench, scenario)
+
+
+def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Bench) -> None:
+    """They were found or have claimed the cell a moment ago; nobody else may know that they hold it."""
+
+    async def scenario() -> None:
+        bench.fill()
+        bench.own()
+        bench.holdings.back_up_at(CELL, [FAR])
+        assert [FAR] == bench.asked_by(NEAR).others
+        assert NEAR in bench.asked_by(NEAREST).others
+
+    run(bench, scenario)
+
+
+def test_who_had_copies_of_a_cell_given_away_is_named_until_its_new_owner_has_spoken(bench: Bench) -> None:
+    """The new owner may die before it has told them anything, and come back without a memory of them."""
+
+    async def scenario() -> None:
+        bench.fill()
+        bench.own()
+        bench.holdings.back_up_at(CELL, [FAR])
+        assert bench.asked_by(NEAR).released
+        assert FAR in bench.asked_by(NEAR).others
+        bench.telling.settle(Settle(NEAR, 1, [bench.held()]))
+        assert FAR not in bench.asked_by(NEAR).others
+
+    run(bench, scenario)
+
+
+# --- keeping and dropping --------------------------------------------------------------------------------------------
+
+
+def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill(2)
+        seen = bench.held()
+        bench.fill(3)
+        assert [bench.held()] == bench.telling.settle(Settle(NEAR, 0, [seen])).unlike
+        await asyncio.sleep(2.0)
+        assert 3 == bench.store.cells[CELL].keys
+        assert [] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        await asyncio.sleep(2.0)
+        assert {} == bench.store.cells
+
+    run(bench, scenario)
+
+
+def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Bench) -> None:
+    """It was given away and taken back before the word came; its owner has to ask, so that it is released first."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.own()
+        assert [bench.held()] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        assert bench.holdings.is_open(CELL)
+        assert bench.asked_by(NEAR).released
+        assert [] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+
+    run(bench, scenario)
+
+
+def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.fill()
+        bench.own()
+        assert [bench.held()] == bench.telling.settle(Settle(FAR, 0, [bench.held()])).unlike
+        await asyncio.sleep(2.0)
+        assert 3 == bench.store.cells[CELL].keys
+        assert bench.holdings.is_open(CELL)
+
+    run(bench, scenario)
+
+
+def test_news_stop_the_forgetting(bench: Bench) -> None:
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill()
+        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.telling.tell(CELL)
+        await asyncio.sleep(2.0)
+        assert 3 == bench.store.cells[CELL].keys
+
+    run(bench, scenario)
+
+
+def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
+    """They were acknowledged: who sent them counts on us."""
+
+    async def scenario() -> None:
+        bench.know(NEAR)
+        bench.fill(2)
+        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.fill(3)
+        bench.telling.backed([CELL], FAR)
+        await asyncio.sleep(2.0)
+        assert CELL in bench.store.cells
+
+    run(bench, scenario)
+
+
+def test_a_cell_asked_for_twice_is_refused(bench: Bench) -> None:
+    async def scenario() -> None:
+        with pytest.raises(KadcrawlError, match="twice"):
+            bench.telling.answer(Sync(NEAREST, [CELL, CELL]))
+
+    run(bench, scenario)
+
+
+def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: Bench) -> None:
+    """Owner and backup may know different peers for as long as a cut lasts."""
+
+    async def scenario() -> None:
+        bench.know(NEAREST, FAR)
+        bench.fill()
+        for _ in range(60):
+            bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+            await asyncio.sleep(10.0)
+        assert 5 <= len(bench.client.haves) <= 15
+
+    run(bench, scenario)

@@ -1,0 +1,215 @@
+"""A slice in parts arrives whole or not at all, goes on after whatever fails, and whoever sends it costs little."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kadcrawl.errors import RemoteError
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.wire.messages import Batch, KeepSlicePart, KeptSlicePart
+from kadcrawl.replication import slice_transfer as slices_module
+from kadcrawl.replication.backup_streams import Copies
+from kadcrawl.replication.placement.holdings import Holdings
+from kadcrawl.replication.slice_chunks import IDLE_S, SENT_MAX, Incoming, Outgoing, PartError, Sent
+from kadcrawl.replication.slice_transfer import sent_by
+from kadcrawl.store.bloom.cell_filters import Label, Large, Told
+from kadcrawl.store.bloom.encoding import Pieces, to_bytes
+from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.store import DONE, Store
+from sim.loop import world
+from tests.replication.test_backup_streams import ME, A, FakeOverlay
+from tests.store.bloom.test_expiring_filter import keys
+from tests.store.test_store import key
+
+HOUR = 3_600.0
+CELL = Cell(0)
+PART = 1_000
+LABEL = Label(700, 5)
+
+
+def large(count: int = 700) -> Large:
+    seen = Seen(Period(HOUR, 3))
+    for one in keys("large", count):
+        seen.add(one, 0.0)
+    return Large(LABEL, Pieces(seen))
+
+
+def sent(sender: bytes = b"a", size: int = 2_500, digest: int = 5) -> Sent:
+    return Sent(sender, CELL, Told(0, Label(700, digest), b""), size)
+
+
+def test_it_arrives_whole_part_by_part() -> None:
+    outgoing, incoming = Outgoing(large(), PART), Incoming(PART)
+    parts = []
+    while not outgoing.is_over:
+        parts.append(outgoing.part())
+        upto = incoming.take(sent(size=outgoing.size), outgoing.at, parts[-1], 0.0)
+        outgoing.kept(upto)
+    assert [PART] * (len(parts) - 1) == [len(part) for part in parts[:-1]]
+    assert Told(0, LABEL, b"".join(parts)) == incoming.whole()
+    assert large().pieces.cut(0, 10**6) == b"".join(parts)
+
+
+def test_what_is_added_meanwhile_is_in_what_is_sent_later_and_a_further_filter_is_not() -> None:
+    seen = Seen(Period(HOUR, 3))
+    first = keys("first", 1_000)
+    for one in first:
+        seen.add(one, 0.0)
+    before, pieces = to_bytes(seen, 0.0), Pieces(seen)
+    outgoing = Outgoing(Large(LABEL, pieces), PART)
+    told = b""
+    for number in range(3):
+        told += outgoing.part()
+        outgoing.kept(len(told))
+        for one in keys(number, 100):
+            seen.add(one, 0.0)
+    assert (True, len(before)) == (outgoing.is_over, len(told))
+    assert all(new & old == old for new, old in zip(told, before, strict=True)), "no bit is lost"
+
+
+def test_who_sends_goes_on_from_where_the_receiver_is_and_gives_up_when_that_leads_nowhere() -> None:
+    outgoing = Outgoing(large(), PART)
+    parts = -(-outgoing.size // PART)
+    outgoing.kept(PART)
+    outgoing.failed()
+    assert PART == outgoing.at
+    outgoing.kept(0)  # It has started anew.
+    for _ in range(SENT_MAX * parts - 3):
+        assert not outgoing.is_over
+        outgoing.kept(0)
+    assert outgoing.is_over
+    refused = Outgoing(large(), PART)
+    refused.kept(None)
+    assert refused.is_over
+
+
+def test_a_repeat_and_a_part_out_of_turn_change_nothing() -> None:
+    incoming = Incoming(PART)
+    assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
+    assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
+    assert PART == incoming.take(sent(), 2 * PART, bytes(500), 0.0)
+    assert 2 * PART == incoming.take(sent(), PART, bytes(PART), 0.0)
+    assert 2_500 == incoming.take(sent(), 2 * PART, bytes(500), 0.0)
+    assert bytes(2_500) == incoming.whole().bits
+
+
+@pytest.mark.parametrize("length", [0, 1, PART - 1, PART + 1])
+def test_parts_are_as_long_as_they_can_be_so_that_nobody_drips(length: int) -> None:
+    incoming = Incoming(PART)
+    with pytest.raises(PartError):
+        incoming.take(sent(), 0, bytes(length), 0.0)
+
+
+def test_one_slice_comes_at_a_time_and_one_that_comes_no_more_gives_way() -> None:
+    incoming = Incoming(PART)
+    assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
+    assert incoming.take(sent(b"b"), 0, bytes(PART), 1.0) is None
+    assert 2 * PART == incoming.take(sent(b"a"), PART, bytes(PART), IDLE_S - 1)
+    assert incoming.take(sent(b"b"), 0, bytes(PART), 2 * IDLE_S - 2) is None
+    assert PART == incoming.take(sent(b"b"), 0, bytes(PART), 2 * IDLE_S - 1)
+    assert PART == incoming.take(sent(b"b", digest=6), 0, bytes(PART), 2 * IDLE_S), "its sender has begun another"
+    incoming.let_go(3 * IDLE_S)
+    assert 0 == incoming.take(sent(b"b", digest=6), PART, bytes(PART), 3 * IDLE_S)
+
+
+# --- by the stream of copies -----------------------------------------------------------------------------------------
+
+
+class Backup:
+    """A peer that keeps parts; `upset` happens before each."""
+
+    def __init__(self) -> None:
+        self.incoming = Incoming(PART)
+        self.upset: list[Callable[[], None]] = []
+        self.told: list[Any] = []
+        self.whole: list[Told] = []
+
+    async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
+        await asyncio.sleep(0.01)
+        self.told.append(message)
+        assert isinstance(message, KeepSlicePart)
+        if self.upset:
+            self.upset.pop(0)()
+        now = asyncio.get_running_loop().time()
+        upto = self.incoming.take(sent_by(message), message.at, message.bits, now)
+        if upto == message.size:
+            self.whole.append(self.incoming.whole())
+        return KeptSlicePart(upto)
+
+    def restart(self) -> None:
+        self.incoming = Incoming(PART)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", PART)
+    store = Store(tmp_path, 0.0, lambda fds: None)
+    store.begin(16, Period(HOUR, 3), lambda: 1_000 * HOUR)
+    for number in range(700):
+        store.learn_done(key(number))
+    yield store
+    store.close()
+
+
+def no_batch(keys: Sequence[Key], sites: Sequence[str]) -> Batch:
+    raise AssertionError("only slices travel")
+
+
+def deliver(store: Store, backup: Backup) -> Copies:
+    """Send the slice of a cell; return when all has been delivered."""
+
+    async def play() -> Copies:
+        client: Any = backup
+        copies = Copies(FakeOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
+        committer = asyncio.create_task(store.run())
+        async with asyncio.timeout(600), asyncio.TaskGroup() as group:
+            copies.spawn = lambda work, name: group.create_task(work, name=name)
+            copies.put_slices(A, CELL, [1_000, 1_001])
+            assert await copies.delivered(A)
+        committer.cancel()
+        return copies
+
+    with world(0) as loop:
+        return loop.run_until_complete(play())
+
+
+def test_a_large_slice_is_delivered_although_the_receiver_starts_anew_in_the_middle(store: Store) -> None:
+    backup = Backup()
+
+    def down() -> None:
+        raise RemoteError(A, "does not answer")
+
+    backup.upset = [lambda: None, down, lambda: None, backup.restart]
+    copies = deliver(store, backup)
+    assert store.seen is not None
+    assert [store.seen.told(CELL, 1_000)] == backup.whole
+    assert [0, PART, PART, 2 * PART, 0, PART, 2 * PART] == [message.at for message in backup.told]
+    assert 0 == copies.unacknowledged
+
+
+def test_a_backup_that_never_has_enough_does_not_hold_up_its_stream(store: Store) -> None:
+    backup = Backup()
+    backup.upset = [backup.restart] * 100
+    copies = deliver(store, backup)
+    assert [] == backup.whole
+    assert SENT_MAX * 3 == len(backup.told)
+    assert 0 == copies.unacknowledged
+
+
+def test_who_is_busy_with_another_slice_is_asked_again_later(store: Store) -> None:
+    backup = Backup()
+    backup.incoming.take(sent(b"other"), 0, bytes(PART), 0.0)
+    deliver(store, backup)
+    assert 1 == len(backup.told)
+
+
+def test_what_is_done_while_a_slice_travels_is_told_with_it_or_after(store: Store) -> None:
+    backup = Backup()
+    backup.upset = [lambda number=number: store.learn_done(key(number)) for number in (700, 701)]  # type: ignore[misc]
+    deliver(store, backup)
+    assert 701 not in [told.label.keys for told in backup.whole], "its name is that of its beginning"
+    assert [700] == [told.label.keys for told in backup.whole]
+    assert store.state(key(701)) == DONE

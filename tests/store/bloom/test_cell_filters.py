@@ -1,0 +1,378 @@
+"""A store that keeps fingerprints in place of keys: as exact as one with keys, within the period."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.wire.messages import SLICE_KEYS_MAX
+from kadcrawl.store.bloom import cell_filters as seen_cells, slice as seen_slice
+from kadcrawl.store.bloom.cell_filters import TABLES, Label, Told
+from kadcrawl.store.bloom.encoding import from_bytes
+from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.bloom.slice import FEW_MAX
+from kadcrawl.store.cell_digest import EMPTY, contribution
+from kadcrawl.store.schema import DONE, PENDING
+from kadcrawl.store.store import Store
+from tests.store.test_store import accept, key, line
+
+HOUR = 3_600.0
+PERIOD = Period(HOUR, 2)
+CELL = Cell(0)
+BITS = 16
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000 * HOUR
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def make(tmp_path: Path, clock: Clock) -> Iterator[Callable[[str], Store]]:
+    """Opens the store of a name, again if it was opened before."""
+    stores: dict[str, Store] = {}
+
+    def opened(name: str, period: Period | None = PERIOD) -> Store:
+        if name in stores:
+            stores[name].close()
+        (tmp_path / name).mkdir(exist_ok=True)
+        store = stores[name] = Store(tmp_path / name, 0.0, lambda fds: None)
+        store.begin(BITS, period, clock)
+        return store
+
+    yield opened
+    for store in stores.values():
+        store.close()
+
+
+@pytest.fixture
+def store(make: Callable[[str], Store]) -> Store:
+    return make("one")
+
+
+def finish(store: Store, *numbers: int) -> None:
+    for number in numbers:
+        assert store.finish(accept(store, number), line(number))
+
+
+def rows(store: Store) -> list[int]:
+    return [store._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("history", *TABLES)]
+
+
+def told(store: Store) -> list[Told]:
+    assert store.seen is not None
+    slices = [store.seen.told(CELL, grain) for grain in store.seen.labels(CELL)]
+    assert None not in slices
+    return [one for one in slices if one is not None]
+
+
+def test_what_is_done_leaves_no_key_and_is_known(store: Store, make: Callable[..., Store]) -> None:
+    exact = make("exact", None)
+    for one in (store, exact):
+        finish(one, 1, 2)
+        accept(one, 3)
+        assert one.learn_done(key(4))
+        assert not one.learn_done(key(4))
+    assert exact.cells == store.cells
+    assert [(key(3), PENDING)] == store.records(CELL, b"", 10)
+    assert [DONE, DONE, PENDING, DONE, None] == [store.state(key(number)) for number in range(1, 6)]
+    assert store.accept(key(1), "a.example", "http://a.example/1", 0, 0) is None
+    assert not store.finish(accept(make("exact", None), 7)._replace(key=key(1)), line(1)), "it was done before"
+    assert 1 == rows(store)[0]
+
+
+async def test_a_crash_forgets_what_was_not_committed_and_no_more(make: Callable[[str], Store]) -> None:
+    store = make("one")
+    finish(store, 1)
+    await store.commit()
+    committed = store.cells[CELL]
+    finish(store, 2)
+    store = make("one")
+    assert [DONE, None] == [store.state(key(number)) for number in (1, 2)]
+    assert {CELL: committed} == store.cells
+
+
+@pytest.mark.parametrize("few", [3, 256])
+async def test_many_are_read_again_as_they_were(
+    few: int, make: Callable[[str], Store], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (seen_cells, seen_slice):
+        monkeypatch.setattr(module, "FEW_MAX", few)
+    store = make("one")
+    finish(store, *range(700))
+    clock.now += HOUR
+    finish(store, *range(700, 760))
+    await store.commit()
+    assert rows(store)[2] >= 1, "some were written down as bits"
+    assert rows(store)[3] <= 300, "and not one by one any more"
+    before, bits = store.cells, told(store)
+    store = make("one")
+    assert before == store.cells
+    assert all(store.state(key(number)) == DONE for number in range(760))
+    assert sum(store.state(key(number)) is None for number in range(1_000, 3_000)) >= 1_998
+    assert [one.label for one in bits] == [one.label for one in told(store)]
+    finish(store, 800)
+    assert store.state(key(800)) == DONE
+
+
+async def test_what_was_done_before_the_period_is_unknown_again(make: Callable[[str], Store], clock: Clock) -> None:
+    store = make("one")
+    finish(store, 1)
+    clock.now += HOUR
+    finish(store, 2)
+    accept(store, 3)
+    store.expire(CELL)
+    assert 3 == store.cells[CELL].keys
+    clock.now += HOUR
+    assert [None, DONE] == [store.state(key(number)) for number in (1, 2)]
+    store.expire(CELL)
+    assert 2 == store.cells[CELL].keys
+    assert contribution(key(2), DONE) ^ contribution(key(3), PENDING) == store.cells[CELL].digest
+    await store.commit()
+    clock.now += HOUR
+    store = make("one")
+    assert (1, 1) == store.cells[CELL][:2], "what had its time while nobody ran"
+    assert store.learn_done(key(3))
+    clock.now += 2 * HOUR
+    store.expire(CELL)
+    assert {} == store.cells
+    await store.commit()
+    assert [0, 0, 0, 0] == rows(store)
+
+
+def test_a_page_is_done_again_in_a_later_slice(store: Store, clock: Clock) -> None:
+    finish(store, 1)
+    clock.now += 2 * HOUR
+    finish(store, 1)  # Its first slice is still counted: nobody has looked.
+    store.expire(CELL)
+    assert contribution(key(1), DONE) == store.cells[CELL].digest
+    assert store.state(key(1)) == DONE
+
+
+def test_a_cell_that_others_hold_leaves_nothing(store: Store) -> None:
+    finish(store, 1, 2)
+    accept(store, 3)
+    accept(store, 4)
+    assert 3 == store.forget_cell(CELL, 1)
+    assert 0 == store.forget_cell(CELL, 10)
+    assert {} == store.cells
+    assert [0, 0, 0, 0] == rows(store)
+    assert store.state(key(1)) is None
+
+
+# --- two of them -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(make: Callable[[str], Store]) -> Store:
+    return make("other")
+
+
+def test_those_who_heard_the_same_have_the_same_label_in_whatever_order(store: Store, other: Store) -> None:
+    finish(store, 1, 2, 3)
+    accept(other, 2)
+    for number in (3, 2, 1):
+        other.learn_done(key(number))
+    assert store.cells == other.cells
+    assert [] == other.join_slices(CELL, told(store), adopt=False)
+    assert told(store) == told(other)
+
+
+def test_who_lacks_what_another_has_done_takes_it_up_and_fetches_it_no_more(store: Store, other: Store) -> None:
+    finish(store, 1, 2, 3)
+    accept(other, 2)
+    accept(other, 9)
+    (news,) = other.join_slices(CELL, told(store), adopt=False)
+    assert [True, False] == [news.seen(key(number), 1_000 * HOUR) for number in (2, 9)]
+    assert 2 == other.pending, "who joins them goes through what is pending, a little at a time"
+    assert other.learn_done(key(2))
+    assert [(key(9), PENDING)] == other.records(CELL, b"", 10)
+    accept(store, 9)
+    assert store.cells == other.cells
+    assert 1 == other.pending
+
+
+def test_who_has_more_keeps_its_label(store: Store, other: Store) -> None:
+    finish(store, 1, 2, 3)
+    finish(other, 1, 2)
+    before = store.cells
+    assert [] == store.join_slices(CELL, told(other), adopt=False)
+    assert before == store.cells
+    other.join_slices(CELL, told(store), adopt=False)
+    assert before == other.cells
+
+
+def test_unlike_slices_become_a_third_that_the_owner_names(
+    store: Store, other: Store, make: Callable[..., Store]
+) -> None:
+    finish(store, 1, 2)
+    finish(other, 2, 3)
+    was = told(store)[0].label, told(other)[0].label
+    store.join_slices(CELL, told(other), adopt=False)
+    named = told(store)[0].label
+    assert named not in was
+    assert all(store.state(key(number)) == DONE for number in (1, 2, 3))
+    other.join_slices(CELL, told(store), adopt=True)
+    assert store.cells == other.cells
+    third = make("third")
+    finish(third, 1, 2)
+    third.join_slices(CELL, told(make("fourth")), adopt=True)
+    assert was[0] == told(third)[0].label
+
+
+def test_a_key_told_after_the_slice_that_has_it_changes_nothing_more(store: Store, other: Store) -> None:
+    finish(store, 1)
+    entry = accept(other, 2)
+    other.join_slices(CELL, told(store), adopt=True)
+    finish(store, 2)
+    other.join_slices(CELL, told(store), adopt=True)  # In which 2 is, and then comes the word that it is done:
+    assert other.learn_done(entry.key)
+    assert not other.learn_done(entry.key)
+    assert store.cells == other.cells
+
+
+def test_a_copy_is_kept_although_it_seems_to_be_done(store: Store) -> None:
+    finish(store, 1)
+    url = "http://a.example/1"
+    assert store.accept(key(1), "a.example", url, 0, 0) is None
+    entry = store.accept(key(1), "a.example", url, 0, 0, even_seen=True)
+    assert entry is not None
+    assert (store.state(key(1)), store.pending, store.cells[CELL].keys) == (PENDING, 1, 2)
+    assert store.learn_done(key(1))
+    assert (store.state(key(1)), store.pending, store.cells[CELL].keys) == (DONE, 0, 1)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda one: one._replace(bits=one.bits[:-1]),
+        lambda one: one._replace(bits=b""),
+        lambda one: one._replace(grain=one.grain + 1),
+        lambda one: one._replace(grain=one.grain + 9),
+        lambda one: one._replace(bits=b"x" * len(one.bits)),
+    ],
+)
+def test_slices_that_cannot_be_are_left_out(
+    spoil: Callable[[Told], Told], store: Store, make: Callable[..., Store]
+) -> None:
+    finish(store, 1)
+    liar = make("liar")
+    finish(liar, 2)
+    (one,) = told(liar)
+    before = store.cells
+    assert [] == store.join_slices(CELL, [spoil(one)], adopt=True)
+    assert before == store.cells
+    assert store.state(key(2)) is None
+
+
+def test_a_slice_of_another_period_is_left_out(store: Store, make: Callable[..., Store]) -> None:
+    liar = make("liar", Period(HOUR, 3))
+    finish(liar, 2)
+    store.join_slices(CELL, told(liar), adopt=True)
+    assert EMPTY == store.cells.get(CELL, EMPTY)
+
+
+def test_a_forged_label_costs_nothing_but_a_comparison(store: Store, other: Store) -> None:
+    finish(store, 1)
+    finish(other, 2)
+    (one,) = told(other)
+    store.join_slices(CELL, [one._replace(label=Label(5, 7))], adopt=True)
+    assert all(store.state(key(number)) == DONE for number in (1, 2))
+    assert (5, 0, 7) != store.cells[CELL]
+    assert 0 == store.forget_cell(CELL, 10)
+    assert {} == store.cells
+
+
+def test_a_label_that_claims_too_much_costs_no_memory_and_still_travels(make: Callable[[str], Store]) -> None:
+    store, liar = make("one"), make("liar")
+    finish(liar, 1)
+    (one,) = told(liar)
+    store.join_slices(CELL, [one._replace(label=Label(SLICE_KEYS_MAX, 7))], adopt=True)
+    finish(store, *range(2, 300))
+    assert SLICE_KEYS_MAX == told(store)[0].label.keys
+    assert len(told(store)[0].bits) < 10_000
+
+
+async def test_a_slice_that_cannot_be_read_again_is_forgotten_and_the_store_starts(
+    make: Callable[[str], Store],
+) -> None:
+    store = make("one")
+    finish(store, 1)
+    await store.commit()
+    store._db.execute("INSERT INTO slice_bits VALUES (?, ?, ?)", (CELL, 1_000, b"no slice"))
+    store._db.execute("DELETE FROM slice_place")
+    await store.commit()
+    store._db.execute("COMMIT")
+    store._db.execute("BEGIN")
+    store = make("one")
+    assert store.state(key(1)) is None
+    finish(store, 2)
+    assert store.state(key(2)) == DONE
+
+
+def test_one_slice_told_again_and_again_is_joined_once(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(other, 1)
+    (one,) = told(other)
+    read: list[bytes] = []
+
+    def noted(bits: bytes, period: Period, now: float) -> Seen:
+        read.append(bits)
+        return from_bytes(bits, period, now)
+
+    monkeypatch.setattr(seen_cells, "from_bytes", noted)
+    store.join_slices(CELL, [one._replace(label=Label(number, number)) for number in range(1, 50)], adopt=True)
+    assert [one.bits] == read
+
+
+async def test_slices_of_ever_more_cells_do_not_fill_memory_and_none_is_forgotten(
+    make: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen_cells, "BYTES_MAX", 20_000)
+    store = make("one")
+    assert store.seen is not None
+    for number in range(40):
+        other = make("other")
+        for place in range(FEW_MAX + 10):
+            other.learn_done(in_cell(number, place))
+        assert other.seen is not None
+        (grain,) = other.seen.labels(Cell(number))
+        one = other.seen.told(Cell(number), grain)
+        assert one is not None
+        store.join_slices(Cell(number), [one], adopt=True)
+        assert held(store) <= 20_000
+    for number in (*range(40), *range(39, -1, -1)):
+        assert DONE == store.state(in_cell(number, 3))
+        store.learn_done(in_cell(number, FEW_MAX + 20))
+        assert held(store) <= 20_000
+    assert all(DONE == store.state(in_cell(number, FEW_MAX + 20)) for number in range(40))
+    for number in range(40):
+        store.forget_cell(Cell(number), 1_000)
+    assert (0, 0, {}) == (held(store), store.seen._bytes_all, store.seen._bytes)
+
+
+def test_one_cell_may_take_more_than_there_is_room_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seen_cells, "BYTES_MAX", 1_000)
+    finish(store, *range(700))
+    assert held(store) > 1_000
+    assert all(store.state(key(number)) == DONE for number in range(700))
+
+
+def in_cell(cell: int, number: int) -> Key:
+    return Key(cell.to_bytes(2, "big") + number.to_bytes(18, "big"))
+
+
+def held(store: Store) -> int:
+    """Return what all slices in memory take, of cells that have some."""
+    assert store.seen is not None
+    return sum(one.size_bytes for seen in store.seen._cells.values() for one in seen.slices)

@@ -1,0 +1,552 @@
+"""The journal: what was acknowledged survives a crash, and what people read agrees with it."""
+
+import asyncio
+import errno
+import json
+import os
+import resource
+import signal
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from kadcrawl.errors import DiskFullError, StartError, StorageError
+from kadcrawl.keys import Cell, Key, site_hash
+from kadcrawl.store import journal as journal_module
+from kadcrawl.store.cell_digest import tally_of
+from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.journal import sync_files
+from kadcrawl.store.store import DONE, PENDING, Store
+
+
+def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
+    store = Store(directory, 0.0, sync)
+    try:
+        store.begin(16)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = opened(tmp_path)
+    yield store
+    store.close()
+
+
+def key(number: int) -> Key:
+    return Key(number.to_bytes(20, "big"))
+
+
+def accept(store: Store, number: int, site: str = "a.example", depth: int = 0) -> Entry:
+    entry = store.accept(key(number), site, f"http://{site}/{number}", depth, 0)
+    assert entry is not None
+    return entry
+
+
+def line(number: int) -> bytes:
+    return json.dumps({"number": number}).encode() + b"\n"
+
+
+def written(directory: Path) -> list[int]:
+    return [json.loads(text)["number"] for text in (directory / "pages.jsonl").read_text().splitlines()]
+
+
+def test_the_keys_of_a_site_are_counted_through_every_change(store: Store) -> None:
+    one, other = site_hash("a.example"), site_hash("b.example")
+
+    def key_of(site: bytes, number: int) -> Key:
+        return Key(site + number.to_bytes(8, "big"))
+
+    def counts(store: Store) -> tuple[int, int]:
+        return store.site_keys(one), store.site_keys(other)
+
+    store.accept(key_of(one, 0), "a.example", "http://a.example/0", 0, 0)
+    assert (1, 0) == counts(store)
+    for number in (0, 2**64 - 1):
+        store.accept(key_of(one, number), "a.example", f"http://a.example/{number}", 0, 0)
+        store.learn_done(key_of(one, number))
+    store.learn_done(key_of(other, 1))
+    assert (2, 1) == counts(store)
+    store.forget(key_of(one, 0))
+    assert (1, 1) == counts(store)
+    store.forget_cell(store.cell_of(key_of(other, 0)), 10)
+    assert (1, 0) == counts(store)
+
+
+def test_a_key_is_accepted_once(store: Store) -> None:
+    entry = accept(store, 1)
+    assert store.accept(entry.key, entry.site, entry.url, 5, 0) is None
+    assert (PENDING, 1) == (store.state(entry.key), store.pending)
+
+
+def test_a_finished_key_keeps_no_text(store: Store) -> None:
+    entry = accept(store, 1)
+    assert store.finish(entry, line(1))
+    assert (DONE, 0, None) == (store.state(entry.key), store.pending, store.entry(entry.key))
+
+
+def test_finishing_twice_is_told(store: Store) -> None:
+    entry = accept(store, 1)
+    assert store.finish(entry, line(1))
+    assert not store.finish(entry, line(1))
+
+
+def test_windows_are_breadth_first_and_of_one_site(store: Store) -> None:
+    deep, other, shallow = accept(store, 1, depth=2), accept(store, 2, site="b.example"), accept(store, 3, depth=1)
+    assert [shallow, deep] == store.window("a.example", 10)
+    assert [shallow] == store.window("a.example", 1)
+    assert [other] == store.window("b.example", 10)
+
+
+async def test_what_was_acknowledged_survives_a_crash(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    committer = asyncio.create_task(store.run())
+    done, left = accept(store, 1), accept(store, 2)
+    store.finish(done, line(1))
+    store.set_meta("name", b"value")
+    await store.durable()
+    committer.cancel()
+    accept(store, 3)
+    store.close()
+    again = opened(tmp_path)
+    assert [left] == again.window("a.example", 10)
+    assert (DONE, PENDING, None) == tuple(again.state(key(n)) for n in (1, 2, 3))
+    assert again.meta("name") == b"value"
+    assert accept(again, 4).seq > left.seq
+    again.close()
+
+
+async def test_a_line_is_never_visible_before_it_is_journaled(store: Store, tmp_path: Path) -> None:
+    store.finish(accept(store, 1), line(1))
+    assert written(tmp_path) == []
+    await store.commit()
+    assert written(tmp_path) == [1]
+
+
+@pytest.mark.parametrize("crash", ["before the append", "in the middle of the append"])
+async def test_a_journaled_line_is_written_again_after_a_crash(
+    crash: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path)
+    store.finish(accept(store, 1), line(1))
+    await store.commit()
+    for number in (2, 3):
+        store.finish(accept(store, number), line(number))
+
+    def append(lines: bytes) -> None:
+        if crash == "in the middle of the append":
+            with (tmp_path / "pages.jsonl").open("ab") as file:
+                file.write(lines[: len(lines) // 3])
+        raise OSError("power cut")
+
+    monkeypatch.setattr(store._page_log, "append", append)
+    with pytest.raises(StorageError, match="power cut"):
+        await store.commit()
+    store.close()
+    opened(tmp_path).close()
+    assert written(tmp_path) == [1, 2, 3]
+
+
+async def test_lines_are_whole_and_single_over_many_commits_and_crashes(tmp_path: Path) -> None:
+    for round_ in range(5):
+        store = opened(tmp_path)
+        for number in range(10 * round_, 10 * round_ + 10):
+            store.finish(accept(store, number), line(number))
+            if number % 3 == 0:
+                await store.commit()
+        await store.commit()
+        store.finish(accept(store, 1000 + round_), line(1000 + round_))
+        store.close()
+    assert written(tmp_path) == list(range(50))
+
+
+def recorded(directory: Path) -> bytes:
+    log = directory / "records.jsonl"
+    return log.read_bytes() if log.exists() else b""
+
+
+@pytest.mark.parametrize("crash", ["before the append", "in the middle of the append"])
+async def test_records_are_journaled_with_their_page_and_written_again_after_a_crash(
+    crash: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path)
+    store.finish(accept(store, 1), line(1))
+    await store.commit()
+    assert not (tmp_path / "records.jsonl").exists()
+    for number in (2, 3):
+        store.finish(accept(store, number), line(number), b"%d:0\n%d:1\n" % (number, number))
+        assert recorded(tmp_path) == (b"" if number == 2 else b"2:0\n2:1\n")
+        if number == 2:
+            await store.commit()
+
+    def append(lines: bytes) -> None:
+        if crash == "in the middle of the append":
+            with (tmp_path / "records.jsonl").open("ab") as file:
+                file.write(lines[: len(lines) // 3])
+        raise OSError("power cut")
+
+    monkeypatch.setattr(store._record_log, "append", append)
+    with pytest.raises(StorageError, match="power cut"):
+        await store.commit()
+    store.close()
+    again = opened(tmp_path)
+    assert recorded(tmp_path) == b"2:0\n2:1\n3:0\n3:1\n"
+    again.finish(accept(again, 4), line(4), b"4:0\n")
+    for number in (5, 6, 7):
+        again.set_meta("x", b"%d" % number)
+        await again.commit()
+    assert [] == again._db.execute("SELECT * FROM record_outbox").fetchall()
+    again.finish(accept(again, 5), line(5), b"5:0\n")  # Forgotten, as in a crash.
+    again.close()
+    opened(tmp_path).close()
+    assert recorded(tmp_path) == b"2:0\n2:1\n3:0\n3:1\n4:0\n"
+    assert written(tmp_path) == [1, 2, 3, 4]
+
+
+async def test_a_directory_from_before_there_were_records_goes_on(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.finish(accept(store, 1), line(1))
+    await store.commit()
+    store.close()
+    with sqlite3.connect(tmp_path / "peer.sqlite") as db:
+        db.execute("DROP TABLE record_outbox")
+    db.close()
+    again = opened(tmp_path)
+    again.finish(accept(again, 2), line(2), b"2:0\n")
+    await again.commit()
+    again.close()
+    assert (written(tmp_path), recorded(tmp_path)) == ([1, 2], b"2:0\n")
+
+
+def failing(error: OSError) -> Callable[[Iterable[int]], None]:
+    def sync(fds: Iterable[int]) -> None:
+        raise error
+
+    return sync
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_who_waits_for_a_failed_commit_is_told(tmp_path: Path) -> None:
+    store = opened(tmp_path, failing(FULL))
+    accept(store, 1)
+    waiting = store.durable()
+    with pytest.raises(StorageError, match="No space left"):
+        await store.commit()
+    with pytest.raises(StorageError, match="cannot write"):
+        await waiting
+    store.close()
+
+
+async def test_who_waits_is_released_by_the_commit_that_has_its_writes(tmp_path: Path) -> None:
+    syncs: list[int] = []
+    gate = threading.Event()
+
+    def sync(fds: Iterable[int]) -> None:
+        assert gate.wait(10)
+        syncs.append(1)
+
+    store = opened(tmp_path, sync)
+    assert store.durable().done(), "nothing was written"
+    accept(store, 1)
+    commit = asyncio.create_task(store.commit())
+    await asyncio.sleep(0.05)
+    under_way = store.durable()
+    accept(store, 2)
+    later = store.durable()
+    gate.set()
+    await commit
+    assert (True, False) == (under_way.done(), later.done())
+    await store.commit()
+    await later
+    assert store.durable().done()
+    assert 2 == len(syncs)
+    store.close()
+
+
+async def test_who_waits_for_a_cancelled_commit_is_told_by_the_next(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept(store, 1)
+    waiting = store.durable()
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.get_running_loop(), "run_in_executor", _cancelled)
+        with pytest.raises(asyncio.CancelledError):
+            await store.commit()
+    assert not waiting.done()
+    await store.commit()
+    await waiting
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (FULL, DiskFullError),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), DiskFullError),
+        (OSError(errno.EIO, "Input/output error"), StorageError),
+    ],
+)
+async def test_a_full_disk_is_told_from_a_broken_one(
+    tmp_path: Path, error: OSError, expected: type[StorageError]
+) -> None:
+    store = opened(tmp_path, failing(error))
+    accept(store, 1)
+    waiting = store.durable()
+    for refused in (store.commit, store.commit, lambda: waiting):
+        with pytest.raises(StorageError, match="cannot write") as caught:
+            await refused()
+        assert expected is caught.type
+    with pytest.raises(StorageError, match="cannot write") as caught:
+        accept(store, 2)
+    assert expected is caught.type
+    store.close()
+
+
+async def test_a_database_that_may_not_grow_is_a_full_disk(store: Store) -> None:
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(DiskFullError, match="database or disk is full"):
+        [accept(store, number) for number in range(10_000)]
+    with pytest.raises(DiskFullError):
+        await store.commit()
+
+
+async def test_once_there_is_room_again_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
+    room = True
+
+    def sync(fds: Iterable[int]) -> None:
+        if not room:
+            raise FULL
+
+    store = opened(tmp_path, sync)
+    left, done = accept(store, 1), accept(store, 2)
+    store.finish(done, line(2))
+    await store.commit()
+    room = False
+    store.finish(left, line(1))
+    accept(store, 3)
+    with pytest.raises(DiskFullError):
+        await store.commit()
+    store.close()
+    room = True
+    again = opened(tmp_path, sync)
+    # The last commit was never acknowledged, and may be there or not, but only as a whole.
+    assert DONE == again.state(key(2))
+    assert (again.state(key(1)), again.state(key(3))) in ((DONE, PENDING), (PENDING, None))
+    assert {0: tally_of(again.records(Cell(0), b"", 10))} == again.cells
+    again.finish(accept(again, 4), line(4))
+    await again.commit()
+    again.close()
+    assert written(tmp_path) in ([2, 1, 4], [2, 4])
+
+
+@pytest.fixture
+def disk(store: Store) -> Iterator[None]:
+    """A disk without room beyond what the WAL has already."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{store.path}-wal").stat().st_size, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+async def test_after_a_failed_commit_nothing_is_written_and_everybody_is_told(
+    store: Store, disk: None, tmp_path: Path
+) -> None:
+    entry = accept(store, 1)
+    store.finish(entry, line(1))
+    for _ in range(2):
+        with pytest.raises(StorageError, match="make room and start again"):
+            await store.commit()
+    for write in (
+        lambda: accept(store, 2),
+        lambda: store.shorten(entry.key, 0),
+        lambda: store.postpone(entry),
+        lambda: store.finish(entry, line(1)),
+        lambda: store.learn_done(entry.key),
+        lambda: store.merge_tries(entry.key, 1, 0.0),
+        lambda: store.forget_cell(Cell(0), 1),
+        lambda: store.set_site("a.example", 0.0, 0.0),
+        lambda: store.set_robots("http://a.example", b"", 0.0),
+        lambda: store.set_meta("name", b"value"),
+        store.durable,
+    ):
+        with pytest.raises(StorageError, match="make room and start again"):
+            write()
+    assert written(tmp_path) == []
+
+
+async def test_what_a_failed_commit_held_is_gone_as_a_whole(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    accept(store, 1)
+    await store.commit()
+    store.finish(accept(store, 2), line(2))
+    store.set_meta("totals", b"2")
+
+    def full() -> list[int]:
+        raise OSError(28, "No space left on device")
+
+    store.flush = full
+    with pytest.raises(StorageError):
+        await store.commit()
+    assert (PENDING, None) == (store.state(key(1)), store.state(key(2)))
+    store.close()
+    again = opened(tmp_path)
+    assert (PENDING, None, None) == (again.state(key(1)), again.state(key(2)), again.meta("totals"))
+    assert written(tmp_path) == []
+    again.close()
+
+
+async def test_a_write_that_fails_is_a_storage_error_too(store: Store) -> None:
+    store._db.execute("PRAGMA query_only=1")
+    with pytest.raises(StorageError, match="cannot write"):
+        accept(store, 1)
+    store._db.execute("PRAGMA query_only=0")
+    with pytest.raises(StorageError, match="cannot write"):
+        await store.commit()
+
+
+async def test_lines_of_a_commit_that_was_cancelled_keep_their_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path)
+    store.finish(accept(store, 100), line(100))
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.get_running_loop(), "run_in_executor", _cancelled)
+        with pytest.raises(asyncio.CancelledError):
+            await store.commit()
+    for number in (1, 2):
+        store.finish(accept(store, number), line(number))
+        await store.commit()
+    assert written(tmp_path) == [100, 1, 2]
+    store.close()
+    opened(tmp_path).close()
+    assert written(tmp_path) == [100, 1, 2]
+
+
+async def _cancelled(*_: object) -> None:
+    raise asyncio.CancelledError
+
+
+async def test_the_wal_starts_anew_once_it_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "CHECKPOINT_BYTES", 100_000)
+    store = opened(tmp_path)
+    largest = 0
+    for number in range(3000):
+        accept(store, number)
+        if number % 50 == 0:
+            await store.commit()
+            largest = max(largest, (tmp_path / "peer.sqlite-wal").stat().st_size)
+    assert 100_000 < largest < 1_000_000
+    await store.commit()
+    store.close()
+    again = opened(tmp_path)
+    assert again.pending == 3000
+    again.close()
+
+
+def test_a_key_done_elsewhere_leaves_the_frontier_and_stays_known(store: Store) -> None:
+    entry = accept(store, 1)
+    store.learn_done(entry.key)
+    store.learn_done(key(2))
+    assert store.pending == 0
+    assert [(key(1), DONE), (key(2), DONE)] == store.records(Cell(0), b"", 10)
+
+
+def test_the_shorter_path_counts(store: Store) -> None:
+    entry = accept(store, 1, depth=5)
+    store.shorten(entry.key, 7)
+    assert store.latest(entry).depth == 5
+    store.shorten(entry.key, 2)
+    assert store.latest(entry).depth == 2
+
+
+def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "peer.sqlite") as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(StartError, match="another version"):
+        Store(tmp_path, 0.0)
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "peer.sqlite").write_bytes(b"not a database at all, and long enough to be looked at" * 10)
+    with pytest.raises(StartError, match="cannot open the journal"):
+        Store(tmp_path, 0.0)
+
+
+async def damaged(directory: Path, *statements: str) -> Store:
+    """Return the store of a directory once its file says something else than was written, or what opening it raises."""
+    store = opened(directory)
+    for number in range(3):
+        accept(store, number)
+    store.set_meta("clock", b"1.5")
+    await store.commit()
+    store.close()
+    with closing(sqlite3.connect(directory / "peer.sqlite")) as db, db:
+        for statement in statements:
+            db.execute(statement)
+    return opened(directory)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE cell SET digest=NULL",
+        "UPDATE cell SET digest=x'00'",
+        "UPDATE cell SET keys=-1",
+        "UPDATE cell SET pending=9",
+        "UPDATE cell SET cell=99999",
+        "INSERT INTO outbox VALUES (1, 'text')",
+        "INSERT INTO outbox VALUES (-5, x'00')",
+        "DROP TABLE frontier",
+    ],
+)
+async def test_a_journal_that_cannot_be_true_is_not_opened_and_leaves_no_file_open(
+    tmp_path: Path, statement: str
+) -> None:
+    relaxed = ["PRAGMA writable_schema=1", "UPDATE sqlite_schema SET sql=replace(sql, ' NOT NULL', '')"]
+    before = open_files()
+    with pytest.raises((StartError, StorageError), match=r"damaged|cannot open"):
+        await damaged(tmp_path, *relaxed, "PRAGMA writable_schema=RESET", statement)
+    assert open_files() <= before
+
+
+def open_files() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("UPDATE history SET state='x'", lambda store: store.state(key(1))),
+        ("UPDATE history SET state='x'", lambda store: store.records(Cell(0), b"", 9)),
+        ("UPDATE history SET state='x'", lambda store: store.tally_between(Cell(0), b"", None)),
+        ("UPDATE frontier SET url=x'00'", lambda store: store.entry(key(1))),
+        ("UPDATE frontier SET url=CAST(x'ff' AS TEXT)", lambda store: store.window("a.example", 9)),
+        ("UPDATE frontier SET seq=9223372036854775807 WHERE seq=3", lambda store: accept(store, 9)),
+        ("UPDATE meta SET value='text'", lambda store: store.meta("clock")),
+        ("UPDATE meta SET value=x'ff'", lambda store: store.take_up_time(1.0)),
+        ("DROP TABLE robots", lambda store: store.robots("http://a.example")),
+    ],
+)
+async def test_what_is_damaged_shows_as_it_is_read(
+    tmp_path: Path, statement: str, read: Callable[[Store], object]
+) -> None:
+    store = await damaged(tmp_path, statement)
+    with pytest.raises(StorageError):
+        read(store)
+    with pytest.raises(StorageError):
+        accept(store, 10)
+    with pytest.raises(StorageError):
+        await store.commit()
+    store.close()

@@ -1,0 +1,48 @@
+"""Work in turns: others go on in between, and of what takes long one at a time."""
+
+import asyncio
+
+from kadcrawl.system.cooperative import Turns, at_once, in_turns
+
+
+def work(name: str, turns: int, done: list[str]) -> Turns[str]:
+    for _ in range(turns):
+        yield
+        done.append(name)
+    return name
+
+
+def test_at_once_is_without_a_pause() -> None:
+    done: list[str] = []
+    assert "a" == at_once(work("a", 3, done))
+    assert ["a"] * 3 == done
+
+
+async def test_others_have_their_turn_in_between_and_one_is_in_the_middle_at_a_time() -> None:
+    alone = asyncio.Lock()
+    done: list[str] = []
+
+    async def other() -> None:
+        while len(done) < 8:
+            done.append("other")
+            await asyncio.sleep(0)
+
+    results = await asyncio.gather(in_turns(work("a", 3, done), alone), in_turns(work("b", 3, done), alone), other())
+    assert ["a", "b", None] == results
+    assert ["a", "other", "a", "other", "a"] == done[done.index("a") : done.index("a") + 5]
+    assert ["a"] * 3 + ["b"] * 3 == [name for name in done if name != "other"]
+
+
+async def test_what_never_yields_waits_for_nobody() -> None:
+    alone = asyncio.Lock()
+    async with alone:
+        assert "a" == await in_turns(work("a", 0, []), alone)
+
+
+async def test_work_that_is_given_up_lets_the_next_go_on() -> None:
+    alone = asyncio.Lock()
+    endless = asyncio.create_task(in_turns(work("a", 10**9, []), alone))
+    while not alone.locked():
+        await asyncio.sleep(0)
+    endless.cancel()
+    assert "b" == await in_turns(work("b", 3, []), alone)
