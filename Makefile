@@ -6,8 +6,11 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 
+## Start
+
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 18
+	@awk '/^## / { printf "%s%s\n", (n++ ? "\n" : ""), substr($$0, 4) } \
+		/^[a-z-]+:.*## / { split($$0, part, ":.*## "); printf "  %-16s%s\n", part[1], part[2] }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands need
 
@@ -20,8 +23,20 @@ $(STAMP): setup.cfg pyproject.toml constraints.txt
 demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and show what happened
 	$(BIN)/python -m scripts.demo
 
+## Check
+
+check: $(STAMP) ## Run ruff, mypy and typos
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/typos
+
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' $(TESTS)
+
+test-coverage: $(STAMP) ## Run the tests and print their coverage of kadcrawl; processes they start are not counted
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' --cov=kadcrawl --cov-branch \
+		--cov-report=term-missing:skip-covered $(TESTS)
 
 test-chaos: $(STAMP) ## Run the tests in which peers of a real swarm are killed, stopped and cut off (three minutes)
 	$(BIN)/python -m pytest -n 2 -m chaos tests/chaos
@@ -32,19 +47,34 @@ NEWER = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d $$HOME/.
 test-newer: ## Run the tests on a newer Python as well, if the machine has one
 	$(if $(NEWER),$(MAKE) test PYTHON=$(NEWER) VENV=.venv-newer,@echo "no Python newer than 3.11 here")
 
-check: $(STAMP) ## Run ruff, mypy and the checks of the house
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-
 fuzz: $(STAMP) $(VENV)/.installed-fuzz ## Fuzz what comes from strangers, disk and people (about three minutes; ARGS="html --seconds 600")
 	$(BIN)/python -m fuzz $(ARGS)
+
+chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (about ten minutes)
+	$(BIN)/python -m scripts.chaos $(ARGS)
+
+chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as root, on Linux; about five minutes)
+	$(BIN)/python -m scripts.chaos --network $(ARGS)
+
+## Measure
 
 bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, side by side (about two minutes)
 	$(BIN)/python -m scripts.bench $(ARGS)
 
 bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
 	$(BIN)/python -m scripts.bench_overlay $(ARGS)
+
+bench-members: $(STAMP) ## Measure what keys and encryption cost, and a peer under a flood of strangers (two minutes)
+	$(BIN)/python -m scripts.bench_members $(ARGS)
+
+bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
+	$(BIN)/python -m scripts.bench_moves
+	$(BIN)/python -m scripts.bench_restart
+
+five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: equal, shed, predicted (four minutes)
+	$(BIN)/python -m scripts.five_peers $(ARGS)
+
+## Simulate
 
 sim: $(STAMP) ## Simulate swarms under faults, some minutes' worth (ARGS="--seeds 1000")
 	$(BIN)/python -m sim run --seeds 100 $(ARGS)
@@ -55,24 +85,8 @@ sim-big: $(STAMP) ## Simulate a thousand peers that crawl a hundred thousand pag
 sim-mutants: $(STAMP) ## Plant bugs in the simulated peers, to see whether the judges find them (about five minutes)
 	$(BIN)/python -m sim mutants --quick $(ARGS)
 
-chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (about ten minutes)
-	$(BIN)/python -m scripts.chaos $(ARGS)
-
-chaos-net: $(STAMP) ## Delay, lose and cut what real peers send each other (as root, on Linux; about five minutes)
-	$(BIN)/python -m scripts.chaos --network $(ARGS)
-
-five-peers: $(STAMP) ## Let five real peers of unequal power crawl 1,000 pages: equal, shed, predicted (four minutes)
-	$(BIN)/python -m scripts.five_peers $(ARGS)
-
 papers: $(STAMP) ## Do the experiments of the papers again and write papers/report.html (some minutes)
 	$(BIN)/python -m sim.papers -o papers $(ARGS)
-
-bench-members: $(STAMP) ## Measure what keys and encryption cost, and a peer under a flood of strangers (two minutes)
-	$(BIN)/python -m scripts.bench_members $(ARGS)
-
-bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
-	$(BIN)/python -m scripts.bench_moves
-	$(BIN)/python -m scripts.bench_restart
 
 # The opponent, in an environment of its own.
 .venv-bench/.installed: Makefile
@@ -85,9 +99,11 @@ $(VENV)/.installed-fuzz: $(STAMP)
 		|| { echo "there may be no wheel of atheris for this Python; try: make fuzz PYTHON=python3.11 VENV=.venv-fuzz"; exit 1; }
 	touch $@
 
+## Release
+
 clean: ## Remove what the other commands made
-	rm -rf .venv .venv-newer .venv-fuzz .venv-bench .cache demo-data bench-data papers *.egg-info
+	rm -rf .venv .venv-newer .venv-fuzz .venv-bench .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* \
+		demo-data bench-data papers build dist *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-
-.PHONY: help setup demo test test-newer check papers five-peers sim sim-big sim-mutants fuzz chaos chaos-net bench bench-overlay bench-members bench-moves clean
+.PHONY: help setup demo check test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers clean
