@@ -14,8 +14,8 @@ from kadcrawl.link.wire.messages import Answer, Contact, Message, PeerRow, Reply
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
 from kadcrawl.store.bloom.encoding import from_bytes, to_bytes
+from kadcrawl.store.bloom.engines import ENGINES
 from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.filter import ENGINES
 
 BYTES_MAX = Limits().message_bytes_max
 NOW = 20_000 * 86_400.0

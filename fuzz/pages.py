@@ -12,9 +12,10 @@ from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
 from kadcrawl.crawl.content.html_links import LinkExtractor, _parsed, _tags
 from kadcrawl.crawl.content.simhash import BITS, simhash
-from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, named_like_one, of_origin, read
+from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
 from kadcrawl.crawl.robots.rules import SITEMAPS_MAX, Rules, parse, verdict
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.settings.config import Limits
 from kadcrawl.system.cooperative import at_once

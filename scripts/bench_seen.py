@@ -26,8 +26,8 @@ from rich.table import Table
 
 from kadcrawl.keys import Key, site_hash
 from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.engines import ENGINES
 from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.filter import ENGINES
 
 COUNTS = (100_000, 1_000_000)
 PIECES = 5

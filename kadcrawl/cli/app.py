@@ -223,7 +223,7 @@ def start(
     """
     from kadcrawl.cli.commands.run_peer import live
     from kadcrawl.peer import Peer
-    from kadcrawl.peer.membership.known_peers import come_back
+    from kadcrawl.peer.rejoin import come_back
 
     seeds, job = make_job(urls, options, data)
     machine = make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job)

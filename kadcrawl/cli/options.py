@@ -13,12 +13,12 @@ from click.core import ParameterSource
 
 from kadcrawl.balance.lessons import load
 from kadcrawl.balance.powers import MOST, checked, untold
-from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.cli.machine import Machine
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits, Partition
+from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.sinks.names import FORMS, check, parse
-from kadcrawl.urls import host_of, seed, site_of
+from kadcrawl.urls import Partition, host_of, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -20,7 +20,6 @@ from kadcrawl.leaf.leaf_crawl import LeafWork
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import Drawing
 from kadcrawl.lending.borrower import Borrowing
-from kadcrawl.lending.leaf_host import why_no_leaf
 from kadcrawl.link.wire.leaf_messages import Doing, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerRow
@@ -30,7 +29,7 @@ from kadcrawl.peer.membership.bootstrap import welcomed
 from kadcrawl.peer.membership.departed import KEEPERS, SPARE, say
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.status import WAITING
-from kadcrawl.settings.config import Config, Job
+from kadcrawl.settings.config import Config, Job, why_no_leaf
 
 log = logging.getLogger(__name__)
 

@@ -7,20 +7,19 @@ how much one has in hand, is bounded. Whom it may ask as well it is told with ev
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from kadcrawl.balance.portions import portions
 from kadcrawl.errors import KadcrawlError
-from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import DRAWN_LOANS_MAX, LEAF_STATE, Doing, Draw, Drawn, is_leaf, leaf_contact
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, PeerRow
+from kadcrawl.settings.config import why_no_leaf
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
-    from kadcrawl.settings.config import Job
 
 LEAVES_MAX = 32
 """Leaves of one peer: each look for one that waits costs up to a millisecond."""
@@ -38,17 +37,6 @@ FORGOTTEN_S = 10.0
 
 class NoLeafError(KadcrawlError):
     """This leaf draws nothing here."""
-
-
-def why_no_leaf(job: "Job") -> str | None:
-    """Return why nobody can be a leaf in this job, as a sentence for a person; None if one can."""
-    if job.can_lend:
-        return None
-    return (
-        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
-        "page knows its share of the first, a shorter path to it, and what it was like before, and a fingerprint "
-        "cannot be taken back; join without --leaf"
-    )
 
 
 class Leaves:
@@ -152,28 +140,6 @@ class Leaves:
         gone = [leaf for leaf, (heard_at, _) in self._heard.items() if heard_at + FORGOTTEN_S <= now]
         for leaf in gone:
             del self._heard[leaf]
-
-
-def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
-    """Return the rows of a census with each peer once: a leaf may have changed the one it hangs on a moment ago.
-
-    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
-    kept in mind by several, who may know different things; if it is back, it knows best.
-    """
-    there: dict[tuple[bool, bytes], PeerRow] = {}
-    gone: dict[bytes, PeerRow] = {}
-    for row in rows:
-        if has_left(row):
-            before = gone.get(row.contact.id)
-            if before is None or before.counters.pages < row.counters.pages:
-                gone[row.contact.id] = row
-            continue
-        which = row.state.startswith(LEAF_STATE), row.contact.id
-        known = there.get(which)
-        if known is None or known.uptime_s <= row.uptime_s:
-            there[which] = row
-    back = {peer for _, peer in there}  # As what it was, or as the other.
-    return [*there.values(), *(row for peer, row in gone.items() if peer not in back)]
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

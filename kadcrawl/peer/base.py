@@ -12,7 +12,7 @@ from typing import Any, Self
 from kadcrawl.crawl.build import Parts
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.errors import StartError
+from kadcrawl.errors import StartError, StorageError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_scoring import Conduct
 from kadcrawl.overlay.termination import Activity
@@ -21,7 +21,6 @@ from kadcrawl.peer.environment import World
 from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.peer.membership.key_rotation import admission
 from kadcrawl.peer.membership.known_peers import KnownPeers
-from kadcrawl.peer.shutdown import disk_failure
 from kadcrawl.settings.config import Config, Job
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.sinks.deliveries import Deliveries
@@ -200,3 +199,12 @@ class Member:
         self.store.keep_time(self.clock.now())
         self.known.keep()
         return self._parts.outputs.flush() if self._parts is not None else []
+
+
+def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:
+    """Return the first failure of the disk among those that ended a peer."""
+    for error in group.exceptions:
+        found = disk_failure(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, StorageError):
+            return found
+    return None

@@ -20,8 +20,7 @@ from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.partitioner import Place
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.lending.balancer import Balancing, balanced
-from kadcrawl.lending.leaf_host import each_once
+from kadcrawl.lending.balancer import Balancing
 from kadcrawl.lending.pace_learning import learning
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import read_rows
@@ -31,10 +30,11 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Termination
 from kadcrawl.overlay.wave import Waves
 from kadcrawl.peer.base import Member
+from kadcrawl.peer.build import balanced
 from kadcrawl.peer.environment import World
 from kadcrawl.peer.handlers import Service
 from kadcrawl.peer.membership.bootstrap import welcomed
-from kadcrawl.peer.membership.departed import DepartedPeers
+from kadcrawl.peer.membership.departed import DepartedPeers, each_once
 from kadcrawl.peer.membership.endpoints import keep_to_loopback, listen, reachable_host
 from kadcrawl.peer.membership.key_refusals import Refusals, watch
 from kadcrawl.peer.membership.known_peers import KnownPeers

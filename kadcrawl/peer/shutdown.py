@@ -6,7 +6,6 @@ Called by `Peer` alone. Nothing here hurries: what is not finished is on disk, a
 import asyncio
 from typing import TYPE_CHECKING
 
-from kadcrawl.errors import StorageError
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.peer.membership.departed import say
 
@@ -46,12 +45,3 @@ async def leave(peer: "Peer") -> None:
         await say(peer.client, peer.contact.id, peer.departed.farewells(me, peer.overlay.nearest_known))
         await peer.cells.leave(peer.overlay.leave, LEAVE_S)
     await peer.store.commit()
-
-
-def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:
-    """Return the first failure of the disk among those that ended a peer."""
-    for error in group.exceptions:
-        found = disk_failure(error) if isinstance(error, BaseExceptionGroup) else error
-        if isinstance(found, StorageError):
-            return found
-    return None

@@ -15,7 +15,7 @@ from math import inf
 from typing import Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
-from kadcrawl.keys import Cell, anchor
+from kadcrawl.keys import Cell, anchor, check_cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
@@ -32,7 +32,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.replication.backup_streams import held_of
 from kadcrawl.replication.crawl_port import Crawl
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import HOLDERS, OWNER, check_cell, holders, nearer, placement_keys
+from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, nearer, placement_keys
 from kadcrawl.replication.timers import Reminders
 from kadcrawl.store.store import Store
 

@@ -23,20 +23,10 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import rule_file
-from kadcrawl.settings.config import (
-    Balance,
-    Canonical,
-    Filters,
-    History,
-    Job,
-    Partition,
-    ScopeKind,
-    SessionIds,
-    TwinLinks,
-)
+from kadcrawl.settings.config import Balance, Canonical, Filters, History, Job, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.durations import seconds_of
 from kadcrawl.settings.proxy_list import read_file
-from kadcrawl.urls import canonical, seed
+from kadcrawl.urls import Partition, canonical, seed
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 """A larger file is something else: all the seeds a job may have are 1 MB."""

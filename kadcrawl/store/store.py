@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kadcrawl.errors import StorageError
-from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, id_bytes
-from kadcrawl.replication.placement.placement import check_cell
+from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, check_cell, id_bytes
 from kadcrawl.store.bloom.cell_filters import SeenCells, Told
 from kadcrawl.store.bloom.expiring_filter import Period, Seen
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellTally, tally_of

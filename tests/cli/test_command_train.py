@@ -9,7 +9,7 @@ from kadcrawl.balance.lessons import BATCHES, batches, line, load
 from kadcrawl.balance.powers import Powers
 from kadcrawl.balance.predict import BATCHES_LEAST, Batch
 from kadcrawl.cli import options
-from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.cli.machine import Machine
 from kadcrawl.settings.config import Job
 from tests.cli.command import SITES, crawl, finished, kadcrawl, slow_web
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.lending.leaf_host import FAILED_SHOWN, Leaves, NoLeafError, each_once
+from kadcrawl.lending.leaf_host import FAILED_SHOWN, Leaves, NoLeafError
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, leaf_contact
 from kadcrawl.link.wire.messages import Contact, Counters, Draw, PeerRow
+from kadcrawl.peer.membership.departed import each_once
 from kadcrawl.settings.config import Job
 
 ME, LIVE = id_bytes(1), id_bytes(2)

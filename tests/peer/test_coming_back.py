@@ -10,7 +10,7 @@ import pytest
 from kadcrawl import Config, Job, Peer
 from kadcrawl.keys import Key
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.store import DONE
 from tests.support.peers import JOB, MakePeer, finish, until
 from tests.support.web import Web, tree

@@ -13,7 +13,7 @@ from kadcrawl import Config, Peer, StorageError
 from kadcrawl.cli.commands.run_peer import live
 from kadcrawl.errors import DiskFullError
 from kadcrawl.peer.environment import World
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.journal import sync_files
 from scripts.kadcrawl_run import page_lines
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until

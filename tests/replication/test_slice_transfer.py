@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell, Key, id_bytes
+from kadcrawl.keys import Cell, Key, NoSuchCellError, id_bytes
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import Contact, GetSlicePart, GetSlices, GotSlicePart, GotSlices, SliceLabel
 from kadcrawl.replication import slice_transfer as slices_module
-from kadcrawl.replication.placement.placement import NoSuchCellError
 from kadcrawl.replication.slice_chunks import Incoming
 from kadcrawl.replication.slice_transfer import SliceExchange, in_parts, packed, part_message, records, sent_by, told_by
 from kadcrawl.settings.config import Limits

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kadcrawl.store.bloom.filter import ENGINES
+from kadcrawl.store.bloom.engines import ENGINES
 from scripts.bench_seen import (
     BYTES_MOST,
     CHECK_MOST_US,

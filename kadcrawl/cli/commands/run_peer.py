@@ -22,7 +22,7 @@ from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.peer import Leaf, Peer
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.system.file_names import SWARM_KEY

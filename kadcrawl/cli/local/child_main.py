@@ -25,7 +25,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
 from kadcrawl.peer.environment import World
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.config import Config
 from kadcrawl.system.inherited_fds import close_inherited

@@ -10,19 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from kadcrawl.cli.local.protocol import (
-    LINE_BYTES_MAX,
-    Assignment,
-    Doing,
-    Final,
-    Go,
-    Going,
-    Machine,
-    Ready,
-    Report,
-    Unable,
-    line,
-)
+from kadcrawl.cli.local.protocol import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Going, Ready, Report, Unable, line
+from kadcrawl.cli.machine import Machine
 from kadcrawl.cli.view.progress import DIED
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import PeerRow

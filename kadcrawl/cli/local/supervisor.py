@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.cli.local.child_process import Child
-from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.cli.machine import Machine
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.view.progress import DIED, Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up

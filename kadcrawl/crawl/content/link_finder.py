@@ -22,11 +22,12 @@ from dataclasses import dataclass, field, replace
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import Twins
-from kadcrawl.crawl.content.sitemap import Sitemap, named_like_one, of_origin, read
+from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
 from kadcrawl.crawl.fetch.result import HTML, Failure, Fetched
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.scope.scope import LIMITS, Scope
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.settings.config import Limits

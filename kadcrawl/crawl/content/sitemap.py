@@ -20,10 +20,8 @@ from xml.parsers import expat
 import webencodings
 
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, BodyError, decoding
-from kadcrawl.urls import URL_CHARS_MAX, canonical, origin_of, path_of
+from kadcrawl.urls import URL_CHARS_MAX, canonical
 
-PATH = "/sitemap.xml"
-"""Where a site's sitemap is if its robots.txt names none."""
 XML = frozenset({"text/xml", "application/xml"})
 """Media types that are looked at whatever the URL is named."""
 URLS_CHARS_MAX = 16 * 1024 * 1024
@@ -64,17 +62,6 @@ class Sitemap:
     """URLs left out because there are too many."""
     faulty: bool = False
     """Whether it could not be read to its end."""
-
-
-def of_origin(url: str, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sitemaps of this canonical URL's origin; `named` are those in its robots.txt."""
-    return named or (origin_of(url) + PATH,)
-
-
-def named_like_one(url: str) -> bool:
-    """Say whether a canonical URL looks like that of a sitemap: /sitemap.xml, /sitemaps/posts-1.txt, /part.xml.gz."""
-    path = path_of(url).partition("?")[0].lower()
-    return path.endswith(".xml.gz") or ("sitemap" in path and path.endswith((".xml", ".txt", ".txt.gz")))
 
 
 def read(

@@ -15,8 +15,7 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher, always
 from kadcrawl.crawl.fetch.memory_slots import Hold
 from kadcrawl.crawl.fetch.result import Failure, Fetched
 from kadcrawl.crawl.proxies.pool import Outcome, Proxies, outcome
-from kadcrawl.settings.config import Partition
-from kadcrawl.urls import site_of
+from kadcrawl.urls import Partition, site_of
 
 
 class ThroughProxies:

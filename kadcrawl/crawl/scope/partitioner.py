@@ -4,8 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
-from kadcrawl.settings.config import Partition
-from kadcrawl.urls import SITE_CHARS_CACHED, site_of
+from kadcrawl.urls import SITE_CHARS_CACHED, Partition, site_of
 
 SITES_CACHED_MAX = 50_000
 

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Set
 from typing import Literal
 
-from kadcrawl.crawl.content.sitemap import named_like_one
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Trap, Traps
-from kadcrawl.settings.config import Job, Limits, Partition
-from kadcrawl.urls import path_of, site_of
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.urls import Partition, path_of, site_of
 
 Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})

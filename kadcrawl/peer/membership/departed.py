@@ -14,6 +14,7 @@ import msgspec
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, is_leaf
 from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, Farewell
 from kadcrawl.link.wire.messages import Contact, Ok, PeerRow
@@ -114,3 +115,25 @@ def _decoded(journaled: bytes | None) -> list[Departed]:
         return msgspec.msgpack.decode(journaled, type=list[Departed]) if journaled else []
     except msgspec.MsgspecError:
         return []
+
+
+def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
+    """Return the rows of a census with each peer once: a leaf may have changed the one it hangs on a moment ago.
+
+    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
+    kept in mind by several, who may know different things; if it is back, it knows best.
+    """
+    there: dict[tuple[bool, bytes], PeerRow] = {}
+    gone: dict[bytes, PeerRow] = {}
+    for row in rows:
+        if has_left(row):
+            before = gone.get(row.contact.id)
+            if before is None or before.counters.pages < row.counters.pages:
+                gone[row.contact.id] = row
+            continue
+        which = row.state.startswith(LEAF_STATE), row.contact.id
+        known = there.get(which)
+        if known is None or known.uptime_s <= row.uptime_s:
+            there[which] = row
+    back = {peer for _, peer in there}  # As what it was, or as the other.
+    return [*there.values(), *(row for peer, row in gone.items() if peer not in back)]

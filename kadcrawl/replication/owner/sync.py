@@ -14,7 +14,7 @@ from math import inf
 from typing import Any, Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
-from kadcrawl.keys import Cell, anchor
+from kadcrawl.keys import Cell, anchor, check_cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     CLAIMED_MAX,
@@ -33,7 +33,7 @@ from kadcrawl.replication.owner.catch_up import CatchUp
 from kadcrawl.replication.owner.join import Arrival, packed
 from kadcrawl.replication.owner.trust import Belief
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, check_cell, nearer
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, nearer
 from kadcrawl.store.store import Store
 
 RETRY_S = 0.5

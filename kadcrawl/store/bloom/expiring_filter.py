@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key
-from kadcrawl.store.bloom.filter import Filter, engine, place_of
+from kadcrawl.store.bloom.engines import engine
+from kadcrawl.store.bloom.filter import Filter, place_of
 from kadcrawl.store.bloom.slice import Few, Slice, is_among
 
 GRAINS_MAX = 400

@@ -5,8 +5,7 @@ from typing import get_args
 import pytest
 
 from kadcrawl.crawl.scope.partitioner import Placer
-from kadcrawl.settings.config import Partition
-from kadcrawl.urls import SITE_CHARS_CACHED, _registered_domain
+from kadcrawl.urls import SITE_CHARS_CACHED, Partition, _registered_domain
 
 
 @pytest.mark.parametrize(

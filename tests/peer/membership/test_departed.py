@@ -8,13 +8,12 @@ from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import id_bytes
-from kadcrawl.lending.leaf_host import each_once
 from kadcrawl.link.wire.basics import REASONS_MAX
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import COUNT_MAX, DEPARTED_MAX, Contact, Counters, Departed, Farewell, Ok, Request
 from kadcrawl.peer.handlers import NotReadyError
-from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, say
+from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once, say
 from kadcrawl.peer.peer import Peer
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.store import Store

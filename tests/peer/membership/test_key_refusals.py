@@ -13,7 +13,7 @@ from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership import key_refusals as refusals_module
 from kadcrawl.peer.membership.key_refusals import LOST_MAX, LOST_S, SAY_S, Refusals
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from tests.support.peers import MakePeer, until
 
 KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)

@@ -10,8 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from kadcrawl.keys import Key
 from kadcrawl.store.bloom.encoding import BYTES_MAX, Pieces, from_bytes, to_bytes
+from kadcrawl.store.bloom.engines import ENGINES
 from kadcrawl.store.bloom.expiring_filter import ERROR_MOST, Period, Seen
-from kadcrawl.store.bloom.filter import CAPACITY_MAX, ENGINES
+from kadcrawl.store.bloom.filter import CAPACITY_MAX
 from kadcrawl.store.bloom.slice import (
     CAPACITY_LEAST,
     FEW_MAX,

@@ -10,8 +10,9 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key, site_hash
 from kadcrawl.store.bloom import slice as seen_slice
 from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.engines import ENGINES, engine
 from kadcrawl.store.bloom.expiring_filter import GRAINS_MAX, Period, Seen
-from kadcrawl.store.bloom.filter import CAPACITY_MAX, ENGINES, HASHES_MAX, engine
+from kadcrawl.store.bloom.filter import CAPACITY_MAX, HASHES_MAX
 from kadcrawl.store.bloom.slice import CAPACITY_LEAST, FEW_MAX, FILTERS_MAX, Slice, ladder, rung_error
 
 HOUR, DAY = 3_600.0, 86_400.0

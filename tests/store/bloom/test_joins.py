@@ -14,8 +14,8 @@ from kadcrawl.replication.slice_transfer import SliceExchange, packed, told_by
 from kadcrawl.store.bloom import cell_filters as seen_cells, slice as seen_slice
 from kadcrawl.store.bloom.cell_filters import Told
 from kadcrawl.store.bloom.encoding import ERRS_MOST, from_bytes, to_bytes
+from kadcrawl.store.bloom.engines import ENGINES, engine
 from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.filter import ENGINES, engine
 from kadcrawl.store.bloom.slice import ERRS_JOINED, Slice
 from kadcrawl.store.store import DONE, Store
 from tests.store.test_store import key
