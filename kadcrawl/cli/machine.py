@@ -8,7 +8,7 @@ import msgspec
 from kadcrawl.settings.config import Config, Limits
 
 
-class Machine(msgspec.Struct, frozen=True):
+class MachineSettings(msgspec.Struct, frozen=True):
     """What a peer's machine can do, and may be asked for."""
 
     fetches: int = Limits().fetches_max

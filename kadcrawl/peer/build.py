@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.balance.sizing import Updates
 from kadcrawl.keys import anchor
-from kadcrawl.lending.balancer import Balancing
+from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import Draining
 from kadcrawl.lending.level_policy import Levelling
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
 
-def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancing:
+def build_balancer(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancer:
     """Put the balance of a peer together, whose other parts are there.
 
     The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
     """
-    parts, job = peer.parts, peer.job
+    parts, job = peer.components, peer.job
 
     def may_lend(giver: Contact, site: str) -> bool:
-        cell = parts.placer.cell(site)
+        cell = parts.partitioner.cell(site)
         nearest = peer.overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
         if not peer.overlay.is_live(giver.id):
             peer.overlay.suspect(giver)  # We may not know each other yet.
         return nearest == giver and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
 
     loans = Loans(
-        parts=parts,
+        components=parts,
         cells=peer.cells,
         store=peer.store,
         client=peer.client,
@@ -53,7 +53,7 @@ def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None
         frontier=parts.frontier,
         loans=loans,
         me=lambda: peer.overlay.me,
-        holds=lambda: bool(parts.crawler.holds) or peer.leaving,
+        is_paused=lambda: bool(parts.crawler.pause_reasons) or peer.leaving,
         now=peer.clock.now,
     )
     mode = (
@@ -61,6 +61,6 @@ def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None
         if job.lends_by in ("drain", "predictive")
         else Levelling(blocks, peer.config.work_area)
     )
-    return Balancing(
-        mode=mode, blocks=blocks, updates=Updates(first_at, job.update_s), totals=peer.totals, learning=learns
+    return Balancer(
+        mode=mode, blocks=blocks, updates=Updates(first_at, job.update_s), counters=peer.counters, learning=learns
     )

@@ -8,9 +8,9 @@ from kadcrawl.errors import StartError
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
-TURN_S = 5.0
+REJOIN_TURN_S = 5.0
 """Longer than a peer takes to begin."""
-RETRY_S = 0.5
+REJOIN_RETRY_S = 0.5
 
 
 async def come_back(peer: "Peer", *, briefly_away: bool = False) -> None:
@@ -21,7 +21,7 @@ async def come_back(peer: "Peer", *, briefly_away: bool = False) -> None:
     """
     loop = asyncio.get_running_loop()
     turn = sum(contact.id < peer.contact.id for contact in peer.known.contacts) if briefly_away else 0
-    begin_at = loop.time() + turn * TURN_S
+    begin_at = loop.time() + turn * REJOIN_TURN_S
     while True:
         if known := await peer.known.answering(peer.journaled_job):
             try:
@@ -32,7 +32,7 @@ async def come_back(peer: "Peer", *, briefly_away: bool = False) -> None:
                     raise
         if loop.time() >= begin_at:
             break
-        await asyncio.sleep(RETRY_S)
+        await asyncio.sleep(REJOIN_RETRY_S)
     await peer.begin()
     if briefly_away or peer.credentials is not None:
         peer.overlay.remember(peer.known.contacts)

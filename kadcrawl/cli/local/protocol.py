@@ -7,11 +7,11 @@ Words only, so that the parent, which crawls nothing, need not load what a peer 
 
 import msgspec
 
-from kadcrawl.cli.machine import Machine
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.settings.config import Job
 
-LINE_BYTES_MAX = 16 * 1024 * 1024
+PIPE_LINE_BYTES_MAX = 16 * 1024 * 1024
 """One line: as many seeds as a command line holds fit several times."""
 
 
@@ -23,7 +23,7 @@ class Assignment(msgspec.Struct):
     allow_networks: tuple[str, ...]
     bootstrap: list[tuple[str, int]]
     """Peers to join; none for the first, which then begins paused."""
-    machine: Machine = Machine()
+    machine: MachineSettings = MachineSettings()
     swarm_key: str | None = None
     """In text."""
 

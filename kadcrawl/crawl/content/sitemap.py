@@ -82,7 +82,7 @@ def read(
         except BodyError:
             return Sitemap(faulty=True)
     if content[:PIECE_BYTES].lstrip(_BEFORE_XML).startswith(b"<"):
-        is_one = yield from _Reader(sitemap, shelf, url, now).read(content)
+        is_one = yield from _SitemapReader(sitemap, shelf, url, now).read(content)
         return sitemap if is_one else None
     if expected:
         yield from _read_lines(content, sitemap, shelf)
@@ -140,7 +140,7 @@ class _Stop(Exception):
     """Nothing more is to be read."""
 
 
-class _Reader:
+class _SitemapReader:
     """Reads one sitemap in XML: (url | sitemap) elements below (urlset | sitemapindex), in whatever namespace.
 
     Which that is, is looked up here for the few elements that count: expat would put it before each name, so that one

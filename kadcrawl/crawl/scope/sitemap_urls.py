@@ -2,13 +2,13 @@
 
 from kadcrawl.urls import origin_of, path_of
 
-PATH = "/sitemap.xml"
+SITEMAP_PATH = "/sitemap.xml"
 """Where a site's sitemap is if its robots.txt names none."""
 
 
 def of_origin(url: str, named: tuple[str, ...]) -> tuple[str, ...]:
     """Return the sitemaps of this canonical URL's origin; `named` are those in its robots.txt."""
-    return named or (origin_of(url) + PATH,)
+    return named or (origin_of(url) + SITEMAP_PATH,)
 
 
 def named_like_one(url: str) -> bool:

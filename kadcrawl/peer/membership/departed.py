@@ -16,7 +16,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, is_leaf
-from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, Farewell
+from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, LeaveStats
 from kadcrawl.link.wire.messages import Contact, Ok, PeerRow
 from kadcrawl.store.store import Store
 
@@ -24,7 +24,7 @@ KEEPERS = 2
 """One of them may die."""
 SPARE = 4
 """Others that are told if these do not take it."""
-TRIES = 3
+LEAVE_STATS_TRIES = 3
 FAREWELL_S = 2.0
 """How long who leaves waits for an answer, as often: figures are not worth more."""
 
@@ -67,7 +67,7 @@ class DepartedPeers:
             for one in self._kept.values()
         ]
 
-    def farewells(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
+    def leave_stats(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
         """Return what this peer has to say when it leaves, of itself and of whom it kept in mind, and to whom.
 
         The first two of each that take it are enough.
@@ -79,12 +79,14 @@ class DepartedPeers:
         return told
 
 
-async def say(client: LinkClient, sender: bytes, farewells: Sequence[tuple[Departed, Sequence[Contact]]]) -> None:
+async def send_leave_stats(
+    client: LinkClient, sender: bytes, leave_stats: Sequence[tuple[Departed, Sequence[Contact]]]
+) -> None:
     """Tell each of these to the first two of its contacts that take it: one may be leaving as well."""
 
     async def heard(contact: Contact, departed: Sequence[Departed]) -> bool:
         try:
-            await client.ask(contact, Farewell(sender, [*departed[:DEPARTED_MAX]]), Ok, FAREWELL_S)
+            await client.ask(contact, LeaveStats(sender, [*departed[:DEPARTED_MAX]]), Ok, FAREWELL_S)
         except RemoteError as error:
             log.info("farewell.unheard peer=%s why=%s", contact, error)
             return False
@@ -92,9 +94,9 @@ async def say(client: LinkClient, sender: bytes, farewells: Sequence[tuple[Depar
 
     deaf: set[bytes] = set()
     said: set[tuple[bytes, bytes]] = set()
-    for _ in range(TRIES):
+    for _ in range(LEAVE_STATS_TRIES):
         told: defaultdict[Contact, list[Departed]] = defaultdict(list)
-        for one, contacts in farewells:
+        for one, contacts in leave_stats:
             for contact in [contact for contact in contacts if contact.id not in deaf][:KEEPERS]:
                 if (contact.id, one.contact.id) not in said:
                     told[contact].append(one)

@@ -15,7 +15,7 @@ import msgspec
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import VERSION, Contact, Hello, Welcome
+from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.settings.config import Job
 from kadcrawl.store.store import Store
@@ -23,7 +23,7 @@ from kadcrawl.store.store import Store
 if TYPE_CHECKING:
     pass
 
-KEPT_MAX = 16
+KNOWN_PEERS_KEPT_MAX = 16
 """The siblings; in a small swarm everybody."""
 
 
@@ -40,7 +40,7 @@ class KnownPeers:
 
     def keep(self) -> None:
         """Journal whom we know now; called before each commit."""
-        now = [*self._known()[:KEPT_MAX]]
+        now = [*self._known()[:KNOWN_PEERS_KEPT_MAX]]
         if now and now != self.contacts:
             self.contacts = now
             self._store.set_meta("contacts", msgspec.msgpack.encode(now))
@@ -58,7 +58,7 @@ class KnownPeers:
 
     async def _hello(self, contact: Contact) -> Welcome | None:
         try:
-            return await self._client.ask(contact, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+            return await self._client.ask(contact, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
         except RemoteError:
             return None
 
