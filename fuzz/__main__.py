@@ -13,12 +13,12 @@ from rich.live import Live
 from rich.table import Table
 
 from fuzz import corpus
-from fuzz.campaign import Campaign, Result, found_by
+from fuzz.campaign import Campaign, TargetResult, found_by
 from fuzz.targets import NAMES, target
 from fuzz.watch import CPU_MOST_S, timed
 
 SECONDS = 30
-POLL_S = 0.25
+CAMPAIGN_POLL_S = 0.25
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -65,7 +65,7 @@ def run(names: tuple[str, ...], seconds: int | None, runs: int | None, jobs: int
         with Live(console=console, transient=True, refresh_per_second=4) as live:
             while campaign.running:
                 live.update(_table(campaign))
-                time.sleep(POLL_S)
+                time.sleep(CAMPAIGN_POLL_S)
     except KeyboardInterrupt:
         campaign.end()
     else:
@@ -115,7 +115,7 @@ def _table(campaign: Campaign) -> Table:
     return table
 
 
-def _row(result: Result) -> list[Any]:
+def _row(result: TargetResult) -> list[Any]:
     crashes = f"[red]{len(result.crashes)}[/]" if result.crashes else "0"
     return [
         f"{result.runs:,}" + (f" ({result.units})" if result.units else ""),
@@ -129,7 +129,7 @@ def _row(result: Result) -> list[Any]:
     ]
 
 
-def _show(result: Result) -> None:
+def _show(result: TargetResult) -> None:
     for path, what in result.crashes.items():
         console.print(f"[red]{result.name}: an input {what}[/]; once more: python -m fuzz replay {result.name} {path}")
         data = Path(path).read_bytes()

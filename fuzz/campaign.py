@@ -19,7 +19,7 @@ from fuzz.watch import Sight, name_of
 WORK = Path(".cache/fuzz")
 """What libFuzzer found interesting, by target; the next run goes on from there."""
 CRASHES = WORK / "crashes"
-PATIENCE_S = 60
+SILENT_PROCESS_TIMEOUT_S = 60
 """With a process that says nothing more, until it is ended."""
 OUTPUT_LINES = 40
 """Of the child's last words, shown if it died."""
@@ -32,7 +32,7 @@ _ARTIFACT = re.compile(r"Test unit written to (?P<path>\S+)")
 
 
 @dataclass(slots=True)
-class Result:
+class TargetResult:
     """What is known of one target's run, as it goes on and at its end."""
 
     name: str
@@ -57,7 +57,7 @@ class Campaign:
     """The run of some targets. `start` begins it; `results` are up to date at any time."""
 
     def __init__(self, names: Sequence[str], seconds: int | None, runs: int | None, jobs: int) -> None:
-        self.results = {name: Result(name) for name in names}
+        self.results = {name: TargetResult(name) for name in names}
         self._seconds = seconds or 0
         self._runs = -1 if runs is None else runs
         self._children: dict[str, subprocess.Popen[str]] = {}
@@ -82,7 +82,7 @@ class Campaign:
             child.terminate()
         self._pool.shutdown(cancel_futures=True)
 
-    def _fuzz(self, result: Result) -> None:
+    def _fuzz(self, result: TargetResult) -> None:
         name = result.name
         work = WORK / name
         for directory in (work, CRASHES):
@@ -116,13 +116,13 @@ class Campaign:
         self._children[name] = child
         try:
             yield child
-            child.wait(PATIENCE_S)
+            child.wait(SILENT_PROCESS_TIMEOUT_S)
         finally:
             child.kill()
             child.wait()
             del self._children[name]
 
-    def _look(self, result: Result, told: Path) -> None:
+    def _look(self, result: TargetResult, told: Path) -> None:
         """Take what the watch in the process has seen."""
         if told.exists():
             sight = msgspec.json.decode(told.read_bytes(), type=Sight)
@@ -132,7 +132,7 @@ class Campaign:
             for path in sight.faults:
                 result.crashes.setdefault(path, "raises")
 
-    def _conclude(self, result: Result, work: Path) -> None:
+    def _conclude(self, result: TargetResult, work: Path) -> None:
         """Try in plain Python what seemed slow, and keep what is worth it."""
         name = result.name
         for path in CRASHES.glob(f"{name}-slow-*"):
@@ -150,7 +150,7 @@ class Campaign:
         result.over = True
 
 
-def hear(result: Result, line: str) -> None:
+def hear(result: TargetResult, line: str) -> None:
     """Take what libFuzzer says."""
     if found := _PULSE.match(line):
         result.runs, result.edges, result.inputs = (int(found[one]) for one in ("runs", "edges", "inputs"))

@@ -33,7 +33,7 @@ from kadcrawl.overlay.protocol import HEADER, Protocol, decode, encode
 from kadcrawl.overlay.routing import Neighbor
 
 ME = NodeId(0x5A << 152)
-SETTINGS = OverlaySettings(k=3, siblings=2, strangers_max=8, evicted_max=4, unreached_max=3, verifying_max=4)
+SETTINGS = OverlaySettings(k=3, siblings=2, non_members_max=8, evicted_max=4, unreached_max=3, verifying_max=4)
 """So small that a story of a few hundred bytes comes to every bound."""
 STEPS_MAX = 200
 STEP_S = 0.05
@@ -43,7 +43,7 @@ AS_IT_IS, ANSWER, KNOCK, WAIT, NAMED, LEAVING = range(6)
 """The kinds of steps."""
 
 
-class Wire(asyncio.DatagramTransport):
+class SilentTransport(asyncio.DatagramTransport):
     """A socket that takes everything and sends nothing."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Story:
         self.membership = self.overlay._membership
         self.protocol = Protocol(self.membership, random, SETTINGS, self.overlay._verify)
         self.overlay._protocol = self.protocol
-        self.wire = Wire()
+        self.wire = SilentTransport()
         self.protocol.connection_made(self.wire)
 
     def step(self, bites: Bites) -> None:
@@ -144,7 +144,7 @@ class Story:
             membership.siblings.nearest == sorted(table.live(), key=lambda one: one.long_id ^ ME)[: SETTINGS.siblings]
         )
         assert len(membership.liveness._members) == len(members)
-        assert len(membership.liveness._strangers) <= SETTINGS.strangers_max
+        assert len(membership.liveness._non_members) <= SETTINGS.non_members_max
         assert len(membership.evicted) <= SETTINGS.evicted_max
         assert len(membership.unreached) <= SETTINGS.unreached_max
         in_flight = len(self.protocol._outstanding)

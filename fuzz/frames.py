@@ -14,22 +14,22 @@ from kadcrawl.link.wire.messages import Answer, Contact, Message, PeerRow, Reply
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
 from kadcrawl.store.bloom.encoding import from_bytes, to_bytes
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.filter import ENGINES
+from kadcrawl.store.bloom.engines import ENGINES
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 
-BYTES_MAX = Limits().message_bytes_max
+FRAME_BYTES_MAX = Limits().message_bytes_max
 NOW = 20_000 * 86_400.0
-GRAIN_S = 86_400.0
+EPOCH_S = 86_400.0
 
 
 def frame(data: bytes) -> None:
     """Read a frame as the server and as the client do; what is a message goes out again and comes back the same."""
     for kind in (Request, Reply):
         try:
-            message: Message = unpack(data, kind, BYTES_MAX)
+            message: Message = unpack(data, kind, FRAME_BYTES_MAX)
         except MalformedError:
             continue
-        assert message == unpack(pack(message), kind, BYTES_MAX), "a message changes on its way"
+        assert message == unpack(pack(message), kind, FRAME_BYTES_MAX), "a message changes on its way"
         repr(message)
         for row in message.rows if isinstance(message, Answer) else []:
             try:
@@ -39,11 +39,11 @@ def frame(data: bytes) -> None:
             assert read == unpack_part(Raw(pack_part(read)), PeerRow), "a row changes on its way"
 
 
-def slices(data: bytes) -> None:
+def epoch_filters(data: bytes) -> None:
     """Read a cell's slices; what can be read is told and read again the same."""
     bites = Bites(data)
     names = list(ENGINES)
-    period = Period(grain_s=GRAIN_S, grains=3, filters=names[bites.number() % len(names)])
+    period = Period(epoch_s=EPOCH_S, epochs=3, filters=names[bites.number() % len(names)])
     try:
         seen = from_bytes(bites.rest(), period, NOW)
     except ValueError:
@@ -52,9 +52,9 @@ def slices(data: bytes) -> None:
     assert told == to_bytes(from_bytes(told, period, NOW), NOW), "slices change on their way"
     for number in range(4):
         key = Key(number.to_bytes(ID_BYTES, "big"))
-        if not seen.seen(key, NOW):
+        if not seen.contains(key, NOW):
             seen.add(key, NOW)
-        assert seen.seen(key, NOW)
+        assert seen.contains(key, NOW)
 
 
 # --- to begin with -----------------------------------------------------------------------------------------------
@@ -113,11 +113,11 @@ def sets() -> Iterator[bytes]:
     for number, name in enumerate(ENGINES):
         for counts in ((), (3,), (40, 0, 5), (5, 300, 1)):
             random = Random(1)
-            seen = Seen(Period(grain_s=GRAIN_S, grains=3, filters=name))
+            seen = ExpiringFilter(Period(epoch_s=EPOCH_S, epochs=3, filters=name))
             for day, count in enumerate(counts):
                 for _ in range(count):
-                    seen.add(Key(random.randbytes(ID_BYTES)), NOW - GRAIN_S * (len(counts) - 1 - day))
+                    seen.add(Key(random.randbytes(ID_BYTES)), NOW - EPOCH_S * (len(counts) - 1 - day))
             yield bytes((number,)) + to_bytes(seen, NOW)
 
 
-TARGETS = (Target("frame", frame, frames, bytes_max=2048), Target("slices", slices, sets))
+TARGETS = (Target("frame", frame, frames, bytes_max=2048), Target("slices", epoch_filters, sets))

@@ -15,7 +15,7 @@ from typing import Any
 
 from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
-from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import StartError, StorageError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.store.bloom.expiring_filter import Period
@@ -38,9 +38,9 @@ def opened(directory: Path, *, bloom: bool) -> Store:
     """Return the store in a directory, as a peer opens it. Raises StartError."""
     store = Store(directory, 0.0, nothing)
     try:
-        store.begin(CELL_BITS, Period(grain_s=86_400.0, grains=3) if bloom else None, lambda: NOW)
+        store.begin(CELL_BITS, Period(epoch_s=86_400.0, epochs=3) if bloom else None, lambda: NOW)
         store.take_up_time(NOW)
-        Totals.from_bytes(store.meta("totals"))
+        Counters.from_bytes(store.meta("totals"))
     except BaseException:
         store.close()
         raise
@@ -70,7 +70,7 @@ def prepared(bloom: bool) -> dict[str, bytes]:
                 store.finish(entry, b'{"number":%d}\n' % number, visit=None if bloom else visit)
         store.set_site("a.example", NOW, 1.5)
         store.set_robots("http://a.example", b"user-agent: *\ndisallow: /x", NOW)
-        store.set_meta("totals", Totals(pages=15).to_bytes())
+        store.set_meta("totals", Counters(pages=15).to_bytes())
         store.keep_time(NOW + 5.0)
         _run(store.commit())
         store._db.execute("COMMIT")
@@ -173,7 +173,7 @@ def _read(store: Store) -> None:
     for cell in _cells(store):
         for number, (one, _) in enumerate(store.records(cell, b"", 20)):
             (store.state, store.entry, store.visit)[number % 3](one)
-        store.tally_between(cell, b"", None)
+        store.digest_between(cell, b"", None)
         for site_hash, _ in store.sites(cell, b"", 5):
             store.site_keys(site_hash)
         store.next_visit(cell)
@@ -201,7 +201,7 @@ def _write(store: Store) -> None:
 
 def _forget(store: Store) -> None:
     """Let a page go, if the history is exact, and a cell."""
-    if store.seen is None:
+    if store.expiring_filters is None:
         store.forget(key(CELLS[0], 0))
     store.forget_cell(CELLS[0], 100)
     _run(store.commit())

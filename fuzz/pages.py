@@ -12,12 +12,13 @@ from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
 from kadcrawl.crawl.content.html_links import LinkExtractor, _parsed, _tags
 from kadcrawl.crawl.content.simhash import BITS, simhash
-from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, named_like_one, of_origin, read
+from kadcrawl.crawl.content.sitemap import AHEAD_S, Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
 from kadcrawl.crawl.robots.rules import SITEMAPS_MAX, Rules, parse, verdict
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.cooperative import at_once
+from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 
 PAGE = "https://www.example.org/a/b?c=d"
@@ -40,7 +41,7 @@ def html(data: bytes) -> None:
     extractor = LinkExtractor(LIMITS)
     found = extractor.extract(body, content_type, PAGE)
     assert found == extractor.extract(body, content_type, PAGE), "what is remembered of a page changes what it means"
-    tags = dict.fromkeys(at_once(_tags(body, encoding_of(body, content_type))))
+    tags = dict.fromkeys(run_to_end(_tags(body, encoding_of(body, content_type))))
     assert all(_parsed(tag)[0] for tag in islice(tags, TAGS_LOOKED_AT)), "walk and parser do not see the same tags"
     assert len(found.links) == len(set(found.links)) <= LIMITS.links_per_page_max
     assert found.cut >= 0

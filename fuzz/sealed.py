@@ -15,7 +15,7 @@ from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.link.wire.messages import DATAGRAM_BYTES_MAX
 from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey
-from kadcrawl.members.sealing import INTRODUCTION, PAIRED, SEALED_MORE, Sealing
+from kadcrawl.members.sealing import FIRST_CONTACT, PAIRED, SEALED_MORE, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.protocol import Protocol, encode
@@ -26,7 +26,7 @@ AS_IT_IS, CHANGED, SAID, INTRODUCED, KEYS = range(5)
 """The kinds of steps."""
 
 
-class Wire(asyncio.DatagramTransport):
+class SilentTransport(asyncio.DatagramTransport):
     """A socket that takes everything and sends nothing."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Wire(asyncio.DatagramTransport):
         self.sent += 1
 
 
-class Story:
+class SealedStory:
     """One peer, a member that knows it, and what comes from elsewhere."""
 
     def __init__(self, loop: StillLoop) -> None:
@@ -59,7 +59,7 @@ class Story:
         random = Random(1)
         membership = Membership(me.node_id, 16, SETTINGS, random)
         self.protocol = Protocol(membership, random, SETTINGS, lambda contact: None, self.sealing)
-        self.wire = Wire()
+        self.wire = SilentTransport()
         self.protocol.connection_made(self.wire)
 
     def step(self, bites: Bites) -> None:
@@ -72,7 +72,7 @@ class Story:
             said = bites.take(bites.number(2))
             self.receive(self.member.seal(said, self.me if number & 1 else None) or b"", None)
         elif kind == INTRODUCED:
-            self._introduced(number, bites)
+            self._first_contact(number, bites)
         else:
             self.sealing.use(((KEY,), (KEY, NEW), (NEW, KEY))[number % 3])
 
@@ -80,10 +80,10 @@ class Story:
         """Let it arrive; `opens` says whether it must be known for a member's, None that it may be."""
         self.received += 1
         counters = self.protocol.counters
-        strangers, sent = counters.strangers, self.wire.sent
+        strangers, sent = counters.non_members, self.wire.sent
         self.protocol.datagram_received(datagram, ("10.0.0.9", 4160))
         self.loop.advance(0.0)
-        known = counters.strangers == strangers
+        known = counters.non_members == strangers
         assert opens in (None, known), "it was taken for a member's" if known else "a member's was not known"
         assert known or self.wire.sent == sent, "a stranger was answered"
 
@@ -99,14 +99,14 @@ class Story:
         self.receive(whole, heard)
         self.receive(whole, False)
 
-    def _introduced(self, number: int, bites: Bites) -> None:
+    def _first_contact(self, number: int, bites: Bites) -> None:
         """As any member can: by a public key that may be anybody's, with any number."""
         forger = Sealing(PeerKey(bytes((number,)) * 32), (KEY,), bites.number(8))
         forger.peer_key.public = bites.take(PUBLIC_BYTES).ljust(PUBLIC_BYTES, b"\0")
         self.forged = self.forged or forger.peer_key.public == self.member.peer_key.public
         if forger.number < 2**64 - 1:
             datagram = forger.seal(bites.take(bites.number(2)), self.me) or b""
-            assert datagram[4] == INTRODUCTION
+            assert datagram[4] == FIRST_CONTACT
             self.receive(datagram, None)
 
 
@@ -115,7 +115,7 @@ def sealed(data: bytes) -> int:
     bites = Bites(data)
     loop = StillLoop()
     with loop.running():
-        story = Story(loop)
+        story = SealedStory(loop)
         for _ in range(STEPS_MAX):
             if not bites.left:
                 break

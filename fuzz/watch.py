@@ -17,7 +17,7 @@ from fuzz.target import Target
 
 CPU_MOST_S = 0.1
 """Of one input, in seconds of its thread in plain Python."""
-TRIES = 3
+TIMING_TRIES = 3
 """The best of them is what an input takes: the others were the garbage of those before."""
 FAULTS_MAX = 20
 """Kept of one run."""
@@ -54,7 +54,7 @@ class Watch:
         spent_s = self._run(data)
         news = False
         if spent_s > sight.slowest_s and sight.runs > 1:
-            spent_s = min([spent_s, *(self._run(data) for _ in range(TRIES - 1))])
+            spent_s = min([spent_s, *(self._run(data) for _ in range(TIMING_TRIES - 1))])
             if spent_s > sight.slowest_s:
                 sight.slowest_s = spent_s
                 news = True
@@ -108,7 +108,7 @@ def name_of(data: bytes) -> str:
 def timed(one: Callable[[bytes], object], data: bytes) -> float:
     """Return the seconds of CPU an input takes, at best."""
     spent = []
-    for _ in range(TRIES):
+    for _ in range(TIMING_TRIES):
         begin = time.thread_time()
         one(data)
         spent.append(time.thread_time() - begin)

@@ -10,6 +10,8 @@ are zero, and the owner of the cell is the peer XOR-closest to that anchor (P1 1
 from hashlib import blake2b
 from typing import NewType
 
+from kadcrawl.errors import KadcrawlError
+
 ID_BITS = 160
 ID_BYTES = ID_BITS // 8
 SITE_BYTES = 12
@@ -62,3 +64,13 @@ def firstdiff(a: int, b: int) -> int:
     Larger is farther; -1 when they are equal (P1 1.3.1).
     """
     return (a ^ b).bit_length() - 1
+
+
+class NoSuchCellError(KadcrawlError):
+    """A cell number that this swarm does not have."""
+
+
+def check_cell(cell: int, cell_bits: int) -> None:
+    """Raise NoSuchCellError unless there is such a cell."""
+    if cell >> cell_bits:
+        raise NoSuchCellError(f"there is no cell {cell} of {cell_bits} bits")

@@ -15,12 +15,14 @@ functions after `seed` take canonical URLs only and rely on that shape. No I/O; 
 
 import re
 from functools import cache, lru_cache
+from typing import Literal
 
 import ada_url
 from publicsuffixlist import PublicSuffixList
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Partition
+
+Partition = Literal["host", "domain", "url"]
 
 URL_CHARS_MAX = 8192
 """Longer URLs have no canonical form, nor do longer hrefs: RFC 9110 4.1 asks everybody to support 8000."""

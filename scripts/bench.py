@@ -30,7 +30,7 @@ from scripts import truth
 from scripts.kadcrawl_run import crawl_command
 from scripts.measure import Cost, cost_of
 from scripts.profile_rooms import functions_of, rooms_of
-from scripts.sites import MORE_PACKAGES, PACKAGES, Site, SitesError, sites
+from scripts.sites import MORE_PACKAGES, PACKAGES, SitesError, StoredSite, sites
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 SCRAPY_PYTHON: Final = REPOSITORY / ".venv-bench/bin/python"
@@ -45,7 +45,7 @@ Place = tuple[int, str]
 """A URL wherever its site is served: number of the site, path."""
 
 
-class Run(NamedTuple):
+class TimedCrawl(NamedTuple):
     """One crawl."""
 
     cost: Cost
@@ -96,7 +96,7 @@ def bench(directory: Path, more: bool, repetitions: int) -> str:
     _say("working out the truth")
     expected = _truth(documentation, directory)
     crawlers = ("kadcrawl, 1 peer", "Scrapy, lean", "kadcrawl, 2 peers", BARE_LOOP)
-    runs: dict[str, list[Run]] = {name: [] for name in crawlers}
+    runs: dict[str, list[TimedCrawl]] = {name: [] for name in crawlers}
     for repetition in range(repetitions):
         for name in crawlers:
             _say(f"{name}, run {repetition + 1} of {repetitions}")
@@ -113,7 +113,7 @@ def _say(what: str) -> None:
     print(f"bench: {what}", file=sys.stderr, flush=True)
 
 
-def _truth(documentation: Sequence[Site], directory: Path) -> dict[Place, int]:
+def _truth(documentation: Sequence[StoredSite], directory: Path) -> dict[Place, int]:
     """Find every wanted URL and its status, the sites side by side."""
     with _server(documentation, directory) as server, ProcessPoolExecutor() as pool:
         crawl = partial(truth.crawl, wanted=_is_page)
@@ -127,11 +127,11 @@ def _is_page(url: str) -> bool:
 
 def _crawl(
     name: str,
-    documentation: Sequence[Site],
+    documentation: Sequence[StoredSite],
     expected: dict[Place, int],
     directory: Path,
     environment: dict[str, str] | None = None,
-) -> Run:
+) -> TimedCrawl:
     data = directory / "run"
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir()
@@ -145,7 +145,7 @@ def _crawl(
     entries = [json.loads(line) for line in server.log.read_text().splitlines()]
     numbers = {f"http://{urlsplit(seed).netloc}": number for number, seed in enumerate(server.seeds)}
     fetched = {(numbers[entry["site"]], entry["path"]) for entry in entries}
-    run = Run(
+    run = TimedCrawl(
         cost=cost,
         pages=sum(status == 200 and place in fetched for place, status in expected.items()),
         missing=len(expected.keys() - fetched),
@@ -180,7 +180,7 @@ class _Server(NamedTuple):
 
 
 @contextmanager
-def _server(documentation: Sequence[Site], directory: Path) -> Iterator[_Server]:
+def _server(documentation: Sequence[StoredSite], directory: Path) -> Iterator[_Server]:
     log = directory / "access.jsonl"
     roots = [str(site.root) for site in documentation]
     command = [sys.executable, "-m", "scripts.static_server", "--log", str(log), *roots]
@@ -198,7 +198,9 @@ def _path(url: str) -> str:
     return url[url.index("/", len("http://")) :]
 
 
-def _figures(documentation: Sequence[Site], expected: dict[Place, int], runs: dict[str, list[Run]]) -> Iterator[str]:
+def _figures(
+    documentation: Sequence[StoredSite], expected: dict[Place, int], runs: dict[str, list[TimedCrawl]]
+) -> Iterator[str]:
     pages = sum(status == 200 for status in expected.values())
     yield "# Benchmark"
     yield ""

@@ -33,7 +33,7 @@ DAY_S = 86_400.0
 LINE = b"{}\n"
 
 
-class Cost(NamedTuple):
+class StoreCost(NamedTuple):
     """What one store took for so many URLs."""
 
     history: str
@@ -48,7 +48,7 @@ class Cost(NamedTuple):
     """URLs taken for known that were not."""
 
 
-async def measure(history: str, keys: Sequence[Key], strangers: Sequence[Key], directory: Path) -> Cost:
+async def measure(history: str, keys: Sequence[Key], non_members: Sequence[Key], directory: Path) -> StoreCost:
     """Let a store live through these URLs."""
     store = Store(directory, 0.0, sync_files)
     store.begin(CELL_BITS, Period(DAY_S, 7) if history == "bloom" else None, lambda: 0.0)
@@ -69,12 +69,12 @@ async def measure(history: str, keys: Sequence[Key], strangers: Sequence[Key], d
         accept_s += between - began
         finish_s += process_time() - between
     asked = Random(1).sample(keys, min(ASKED_MOST, len(keys)))
-    cost = Cost(
+    cost = StoreCost(
         history,
         len(keys),
         1e6 * accept_s / len(keys),
         1e6 * finish_s / len(keys),
-        _us_each(store.state, strangers),
+        _us_each(store.state, non_members),
         _us_each(store.state, asked),
         _disk_bytes(store) / len(keys),
         wrong,
@@ -105,7 +105,7 @@ def keys_of(count: int, cells: int, seed: int) -> list[Key]:
     return [Key(random.choice(places).to_bytes(2, "big") + random.randbytes(18)) for _ in range(count)]
 
 
-def table_of(costs: Sequence[Cost]) -> Table:
+def table_of(costs: Sequence[StoreCost]) -> Table:
     table = Table("history", "URLs", "accept us", "finish us", "new us", "known us", "disk bytes a URL", "wrong")
     for column in table.columns[1:]:
         column.justify = "right"

@@ -222,7 +222,7 @@ class SomeWeb:
 # --- crawl -----------------------------------------------------------------------------------------------------------
 
 
-class Crawl(NamedTuple):
+class CrawlFigures(NamedTuple):
     """One crawl of the web."""
 
     how: str
@@ -239,7 +239,7 @@ def _kept(data: Path) -> float:
     return 1 - dialled / asked
 
 
-def crawls(place: Path, repetitions: int) -> list[Crawl]:
+def crawls(place: Path, repetitions: int) -> list[CrawlFigures]:
     """Crawl the same web again and again, with a key and without in turn."""
     found = []
     web_of_pages = SomeWeb(PAGES)
@@ -255,7 +255,7 @@ def crawls(place: Path, repetitions: int) -> list[Crawl]:
                 cost = cost_of(command, place / "output")
                 if cost.exit_code:
                     raise click.ClickException((place / "output").read_text())
-                found.append(Crawl(how, cost.cpu_s, cost.wall_s, _kept(data)))
+                found.append(CrawlFigures(how, cost.cpu_s, cost.wall_s, _kept(data)))
     finally:
         web_of_pages.close()
     return found
@@ -416,7 +416,7 @@ def main(parts: tuple[str, ...], repetitions: int) -> None:
             console.print(table)
 
 
-def _print_crawls(console: Console, found: list[Crawl]) -> None:
+def _print_crawls(console: Console, found: list[CrawlFigures]) -> None:
     headings = (f"{PAGES} pages, 4 peers", "CPU s (each run)", "median", "wall s, median", "by kept connections")
     table = Table(*headings, box=None, header_style="")
     medians = []

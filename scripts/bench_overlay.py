@@ -36,7 +36,7 @@ from kadcrawl.overlay import Overlay
 CELL_BITS = 16
 KILLED = 0.3
 JOINING_AT_ONCE = 8
-SETTLE_S = 10.0
+OVERLAY_SETTLE_S = 10.0
 QUESTIONS = 400
 """Asked while quiet, this many in all ..."""
 QUESTIONS_PER_S = 100
@@ -47,7 +47,7 @@ CALM_S = 5
 """Seconds in a row with every answer right after which the watch ends."""
 
 
-class Peer(Protocol):
+class BenchPeer(Protocol):
     """What is measured: ours or the package's."""
 
     number: int
@@ -115,7 +115,7 @@ class PlainPeer:
 
 
 @dataclass(slots=True)
-class Sample:
+class LatencySample:
     """Some questions' outcome."""
 
     right: int
@@ -150,16 +150,16 @@ class Row:
 class Bench:
     """One swarm of one kind."""
 
-    def __init__(self, make: Callable[[int], Peer], peers: int, seed: int) -> None:
+    def __init__(self, make: Callable[[int], BenchPeer], peers: int, seed: int) -> None:
         self._random = Random(seed)
         self._make = make
         self._count = peers
-        self.peers: list[Peer] = []
+        self.peers: list[BenchPeer] = []
 
     async def run(self, row: Row, watch: Callable[[Row], Awaitable[None]]) -> None:
         before = memory_kib()
         row.join_s = await self._join()
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(OVERLAY_SETTLE_S)
         row.kib_per_peer = (memory_kib() - before) / self._count
         say(row, f"joined, median {1000 * row.join_s:.0f} ms; {row.kib_per_peer:.0f} KiB a peer")
         owners, lookups = await self.ask_owners(QUESTIONS), await self.ask_lookups(QUESTIONS)
@@ -176,7 +176,7 @@ class Bench:
         seconds: list[float] = []
         slots = asyncio.Semaphore(JOINING_AT_ONCE)
 
-        async def start(peer: Peer) -> None:
+        async def start(peer: BenchPeer) -> None:
             async with slots:
                 begin = time.perf_counter()
                 await peer.start(self._random.choice(self.peers).address() if self.peers else None)
@@ -188,18 +188,18 @@ class Bench:
         await asyncio.gather(*(start(peer) for peer in others))
         return median(seconds)
 
-    async def ask_owners(self, count: int) -> Sample:
+    async def ask_owners(self, count: int) -> LatencySample:
         """Ask random peers for the owners of random cells."""
         return await self._ask(count, lambda peer, cell: peer.owner(cell))
 
-    async def ask_lookups(self, count: int, at_once: int = ASKED_AT_ONCE) -> Sample:
+    async def ask_lookups(self, count: int, at_once: int = ASKED_AT_ONCE) -> LatencySample:
         """The same by lookup, whatever the peer knows already."""
         return await self._ask(count, lambda peer, cell: peer.lookup(anchor(cell, CELL_BITS)), at_once)
 
     async def _ask(
-        self, count: int, question: Callable[[Peer, Cell], Awaitable[int]], at_once: int = ASKED_AT_ONCE
-    ) -> Sample:
-        sample = Sample(0, count, [])
+        self, count: int, question: Callable[[BenchPeer, Cell], Awaitable[int]], at_once: int = ASKED_AT_ONCE
+    ) -> LatencySample:
+        sample = LatencySample(0, count, [])
         slots = asyncio.Semaphore(at_once)
 
         async def ask() -> None:
@@ -235,7 +235,7 @@ async def measure_ours(peers: int, seed: int) -> Row:
             say(row, f"killed {passed:4.1f} s ago: owner right {owners.percent:5.1f} %, "
                 f"lookup right {lookups.percent:5.1f} %, p95 {in_ms(lookups)[1]:.0f} ms")  # fmt: skip
             await asyncio.sleep(max(0.0, passed + 1 - (time.perf_counter() - begin)))
-        row.kill_lookup_ms = in_ms(Sample(0, 1, seconds))
+        row.kill_lookup_ms = in_ms(LatencySample(0, 1, seconds))
 
     row = Row("kadcrawl", peers)
     await bench.run(row, watch)
@@ -274,7 +274,7 @@ def memory_kib() -> float:
     return pages * resource.getpagesize() / 1024
 
 
-def in_ms(sample: Sample) -> tuple[float, float]:
+def in_ms(sample: LatencySample) -> tuple[float, float]:
     """Return median and 95th percentile in milliseconds."""
     return 1000 * median(sample.seconds), 1000 * sample.p95
 

@@ -35,8 +35,8 @@ from scripts.moving_records import JOB, fill
 
 SERVES_MAX_S = 3.0
 """To answering, and to the first cell that may be crawled."""
-LOOK_S = 0.02
-PATIENCE_S = 300.0
+PEER_POLL_S = 0.02
+RESTART_TIMEOUT_S = 300.0
 STEADY_S = 1.0
 """For how long nothing may be left to sync before all is said to be open."""
 
@@ -64,7 +64,7 @@ class Restart:
     """Longest time for which the loop did nothing else."""
 
 
-class Watch:
+class PeerWatch:
     """Looks at a peer from inside its loop."""
 
     def __init__(self) -> None:
@@ -75,17 +75,17 @@ class Watch:
         return Passed(time.perf_counter() - self._wall, time.process_time() - self._cpu)
 
     async def until(self, condition: Callable[[], bool]) -> Passed:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(RESTART_TIMEOUT_S):
             while not condition():
                 looked = time.perf_counter()
-                await asyncio.sleep(LOOK_S)
-                self.lag_max_s = max(self.lag_max_s, time.perf_counter() - looked - LOOK_S)
+                await asyncio.sleep(PEER_POLL_S)
+                self.lag_max_s = max(self.lag_max_s, time.perf_counter() - looked - PEER_POLL_S)
         return self.passed()
 
 
 async def restart(directory: Path, bootstrap: tuple[str, int] | None, pipe: Connection) -> None:
     """Start a peer on a directory, send its address and what was measured, and stop when told."""
-    watch = Watch()
+    watch = PeerWatch()
     async with Peer(Config(data=directory, port=0), None if bootstrap else JOB) as peer, asyncio.TaskGroup() as group:
         pipe.send(peer.contact.address)
         answers = group.create_task(_answers(peer, watch))
@@ -106,7 +106,7 @@ async def restart(directory: Path, bootstrap: tuple[str, int] | None, pipe: Conn
         await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
 
 
-async def _answers(peer: Peer, watch: Watch) -> Passed:
+async def _answers(peer: Peer, watch: PeerWatch) -> Passed:
     """Return when the peer answers like any other."""
     client = LinkClient(peer.config.limits.message_bytes_max)
     await client.open()
@@ -116,7 +116,7 @@ async def _answers(peer: Peer, watch: Watch) -> Passed:
                 await hello(client, [peer.contact.address])
                 return watch.passed()
             except StartError:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(PEER_POLL_S)
     finally:
         await client.close()
 
@@ -125,11 +125,13 @@ def _opened(peer: Peer) -> int:
     return sum(owned.open for owned in peer.cells.holdings.owned.values()) if peer.begun else 0
 
 
-async def _all_open(peer: Peer, watch: Watch) -> Passed:
+async def _all_open(peer: Peer, watch: PeerWatch) -> Passed:
     """Return when every cell stored here has its owner, if that is this peer open, and nothing is being synced."""
 
     def settled() -> bool:
-        return not (peer.cells.sync.busy or peer.cells.telling.untold or peer.cells.holdings.strays(peer.store.cells))
+        return not (
+            peer.cells.sync.busy or peer.cells.holder_side.unnotified or peer.cells.holdings.strays(peer.store.cells)
+        )
 
     while True:
         passed = await watch.until(settled)

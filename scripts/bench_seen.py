@@ -26,8 +26,8 @@ from rich.table import Table
 
 from kadcrawl.keys import Key, site_hash
 from kadcrawl.store.bloom.encoding import to_bytes
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.filter import ENGINES
+from kadcrawl.store.bloom.engines import ENGINES
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 
 COUNTS = (100_000, 1_000_000)
 PIECES = 5
@@ -48,7 +48,7 @@ Claim = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class FilterCost:
     """What one set of so many keys costs."""
 
     name: str
@@ -59,7 +59,7 @@ class Cost:
     bytes_per_key: float
     wrong: float
     """Share of new keys taken for known."""
-    slices: int = 0
+    epoch_filters: int = 0
     """That live; 0 for what does not expire."""
     grown: bool = False
     """Its filters grew, as nobody knew how many keys there would be."""
@@ -82,14 +82,14 @@ def us_per_key(use: Callable[[Sequence[One]], object], keys: Sequence[One]) -> f
     return 1e6 * median(took)
 
 
-def of_ours(engine: str, count: int, grains: int, days: int) -> Cost:
+def of_ours(engine: str, count: int, epochs: int, days: int) -> FilterCost:
     """Measure a set with so many keys in all live slices together, on the last of the days."""
-    seen = Seen(Period(grain_s=DAY_S, grains=grains, error=ERROR, filters=engine))
+    seen = ExpiringFilter(Period(epoch_s=DAY_S, epochs=epochs, error=ERROR, filters=engine))
     keys: list[Key] = []
     add_us = 0.0
     for day in range(days):
         now = day * DAY_S
-        keys = new_keys(count // grains, f"day {day}")
+        keys = new_keys(count // epochs, f"day {day}")
 
         def add(piece: Sequence[Key], now: float = now) -> None:
             for key in piece:
@@ -102,21 +102,21 @@ def of_ours(engine: str, count: int, grains: int, days: int) -> Cost:
     def check(piece: Sequence[Key]) -> None:
         nonlocal wrong
         for key in piece:
-            wrong += seen.seen(key, now)
+            wrong += seen.contains(key, now)
 
     known_us = us_per_key(check, keys[-ASKED_MOST:])
     wrong = 0
     asked = new_keys(ASKED_MOST, "new")
     new_us = us_per_key(check, asked)
     live = seen.live(now)
-    size = len(to_bytes(seen, now)) / (live * (count // grains))
-    return Cost(
+    size = len(to_bytes(seen, now)) / (live * (count // epochs))
+    return FilterCost(
         name=engine, keys=count, add_us=add_us, new_us=new_us, known_us=known_us, bytes_per_key=size,
-        wrong=wrong / len(asked), slices=live, grown=days <= grains,
+        wrong=wrong / len(asked), epoch_filters=live, grown=days <= epochs,
     )  # fmt: skip
 
 
-def of_a_set(name: str, count: int, fingerprint: Callable[[Key], One]) -> Cost:
+def of_a_set(name: str, count: int, fingerprint: Callable[[Key], One]) -> FilterCost:
     """Measure a plain set of fingerprints that are made before."""
     keys = [fingerprint(key) for key in new_keys(count, "set")]
     new = [fingerprint(key) for key in new_keys(ASKED_MOST, "new")]
@@ -133,18 +133,18 @@ def of_a_set(name: str, count: int, fingerprint: Callable[[Key], One]) -> Cost:
     add_us = us_per_key(add, keys)
     new_us, known_us = us_per_key(check, new), us_per_key(check, keys[-ASKED_MOST:])
     size = getsizeof(kept) + sum(map(getsizeof, kept))
-    return Cost(
+    return FilterCost(
         name=name, keys=count, add_us=add_us, new_us=new_us, known_us=known_us, bytes_per_key=size / len(kept), wrong=0
     )
 
 
 def cell_bytes(keys: int) -> float:
     """Return what a cell takes that met so many keys today: all of Python's memory, so not rbloom's."""
-    period = Period(grain_s=DAY_S, grains=WEEK, error=ERROR)
+    period = Period(epoch_s=DAY_S, epochs=WEEK, error=ERROR)
     fill = new_keys(keys, "cell")
-    Seen(period).add(Key(bytes(20)), 0.0)  # What is made once for all cells.
+    ExpiringFilter(period).add(Key(bytes(20)), 0.0)  # What is made once for all cells.
     tracemalloc.start()
-    cells = [Seen(period) for _ in range(CELLS)]
+    cells = [ExpiringFilter(period) for _ in range(CELLS)]
     for cell in cells:
         for key in fill:
             cell.add(key, 0.0)
@@ -153,45 +153,46 @@ def cell_bytes(keys: int) -> float:
     return taken / len(cells)
 
 
-def costs(count: int, engines: Sequence[str]) -> Iterator[Cost]:
+def costs(count: int, engines: Sequence[str]) -> Iterator[FilterCost]:
     """Measure all that is compared."""
     yield of_a_set("set of 40 hex digits (Scrapy)", count, bytes.hex)
     yield of_a_set("set of 20 bytes", count, bytes)
     for engine in engines:
-        yield of_ours(engine, count, grains=1, days=1)
-        yield of_ours(engine, count, grains=1, days=2)
-        yield of_ours(engine, count, grains=WEEK, days=2 * WEEK)
+        yield of_ours(engine, count, epochs=1, days=1)
+        yield of_ours(engine, count, epochs=1, days=2)
+        yield of_ours(engine, count, epochs=WEEK, days=2 * WEEK)
 
 
-def claims(measured: Sequence[Cost]) -> Iterator[Claim]:
+def claims(measured: Sequence[FilterCost]) -> Iterator[Claim]:
     """Check what was to be reached."""
     for one in measured:
-        if not one.slices or one.grown:
+        if not one.epoch_filters or one.grown:
             continue
-        what = f"{one.name}, {one.keys:,} URLs, {one.slices} live"
+        what = f"{one.name}, {one.keys:,} URLs, {one.epoch_filters} live"
         slowest = max(one.new_us, one.known_us)
         yield f"{what}: a check takes at most {CHECK_MOST_US:g} us: {slowest:.2f}", slowest <= CHECK_MOST_US
         deviation = (ERROR / ASKED_MOST) ** 0.5
         yield f"{what}: at most 1 in 10,000 is wrong: {one.wrong:.1e}", one.wrong <= ERROR + 3 * deviation
-        if one.slices == 1:
+        if one.epoch_filters == 1:
             size = one.bytes_per_key
             yield f"{what}: a URL has at most {BYTES_MOST:g} bytes: {size:.2f}", size <= BYTES_MOST
 
 
-def table_of(measured: Sequence[Cost]) -> Table:
+def table_of(measured: Sequence[FilterCost]) -> Table:
     table = Table("", "URLs", "slices", "adds/s", "new/s", "known/s", "bytes/URL", "wrong", "add", "check", "bytes",
                   title="Ratios: to Scrapy's set; check: the slower of new and known")  # fmt: skip
     for column in table.columns[1:]:
         column.justify = "right"
-    scrapy: Cost | None = None
+    scrapy: FilterCost | None = None
     for one in measured:
         if scrapy is None or scrapy.keys != one.keys:
             scrapy = one
             table.add_section()
         table.add_row(
-            one.name + (", growing" if one.grown else ""), f"{one.keys:,}", str(one.slices or "-"),
+            one.name + (", growing" if one.grown else ""), f"{one.keys:,}", str(one.epoch_filters or "-"),
             *(f"{1e6 / us:,.0f}" for us in (one.add_us, one.new_us, one.known_us)),
-            f"{one.bytes_per_key:.2f}", f"{one.wrong:.1e}" if one.slices else "0", f"{one.add_us / scrapy.add_us:.3g}",
+            f"{one.bytes_per_key:.2f}", f"{one.wrong:.1e}" if one.epoch_filters else "0",
+            f"{one.add_us / scrapy.add_us:.3g}",
             f"{max(one.new_us, one.known_us) / max(scrapy.new_us, scrapy.known_us):.3g}",
             f"{one.bytes_per_key / scrapy.bytes_per_key:.3g}",
         )  # fmt: skip
@@ -212,7 +213,7 @@ def cell_table() -> Table:
 @click.option("--count", "counts", type=click.IntRange(10_000), multiple=True, default=COUNTS, show_default=True)
 @click.option("--engine", "engines", type=click.Choice(list(ENGINES)), multiple=True, default=list(ENGINES))
 def main(counts: tuple[int, ...], engines: tuple[str, ...]) -> None:
-    measured: list[Cost] = []
+    measured: list[FilterCost] = []
     for count in counts:
         print(f"bench_seen: {count:,} URLs", file=sys.stderr, flush=True)
         measured += costs(count, engines)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from scripts.kadcrawl_run import PageLine, crawl_command, page_lines
+from scripts.kadcrawl_run import LoggedPage, crawl_command, page_lines
 from sim.judge import Verdict
 from sim.sample_pages import SITES
 from sim.sample_traps import NAME, Bounds
@@ -116,7 +116,7 @@ def _faults(verdict: Verdict) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield from ((kind, found) for kind, found in kinds.items() if found)
 
 
-def _log_faults(lines: list[PageLine], sample: SampleWeb) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _log_faults(lines: list[LoggedPage], sample: SampleWeb) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield where the peers' page logs differ from the web: a URL lacking, of another status, or twice."""
     truth = {url: end.status for url, end in sample.truth().items() if not url.endswith("/robots.txt")}
     told: Mapping[str, int] = {line.url: line.status for line in lines if line.status is not None}
@@ -128,7 +128,7 @@ def _log_faults(lines: list[PageLine], sample: SampleWeb) -> Iterator[tuple[str,
         yield "URLs that stand twice in the page logs", twice
 
 
-def _report(sample: SampleWeb, lines: list[PageLine], summary: dict[str, Any], directory: Path) -> Iterator[str]:
+def _report(sample: SampleWeb, lines: list[LoggedPage], summary: dict[str, Any], directory: Path) -> Iterator[str]:
     yield f"Done in {summary['seconds']:.0f} s: {summary['pages']} pages, {summary['links_seen']} links seen,"
     yield f"{summary['peer_messages']} messages between peers, {summary['duplicates']} URLs fetched twice."
     yield ""
@@ -147,7 +147,7 @@ def _report(sample: SampleWeb, lines: list[PageLine], summary: dict[str, Any], d
     yield f"Pages are listed in {directory}/peers/*/pages.jsonl and kept in the WARC files beside them."
 
 
-def _life(sample: SampleWeb, lines: list[PageLine]) -> Iterator[str]:
+def _life(sample: SampleWeb, lines: list[LoggedPage]) -> Iterator[str]:
     """Tell of the landing page, which only a redirect from another site leads to."""
     museum = sample.origins[1]
     landing = next((line for line in lines if line.url == f"{museum}/landing.html"), None)

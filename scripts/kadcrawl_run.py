@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 LOOPBACK: Final = "127.0.0.0/8"
 
 
-class PageLine(NamedTuple):
+class LoggedPage(NamedTuple):
     """One line of a peer's pages.jsonl, as far as it matters here."""
 
     directory: Path
@@ -43,7 +43,7 @@ def crawl_command(
     return [program, "crawl", *seeds, *options, *patterns, "--data", str(data), "--summary", str(summary)]
 
 
-def page_lines(data: Path) -> Iterator[PageLine]:
+def page_lines(data: Path) -> Iterator[LoggedPage]:
     """Yield every line of every peer's pages.jsonl below `data`, but one its writer was killed in the middle of."""
     for log in sorted(data.rglob("pages.jsonl")):
         with log.open() as lines:
@@ -51,4 +51,4 @@ def page_lines(data: Path) -> Iterator[PageLine]:
                 if not line.endswith("\n"):
                     break
                 fields = json.loads(line)
-                yield PageLine(log.parent, fields["url"], fields["status"], fields.get("failed"), fields)
+                yield LoggedPage(log.parent, fields["url"], fields["status"], fields.get("failed"), fields)

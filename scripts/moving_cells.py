@@ -64,7 +64,7 @@ def contact(number: int) -> Contact:
     return Contact(id_bytes(number), "127.0.0.1", 1)
 
 
-class Swarm:
+class CellSwarm:
     """The holdings of all peers."""
 
     def __init__(self, peers: int, records: Mapping[Cell, int], random: Random, cell_bits: int = CELL_BITS) -> None:
@@ -165,7 +165,7 @@ def cell_moves(
     peers: int, records: Mapping[Cell, int], events: int, random: Random, cell_bits: int = CELL_BITS
 ) -> list[CellMoves]:
     """Let `events` peers come to a swarm of this size and as many go; return both sums."""
-    swarm = Swarm(peers, records, random, cell_bits)
+    swarm = CellSwarm(peers, records, random, cell_bits)
     total = sum(records.values())
     joins, leaves = CellMoves("join", peers, total), CellMoves("leave", peers, total)
     for _ in range(events):

@@ -19,15 +19,15 @@ from typing import Any
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.link.wire.codec import pack, unpack
-from kadcrawl.link.wire.messages import Compare, Contact, Exchange, Message, Recorded, Records
+from kadcrawl.link.wire.messages import CompareDigests, Contact, Message, Reconcile, Replicate, Replicated
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.replication import record_codec
-from kadcrawl.replication.anti_entropy import Exchanger
+from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.backup_streams import digest_of
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.cell_digest import EMPTY
@@ -60,21 +60,21 @@ class RecordMoves:
     cpu_s: float
 
 
-class End:
+class StoreEnd:
     """One of two peers: everything that moves records, with the network cut short."""
 
     def __init__(self, store: Store, number: int) -> None:
         store.begin(JOB.cell_bits)
         self.store = store
         self.contact = Contact(id_bytes(number), "127.0.0.1", 1)
-        self.other: End = self
+        self.other: StoreEnd = self
         """Whom its questions go to."""
         frontier = Frontier(store, LIMITS, JOB.delay_s)
-        intake = Intake(store, frontier, Scope(JOB, LIMITS), Totals(), Activity(), by_depth=False)
-        placer = Placer(JOB.partition, JOB.cell_bits)
+        intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), by_depth=False)
+        placer = Partitioner(JOB.partition, JOB.cell_bits)
         self._records = record_codec.Records(store, frontier, intake, placer, lambda entry: False, lambda: 0.0)
         client: Any = self
-        self.exchanger = Exchanger(lambda: self.contact, client, store, self._records.moving, self._records.merge)
+        self.anti_entropy = AntiEntropy(lambda: self.contact, client, store, self._records.moving, self._records.merge)
 
     async def ask(self, to: Contact, message: Message, expected: Any, deadline_s: float) -> Any:
         """Stand in for the LinkClient: what would be on the wire goes right to the other end."""
@@ -84,14 +84,14 @@ class End:
 
     async def answer(self, question: Message) -> Message:
         match question:
-            case Exchange():
-                return await self.exchanger.exchange(question)
-            case Compare():
-                return await self.exchanger.compare(question)
-            case Records():
+            case Reconcile():
+                return await self.anti_entropy.answer_reconcile(question)
+            case CompareDigests():
+                return await self.anti_entropy.answer_compare(question)
+            case Replicate():
                 self._records.merge(question.batch)
                 await self.store.durable()
-                return Recorded()
+                return Replicated()
         raise AssertionError(f"nobody asks {question} here")
 
 
@@ -100,13 +100,13 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
 
     They come in the order in which a crawl might meet them: its sites take turns.
     """
-    placer = Placer(JOB.partition, JOB.cell_bits)
+    placer = Partitioner(JOB.partition, JOB.cell_bits)
     names = (f"{name}-{number}.example" for number in itertools.count())
     allowed = (site for site in names if placer.cell(site) not in but)
     sites = list(itertools.islice(allowed, max(1, count // URLS_PER_SITE)))
     for number in range(count):
         url = f"http://{sites[number % len(sites)]}/section/{number // len(sites)}/page-{number}.html"
-        place = placer.place(url)
+        place = placer.locate(url)
         if number % PENDING_EVERY:
             store.learn_done(place.key)
         else:
@@ -117,12 +117,12 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
 
 
 @asynccontextmanager
-async def opened(directory: Path, number: int) -> AsyncIterator[End]:
+async def opened(directory: Path, number: int) -> AsyncIterator[StoreEnd]:
     """Open one peer's store in a directory and commit what is written to it."""
     store = Store(directory, LIMITS.commit_spacing_s)
     committer = asyncio.create_task(store.run(), name="commit")
     try:
-        yield End(store, number)
+        yield StoreEnd(store, number)
     finally:
         committer.cancel()
         await asyncio.gather(committer, return_exceptions=True)
@@ -163,7 +163,9 @@ def _drawn(store: Store, records: int, random: Random) -> list[Cell]:
     return cells[:count]
 
 
-async def _move(event: str, stored: int, asker: End, other: End, cells: Sequence[Cell], *, push: bool) -> RecordMoves:
+async def _move(
+    event: str, stored: int, asker: StoreEnd, other: StoreEnd, cells: Sequence[Cell], *, push: bool
+) -> RecordMoves:
     """Let the asker fetch all of these cells from the other or, with `push`, send it all: nobody has both."""
     asker.other, other.other = other, asker
     tallies = {cell: (asker if push else other).store.cells[cell] for cell in cells}
@@ -173,9 +175,9 @@ async def _move(event: str, stored: int, asker: End, other: End, cells: Sequence
     async def reconcile(cell: Cell) -> None:
         async with places:
             held = digest_of(cell, other.store.cells.get(cell, EMPTY))
-            await asker.exchanger.reconcile(other.contact, held, push=push)
+            await asker.anti_entropy.reconcile(other.contact, held, push=push)
 
-    read_before, moved_before = asker.exchanger.examined + other.exchanger.examined, asker.exchanger.moved
+    read_before, moved_before = asker.anti_entropy.examined + other.anti_entropy.examined, asker.anti_entropy.moved
     began = time.process_time()
     async with asyncio.TaskGroup() as group:
         for cell in cells:
@@ -185,8 +187,8 @@ async def _move(event: str, stored: int, asker: End, other: End, cells: Sequence
         event=event,
         stored=stored,
         cells=len(cells),
-        examined=asker.exchanger.examined + other.exchanger.examined - read_before,
-        moved=asker.exchanger.moved - moved_before,
+        examined=asker.anti_entropy.examined + other.anti_entropy.examined - read_before,
+        moved=asker.anti_entropy.moved - moved_before,
         wrong=sum(taker.store.cells.get(cell, EMPTY) != tally for cell, tally in tallies.items()),
         cpu_s=cpu_s,
     )

@@ -41,7 +41,7 @@ class SitesError(Exception):
     """A package cannot be had here; the text says why in one sentence."""
 
 
-class Site(NamedTuple):
+class StoredSite(NamedTuple):
     """One site on disk."""
 
     name: str
@@ -55,16 +55,16 @@ def cache_directory() -> Path:
     return (Path(cache) if cache else Path(__file__).resolve().parent.parent / ".cache") / "sites"
 
 
-def sites(packages: tuple[Package, ...] = PACKAGES) -> list[Site]:
+def sites(packages: tuple[Package, ...] = PACKAGES) -> list[StoredSite]:
     """Return the sites of `packages`, fetching what the cache lacks. Raises SitesError when that fails."""
     return [_site(package) for package in packages]
 
 
-def _site(package: Package) -> Site:
+def _site(package: Package) -> StoredSite:
     unpacked = cache_directory() / package.name
     if not unpacked.is_dir():
         _fetch(package, unpacked)
-    return Site(package.name, (unpacked / package.root).resolve(strict=True), package.entry)
+    return StoredSite(package.name, (unpacked / package.root).resolve(strict=True), package.entry)
 
 
 def _fetch(package: Package, unpacked: Path) -> None:

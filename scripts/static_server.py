@@ -33,7 +33,7 @@ KEPT_BYTES_MAX: Final = 1_000_000_000
 Log = Callable[[dict[str, str | int | float]], None]
 
 
-class Reply(NamedTuple):
+class StaticReply(NamedTuple):
     """What one path of a site answers."""
 
     status: int
@@ -41,15 +41,15 @@ class Reply(NamedTuple):
     headers: dict[str, str]
 
 
-class Directory:
+class StaticDirectory:
     """The files below one root, read when first asked for. Symbolic links do not lead out of it."""
 
     def __init__(self, root: Path, keep_bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._root = root.resolve(strict=True)
         self._keep_bytes_left = keep_bytes_max
-        self._kept: dict[str, Reply] = {}
+        self._kept: dict[str, StaticReply] = {}
 
-    def reply(self, path: str) -> Reply:
+    def reply(self, path: str) -> StaticReply:
         """Return the answer to `path`, as sent by a client: escaped, perhaps with a query."""
         reply = self._kept.get(path)
         if reply is None:
@@ -59,19 +59,19 @@ class Directory:
                 self._kept[path] = reply
         return reply
 
-    def _read(self, path: str) -> Reply:
+    def _read(self, path: str) -> StaticReply:
         plain = path.partition("?")[0]
         try:
             file = (self._root / unquote(plain).lstrip("/")).resolve(strict=True)
             if file.is_dir() and file.is_relative_to(self._root):
                 if not plain.endswith("/"):
-                    return Reply(301, b"", {"Location": f"{plain}/"})
+                    return StaticReply(301, b"", {"Location": f"{plain}/"})
                 file = (file / "index.html").resolve(strict=True)
             if file.is_relative_to(self._root):
-                return Reply(200, file.read_bytes(), {"Content-Type": content_type(file.name)})
+                return StaticReply(200, file.read_bytes(), {"Content-Type": content_type(file.name)})
         except (OSError, ValueError):  # ValueError: a NUL in the path
             pass
-        return Reply(404, b"<!doctype html><title>404</title>", {"Content-Type": "text/html"})
+        return StaticReply(404, b"<!doctype html><title>404</title>", {"Content-Type": "text/html"})
 
 
 def content_type(name: str) -> str:
@@ -84,10 +84,10 @@ def content_type(name: str) -> str:
 
 async def serve(roots: list[Path], log: Log, stack: AsyncExitStack) -> list[str]:
     """Serve each of `roots` until `stack` is closed; return their URLs, each ending in a slash."""
-    return [await _serve(Directory(root), number, log, stack) for number, root in enumerate(roots)]
+    return [await _serve(StaticDirectory(root), number, log, stack) for number, root in enumerate(roots)]
 
 
-async def _serve(directory: Directory, number: int, log: Log, stack: AsyncExitStack) -> str:
+async def _serve(directory: StaticDirectory, number: int, log: Log, stack: AsyncExitStack) -> str:
     listener = stack.enter_context(socket.socket())
     listener.bind((f"127.0.0.{FIRST_ADDRESS + number}", 0))
     host, port = listener.getsockname()

@@ -15,13 +15,13 @@ from rich.table import Table
 from kadcrawl.settings.config import History
 
 from . import sometimes
-from .big import PAGES_PER_SITE, Sight, crawl, plan_of
+from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, plan_of
 from .campaign import Hunt, Task, Totals, attempt, hunts, tasks, trials
 from .draw import draw
 from .mutants import MUTANTS, QUICK
 from .plan import Plan
 from .shrink import shrink
-from .trial import USUAL, Outcome, Size, run
+from .trial import USUAL, Size, TrialOutcome, run
 
 HUNT_SEEDS = 500
 HUNT_SEEDS_QUICK = 40
@@ -240,7 +240,7 @@ def big(peers: int, pages: int, sites: int | None, kills: int, seed: int) -> Non
     with _progress() as progress:
         bar = progress.add_task("pages", total=pages, found="")
 
-        def show(sight: Sight) -> None:
+        def show(sight: SwarmSnapshot) -> None:
             found = f"{sight.peers} peers, {sight.virtual_s:.1f} virtual seconds"
             progress.update(bar, completed=sight.pages, total=sight.pages_all, found=found)
 
@@ -277,7 +277,7 @@ def _plan(what: str, peers: int) -> Plan:
         raise click.ClickException(f"{what} is neither a seed nor a plan: {error}") from None
 
 
-def _tell(plan: Plan, outcome: Outcome) -> None:
+def _tell(plan: Plan, outcome: TrialOutcome) -> None:
     """Print one world's plan and verdict."""
     console.print(str(plan), markup=False)
     for judge, found in outcome.violations.items():

@@ -19,7 +19,7 @@ from kadcrawl.settings.config import Limits
 from .plan import Event, Kind, Plan
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
-from .trial import BOOT_MOST_S, LIMITS, SEEDS, WEB_ADDRESS, Outcome, Size, Trial, run
+from .trial import BOOT_MOST_S, LIMITS, SEEDS, WEB_ADDRESS, Size, Trial, TrialOutcome, run
 
 PAGES_PER_SITE = 50
 DELAY_S = 0.25
@@ -61,7 +61,7 @@ class Alike(Size):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class SwarmSnapshot:
     """How far a swarm is."""
 
     virtual_s: float
@@ -73,7 +73,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class WorldCost:
     """What a world took."""
 
     cpu_s: float
@@ -94,8 +94,8 @@ def plan_of(seed: int, peers: int, kills: int) -> Plan:
 
 
 def crawl(
-    plan: Plan, pages: int, sites: int | None = None, show: Callable[[Sight], None] = lambda sight: None
-) -> tuple[Outcome, Cost]:
+    plan: Plan, pages: int, sites: int | None = None, show: Callable[[SwarmSnapshot], None] = lambda sight: None
+) -> tuple[TrialOutcome, WorldCost]:
     """Run the trial; `show` is told now and then how far it is."""
     raise_open_files()
     watcher = Watcher(show)
@@ -104,7 +104,7 @@ def crawl(
         for name, value in SPARING.items():
             stack.enter_context(mock.patch(name, value))
         outcome = run(plan, Alike(pages=pages, sites=sites or max(1, pages // PAGES_PER_SITE)), watch=watcher.look)
-    cost = Cost(
+    cost = WorldCost(
         cpu_s=time.process_time() - began_cpu,
         wall_s=time.perf_counter() - began,
         memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
@@ -122,7 +122,7 @@ def raise_open_files() -> None:
 class Watcher:
     """Looks at a trial now and then."""
 
-    def __init__(self, show: Callable[[Sight], None]) -> None:
+    def __init__(self, show: Callable[[SwarmSnapshot], None]) -> None:
         self.disk_bytes = 0
         self._show = show
         self._shown_at = 0.0
@@ -143,5 +143,7 @@ class Watcher:
         if now >= self._shown_at + SHOWN_APART_S:
             self._shown_at = now
             peers = [machine.peer for machine in trial.machines.live if machine.peer is not None and machine.begun]
-            pages = sum(peer.totals.done for peer in peers)
-            self._show(Sight(virtual_s=trial.now, peers=len(peers), pages=pages, pages_all=trial.observer.pages))
+            pages = sum(peer.counters.done for peer in peers)
+            self._show(
+                SwarmSnapshot(virtual_s=trial.now, peers=len(peers), pages=pages, pages_all=trial.observer.pages)
+            )

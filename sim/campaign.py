@@ -20,7 +20,7 @@ from kadcrawl.settings.config import History
 from . import judges, sometimes
 from .draw import draw
 from .plan import Plan
-from .trial import USUAL, Outcome, Size, run
+from .trial import USUAL, Size, TrialOutcome, run
 
 TRIAL_WALL_S = 120
 """A trial of the default size takes a second or so; one that goes round in circles is ended."""
@@ -75,7 +75,7 @@ def tasks(
         yield Task(draw(seed, peers, faults=faults).delayed(delay_s).kept_by(history), size, mutant)
 
 
-def trials(todo: Iterable[Task], jobs: int) -> Iterator[Outcome]:
+def trials(todo: Iterable[Task], jobs: int) -> Iterator[TrialOutcome]:
     """Run trials in `jobs` processes and yield their outcomes as they come."""
     return _each(attempt, todo, jobs)
 
@@ -85,7 +85,7 @@ def hunts(todo: Iterable[Hunt], jobs: int) -> Iterator[Catch]:
     return _each(hunt, todo, jobs)
 
 
-def attempt(task: Task) -> Outcome:
+def attempt(task: Task) -> TrialOutcome:
     """Run one trial, whatever comes of it."""
     try:
         with _ending(task.wall_most_s):
@@ -128,7 +128,7 @@ class Totals:
     """Seed -> judge -> what it found."""
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: TrialOutcome) -> None:
         self.seeds += 1
         self.virtual_s += outcome.virtual_s
         self.messages += outcome.messages
@@ -213,8 +213,8 @@ def _ending(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _broken(plan: Plan, error: BaseException) -> Outcome:
-    return Outcome(
+def _broken(plan: Plan, error: BaseException) -> TrialOutcome:
+    return TrialOutcome(
         plan=plan,
         violations={judges.no_errors.__name__: ["the trial broke: " + "".join(traceback.format_exception(error))]},
         trace="",

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from .plan import EXPOSED_MAX, SETTLE_S, Disk, Event, Kind, Plan
+from .plan import EXPOSED_MAX, RECOVERY_S, Disk, Event, Kind, Plan
 
 FAULTS_FROM_S = 2.0
 FAULTS_UNTIL_S = 28.0
@@ -186,8 +186,8 @@ class _Drawing:
                 self._last(at_s, kind, few, for_s)
         else:
             self._happen(at_s, kind, sorted(self._random.sample(self._machines, half)), for_s=for_s)
-            self._exposures += [at_s + for_s + SETTLE_S] * cost
-        self._parted_until = at_s + for_s + SETTLE_S
+            self._exposures += [at_s + for_s + RECOVERY_S] * cost
+        self._parted_until = at_s + for_s + RECOVERY_S
 
     def _stall(self, at_s: float) -> None:
         """A disk becomes slow, and often it is dying: what is written and what is safe drift apart."""
@@ -243,7 +243,7 @@ class _Drawing:
             amount = self._random.choice((-7200.0, -30.0, 30.0, 7200.0))
             self._happen(at_s, Kind.JUMP, (machine,), amount=amount)
         self._happen(at_s + down_s, Kind.RESTART, (machine,), disk=disk)
-        self._expose((machine,), at_s + down_s + SETTLE_S)
+        self._expose((machine,), at_s + down_s + RECOVERY_S)
 
     def _newcomers(self, count: int, at_s: float) -> tuple[int, ...]:
         if self._joiners_max < count:
@@ -255,15 +255,15 @@ class _Drawing:
         for place, machine in enumerate(machines):
             self._happen(at_s + place * apart_s, Kind.JOIN, (machine,), disk="none")
             self._machines.append(machine)
-            self._busy_until[machine] = at_s + SETTLE_S
+            self._busy_until[machine] = at_s + RECOVERY_S
         return machines
 
     def _last(self, at_s: float, kind: Kind, machines: tuple[int, ...], for_s: float) -> None:
         self._happen(at_s, kind, machines, for_s=for_s)
-        self._expose(machines, at_s + for_s + SETTLE_S)
+        self._expose(machines, at_s + for_s + RECOVERY_S)
 
     def _gone(self, machines: tuple[int, ...], at_s: float) -> None:
-        self._expose(machines, at_s + SETTLE_S)
+        self._expose(machines, at_s + RECOVERY_S)
         for machine in machines:
             self._machines.remove(machine)
             del self._busy_until[machine]

@@ -6,7 +6,7 @@ from contextlib import closing
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.store.bloom.encoding import from_bytes
-from kadcrawl.store.bloom.expiring_filter import Seen
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
 from kadcrawl.store.bloom.filter import place_of
 from kadcrawl.store.store import DONE, Store
 
@@ -23,7 +23,7 @@ class Histories:
     def of_store(self, store: Store, cell: Cell) -> dict[Key, int]:
         """Return the state of each key of a cell that the store knows."""
         records = dict(store.records(cell, b"", 2**40))
-        if store.seen is not None and cell in store.seen:
+        if store.expiring_filters is not None and cell in store.expiring_filters:
             records |= {key: DONE for key in self._keys.get(cell, ()) if key not in records and store.state(key)}
         return records
 
@@ -31,24 +31,28 @@ class Histories:
         """Return the state of each key that is committed in a store's journal."""
         with closing(sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)) as db:
             records: dict[Key, int] = dict(db.execute("SELECT key, state FROM history"))
-            if store.seen is None:
+            if store.expiring_filters is None:
                 return records
-            period = store.seen.period
+            period = store.expiring_filters.period
             places = {
                 int.from_bytes(place, "big") for (place,) in db.execute("SELECT place FROM slice_place").fetchall()
             }
-            slices: dict[Cell, list[Seen]] = {}
+            slices: dict[Cell, list[ExpiringFilter]] = {}
             for cell, grain, bits in db.execute("SELECT cell, grain, bits FROM slice_bits"):
-                slices.setdefault(Cell(cell), []).append(from_bytes(bits, period, grain * period.grain_s))
-        return records | self._done(places, slices, store.seen.now(), records)
+                slices.setdefault(Cell(cell), []).append(from_bytes(bits, period, grain * period.epoch_s))
+        return records | self._done(places, slices, store.expiring_filters.now(), records)
 
     def _done(
-        self, places: set[int], slices: Mapping[Cell, list[Seen]], now: float, records: Mapping[Key, int]
+        self,
+        places: set[int],
+        epoch_filters: Mapping[Cell, list[ExpiringFilter]],
+        now: float,
+        records: Mapping[Key, int],
     ) -> dict[Key, int]:
         return {
             key: DONE
             for cell, keys in self._keys.items()
             for key in keys
             if key not in records
-            and (place_of(key) in places or any(one.seen(key, now) for one in slices.get(cell, ())))
+            and (place_of(key) in places or any(one.contains(key, now) for one in epoch_filters.get(cell, ())))
         }

@@ -30,7 +30,7 @@ class Fetch(NamedTuple):
     status: int
     machine: int
     """Who asked."""
-    giver: int | None = None
+    lender: int | None = None
     """For whom, if it was lent the page."""
 
     @property
@@ -387,7 +387,7 @@ def _divided(facts: Facts, at_s: float, one: int, other: int) -> bool:
 
 def _owner(fetch: Fetch) -> int:
     """Return who decided that it be asked for: whoever borrows knows what its giver knows."""
-    return fetch.machine if fetch.giver is None else fetch.giver
+    return fetch.machine if fetch.lender is None else fetch.lender
 
 
 def _parted_at(facts: Facts, at_s: float) -> bool:

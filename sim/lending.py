@@ -8,19 +8,19 @@ from kadcrawl.keys import Key
 from kadcrawl.lending.borrower import Borrowing
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.replication.cells import STALL_S
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import PENDING
 
 SLACK_S = 0.5
 """A loan is seen now and then, so it may have begun and ended by so much earlier and later than it was seen."""
 
 
-def owners_at(entry: Entry, peers: Iterable[tuple[int, Peer]], now: float) -> Iterator[int]:
+def owners_at(entry: FrontierEntry, peers: Iterable[tuple[int, Peer]], now: float) -> Iterator[int]:
     """Yield the machines whose own crawler may begin a page at this second of the loop."""
     for number, peer in peers:
         if peer.cells.away_s(now) >= STALL_S:
             continue  # Just thawed: before it begins anything it will see that it was away.
-        cell, frontier = peer.store.cell_of(entry.key), peer.parts.frontier
+        cell, frontier = peer.store.cell_of(entry.key), peer.components.frontier
         if not frontier.is_open(cell) or peer.store.state(entry.key) != PENDING or entry.key in frontier.keys_out(cell):
             continue
         wait_s, _ = frontier.clock(entry.site, peer.clock.now())
@@ -28,7 +28,7 @@ def owners_at(entry: Entry, peers: Iterable[tuple[int, Peer]], now: float) -> It
             yield number
 
 
-def takers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrowing]]:
+def borrowers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrowing]]:
     """Yield what each machine borrows."""
     yield from ((number, peer.balancing.loans.borrowing) for number, peer in peers)
     yield from ((number, leaf.borrowing) for number, leaf in leaves)
@@ -38,7 +38,7 @@ def takers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]
 class SeenLoan:
     """A site lent by one machine to another."""
 
-    giver: int
+    lender: int
     from_s: float
     until_s: float
 
@@ -70,10 +70,10 @@ class SeenLoans:
             known = self._lost.get(peer.incarnation, Counter())
             lost += lending.lost - known
             self._lost[peer.incarnation] = Counter(lending.lost)
-        for number, borrowing in takers(peers, leaves):
+        for number, borrowing in borrowers(peers, leaves):
             for loan in borrowing.standing():
-                if loan.giver.id in self._numbers:
-                    self._see(loan.site, number, self._numbers[loan.giver.id], now)
+                if loan.lender.id in self._numbers:
+                    self._see(loan.site, number, self._numbers[loan.lender.id], now)
         return lost
 
     def shared(
@@ -85,24 +85,24 @@ class SeenLoans:
         """
         peers = list(peers)
         lent: dict[Key, set[int]] = {}
-        for number, borrowing in takers(peers, leaves):
+        for number, borrowing in borrowers(peers, leaves):
             for loan in borrowing.standing():
-                ends = {number, self._numbers.get(loan.giver.id, number)}
+                ends = {number, self._numbers.get(loan.lender.id, number)}
                 for key, entry in loan.entries.items():
                     if key in lent:
                         yield entry.url, lent[key], ends
                     lent[key] = ends
                     yield from ((entry.url, ends, {one}) for one in owners_at(entry, peers, now))
 
-    def giver(self, site: str, taker: int, at_s: float) -> int | None:
+    def lender(self, site: str, borrower: int, at_s: float) -> int | None:
         """Return for which machine one fetched from a site at that second, if it was for another."""
-        loans = self._loans.get((site, taker), ())
+        loans = self._loans.get((site, borrower), ())
         seen = [loan for loan in reversed(loans) if loan.away_s(at_s) < SLACK_S]
-        return min(seen, key=lambda loan: loan.away_s(at_s)).giver if seen else None
+        return min(seen, key=lambda loan: loan.away_s(at_s)).lender if seen else None
 
-    def _see(self, site: str, taker: int, giver: int, now: float) -> None:
-        loans = self._loans[site, taker]
-        if loans and loans[-1].giver == giver and now - loans[-1].until_s <= SLACK_S:
+    def _see(self, site: str, borrower: int, lender: int, now: float) -> None:
+        loans = self._loans[site, borrower]
+        if loans and loans[-1].lender == lender and now - loans[-1].until_s <= SLACK_S:
             loans[-1].until_s = now
         else:
-            loans.append(SeenLoan(giver, now, now))
+            loans.append(SeenLoan(lender, now, now))

@@ -30,7 +30,7 @@ from .tcp import Listener, SimTransport, connect
 
 Ts = TypeVarTuple("Ts")
 
-TICK_S = 1e-6
+TIMER_STEP_S = 1e-6
 """What goes by at least before a timer fires. Else one set anew for a rest that rounding left would stop the clock."""
 UNWINDINGS_MAX = 100
 """Times what never finished may still wait for something on its way out."""
@@ -199,7 +199,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if self._over:
             self._check_closed()  # type: ignore[attr-defined]
         timer = SimTimer(when, callback, args, self, context)
-        soonest = self.now + TICK_S
+        soonest = self.now + TIMER_STEP_S
         heappush(self._coming, (when if when > soonest else soonest, self.next_number(), timer, None, None))
         return timer
 

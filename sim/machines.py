@@ -24,10 +24,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.http_websocket import WebSocketWriter
 
 from kadcrawl import Leaf, Peer
-from kadcrawl.crawl.fetch.poison_pages import Deadly
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
-from kadcrawl.peer.environment import World
+from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.config import PORT_DEFAULT, Config, Job, Limits
 
 from .disk import Disk, DiskState
@@ -40,7 +40,7 @@ EPOCH = 1_767_225_600.0
 """The world's time at the beginning, in seconds since 1970: 2026-01-01."""
 BOOTSTRAPS = 3
 """Machines a joiner is told of."""
-RETRY_S = 1.0
+REJOIN_S = 1.0
 """Pause of a machine whose peer could not join, before it starts it again."""
 RESOLVE_S = 0.005
 
@@ -290,11 +290,11 @@ class Machines:
                 end = await (self._run_leaf(machine) if machine.is_leaf else self._run_peer(machine))
             except StartError:
                 machine.peer = machine.leaf = None
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(REJOIN_S)
             except DiskFullError:
                 machine.peer, machine.leaf, machine.founds = None, None, False
                 while machine.disk.full:  # noqa: ASYNC110 -- as a person would look
-                    await asyncio.sleep(RETRY_S)
+                    await asyncio.sleep(REJOIN_S)
             except Exception as error:
                 end = repr(error)
                 self._note(f"machine {machine.number} ended", error)
@@ -306,7 +306,7 @@ class Machines:
         """Run one peer; return how it ended. Raises StartError, StorageError."""
         others = self._others(machine)
         machine.founds = machine.founds or not others
-        config, world = self._config(machine), self._world(machine)
+        config, world = self._config(machine), self._environment(machine)
         async with Peer(config, replace(self._job, seeds=()), world) as peer:
             machine.peer = peer
             if machine.founds:
@@ -321,7 +321,7 @@ class Machines:
 
     async def _run_leaf(self, machine: Machine) -> str:
         """Run one leaf; return how it ended. Raises StartError, StorageError."""
-        async with Leaf(self._config(machine), self._world(machine)) as leaf:
+        async with Leaf(self._config(machine), self._environment(machine)) as leaf:
             machine.leaf = leaf
             await leaf.join(self._known_of(self._others(machine)))
             if machine.leaves:
@@ -348,8 +348,8 @@ class Machines:
             limits=self._limits,
         )
 
-    def _world(self, machine: Machine) -> World:
-        return World(
+    def _environment(self, machine: Machine) -> Environment:
+        return Environment(
             random=Random(f"peer {self._seed} {machine.number} {machine.incarnations} {self.loop.time()}"),
             wall=self.wall + machine.clock_s,
             overlay=self._overlay,
@@ -357,7 +357,7 @@ class Machines:
             sync=machine.disk.sync,
             resolver=lambda: WebResolver(self._web),
             free_bytes=lambda _: 1 << 40,
-            deadly=lambda _: Deadly(None),  # No page kills here.
+            poison_pages=lambda _: PoisonPages(None),  # No page kills here.
         )
 
     # --- what went wrong

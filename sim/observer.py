@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from math import inf
 
 from kadcrawl.balance.leases import LEASE_S
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.settings.config import Job
@@ -23,7 +23,7 @@ from .holders import copies, rightful
 from .judges import COPIES, End, Facts, Fetch, Line, Page, Parting
 from .lending import SeenLoans
 from .machines import Machine, Machines
-from .plan import SETTLE_S, Event, Kind
+from .plan import RECOVERY_S, Event, Kind
 from .synthetic_web import SyntheticWeb
 from .trails import SeenTrails
 from .web_server import WebServer
@@ -68,7 +68,7 @@ class Observer:
         self._out_of_reach: dict[int, float] = {}
         """Requests, by their place in the log, that whoever owns their site could not know of from a second on."""
         self._job = job
-        self._place = Placer(job.partition, job.cell_bits).place
+        self._place = Partitioner(job.partition, job.cell_bits).locate
         self._delays = web.delays(job.delay_s)
         self._disallowed = web.disallowed()
         self._truth = {url: Page(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
@@ -129,7 +129,7 @@ class Observer:
                 self._newcomers.update(dict.fromkeys(event.machines, now))
             case Kind.PARTITION | Kind.ONE_WAY if not begins:
                 # Each side still has to notice.
-                self._partings.append(Parting(event.at_s, now + SETTLE_S, frozenset(event.machines)))
+                self._partings.append(Parting(event.at_s, now + RECOVERY_S, frozenset(event.machines)))
         if event.kind in (Kind.PARTITION, Kind.ONE_WAY):
             self._cut = set(event.machines) if begins else set()
         if event.kind in (Kind.PARTITION, Kind.ONE_WAY, Kind.LOSS, Kind.DELAY):
@@ -137,7 +137,7 @@ class Observer:
             self._changes.update(self._sites)
         elif event.kind in (Kind.FREEZE, Kind.SLOW):
             if begins:
-                self._lose_sight(now, lambda fetch: fetch.machine in event.machines or fetch.giver in event.machines)
+                self._lose_sight(now, lambda fetch: fetch.machine in event.machines or fetch.lender in event.machines)
             self._changes.update(site for site, cell in self._sites.items() if self._owners.get(cell) in event.machines)
 
     def look(self, now: float) -> None:
@@ -148,10 +148,10 @@ class Observer:
             origins = {origin for origin in self._sites if site_of(f"{origin}/", self._job.partition) in lost}
             self._changes.update(origins)
             # Its giver may have gone on at once.
-            self._lose_sight(self._looked_at, lambda fetch: fetch.giver is not None and fetch.site in origins)
+            self._lose_sight(self._looked_at, lambda fetch: fetch.lender is not None and fetch.site in origins)
         self._looked_at = now
         self._see_shared(standing, now)
-        if SETTLED_S <= now <= self._befalls_at or (self._repair_s is not None and now >= self._quiet_at + SETTLE_S):
+        if SETTLED_S <= now <= self._befalls_at or (self._repair_s is not None and now >= self._quiet_at + RECOVERY_S):
             for url, known in self._trails.unsafe(self._peer(number).store for number in standing):
                 seen = f"{url} was known to {known} at {now:.3f} s, when the page that links to it was done"
                 self._unsafe.setdefault(url, seen)
@@ -332,7 +332,7 @@ class Observer:
         if not numbers:
             return
         self.kills += len(numbers)
-        self._lose_sight(now, lambda fetch: fetch.giver in numbers)
+        self._lose_sight(now, lambda fetch: fetch.lender in numbers)
         self._killed_at.update(dict.fromkeys(numbers, now))
         self._remember_done()
         standing = self._standing()
@@ -364,7 +364,7 @@ class Observer:
         """Look, at the end, in which partitions both sides crawled."""
         self._follow_fetches()
         for parting in self._partings:
-            cut = parting._replace(until_s=parting.until_s - SETTLE_S)
+            cut = parting._replace(until_s=parting.until_s - RECOVERY_S)
             self.met["crawl_on_both_sides"] += sometimes.crawl_on_both_sides(cut, self._fetches)
 
     # --- looking -------------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ class Observer:
         return (cell for cell, tally in self._peer(number).store.cells.items() if tally.pending)
 
     def _is_open(self, number: int, cell: Cell) -> bool:
-        return self._peer(number).parts.frontier.is_open(cell)
+        return self._peer(number).components.frontier.is_open(cell)
 
     def _journaled(self, number: int) -> dict[Key, int]:
         """Return what is committed in a machine's journal."""
@@ -442,7 +442,7 @@ class Observer:
         for request in self._log[len(self._fetches) :]:
             site = f"http://{request.host}"
             asker = self._addresses.get(request.peer, -1)
-            giver = self._loans.giver(site_of(f"{site}/", self._job.partition), asker, request.time)
+            giver = self._loans.lender(site_of(f"{site}/", self._job.partition), asker, request.time)
             if giver is not None and request.time - self._killed_at.get(giver, -inf) < ORPHANED_S:
                 self._out_of_reach[len(self._fetches)] = request.time
             self._fetches.append(Fetch(request.time, site + request.path, site, request.status, asker, giver))
@@ -456,5 +456,5 @@ class Observer:
 
 def queues(peer: Peer) -> Iterator[tuple[str, int, int]]:
     """Yield the name of each bounded queue of a peer, what it holds, and its bound."""
-    limits, parts = peer.config.limits, peer.parts
+    limits, parts = peer.config.limits, peer.components
     yield "requests in flight", parts.crawler.in_flight, limits.fetches_max

@@ -17,7 +17,7 @@ from .network import Host
 CELL_BITS = 16
 
 
-class Swarm:
+class OverlaySwarm:
     """Peers on one simulated network, and what an observer who sees them all can say."""
 
     def __init__(self, loop: SimLoop, seed: int, settings: OverlaySettings | None = None) -> None:
@@ -73,14 +73,16 @@ class Swarm:
             await overlay.close()
 
 
-def simulate(story: Callable[[Swarm], Awaitable[Any]], seed: int = 1, settings: OverlaySettings | None = None) -> str:
+def simulate(
+    story: Callable[[OverlaySwarm], Awaitable[Any]], seed: int = 1, settings: OverlaySettings | None = None
+) -> str:
     """Run `story` on a new swarm and return the trace. An error in any task fails it."""
     loop = SimLoop(seed)
     errors: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: errors.append(context))
 
     async def run() -> None:
-        swarm = Swarm(loop, seed, settings)
+        swarm = OverlaySwarm(loop, seed, settings)
         await story(swarm)
         await swarm.close()
 

@@ -20,7 +20,7 @@ Disk = Literal["same", "old", "none"]
 """What a machine finds when it starts: its disk as the power cut left it; as it was at a snapshot; an empty one."""
 
 EXPOSED_MAX = 2
-SETTLE_S = 10.0
+RECOVERY_S = 10.0
 """How long a swarm that has lost a machine is given before another may go; noticing takes about 6 of them."""
 
 

@@ -32,7 +32,7 @@ _WORDS: Final = re.findall(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SampleResponse:
     """One HTTP response."""
 
     status: int = 200
@@ -43,7 +43,7 @@ class Answer:
     """Seconds the server thinks before it answers."""
 
 
-NOT_FOUND: Final = Answer(status=404, body=b"<h1>Nothing here</h1>")
+NOT_FOUND: Final = SampleResponse(status=404, body=b"<h1>Nothing here</h1>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Resource:
     Both counts are 0 for a URL that is linked but must not be fetched.
     """
 
-    answers: tuple[Answer, ...]
+    answers: tuple[SampleResponse, ...]
     fetches_min: int = 1
     fetches_max: int = 1
     disallowed: bool = False
@@ -61,7 +61,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SampleSite:
     """One host of the sample web."""
 
     name: str
@@ -74,7 +74,7 @@ class Site:
 
 
 SITES: Final = (
-    Site(
+    SampleSite(
         name="gazette",
         pages=36,
         entrances=(
@@ -87,10 +87,10 @@ SITES: Final = (
             "/gone.html",
         ),
     ),
-    Site(name="museum", pages=36, entrances=("/slow.html", "/busy.html", "/broken.html")),
-    Site(name="sinmun", pages=30, entrances=("/euc-kr.html", "/latin1.html", "/bom.html")),
-    Site(name="archive", pages=6, crawl_delay_s=1),
-    Site(
+    SampleSite(name="museum", pages=36, entrances=("/slow.html", "/busy.html", "/broken.html")),
+    SampleSite(name="sinmun", pages=30, entrances=("/euc-kr.html", "/latin1.html", "/bom.html")),
+    SampleSite(name="archive", pages=6, crawl_delay_s=1),
+    SampleSite(
         name="workshop",
         pages=36,
         entrances=(
@@ -98,9 +98,12 @@ SITES: Final = (
             *("/nofollow-all.html", "/frames.html", "/sloppy.html", "/report.pdf", "/table.csv"),
         ),
     ),
-    Site(name="almanac", pages=40),
+    SampleSite(name="almanac", pages=40),
     # Plain ones, so that there are sites enough for every peer to own some.
-    *(Site(name=name, pages=15) for name in ("bakery", "cinema", "dairy", "ferry", "garden", "harbor", "inn", "jetty")),
+    *(
+        SampleSite(name=name, pages=15)
+        for name in ("bakery", "cinema", "dairy", "ferry", "garden", "harbor", "inn", "jetty")
+    ),
 )
 """The sites a crawl of the sample web starts from, in the order of their seeds."""
 
@@ -128,7 +131,7 @@ class SamplePages:
         number = int(match[1] or 0) if match else SITES[site].pages
         if number >= SITES[site].pages or page_path(number) != path:
             return None
-        return Resource(answers=(Answer(body=self._ordinary(site, number)),))
+        return Resource(answers=(SampleResponse(body=self._ordinary(site, number)),))
 
     def paths(self, site: int) -> Iterator[str]:
         """Yield every path of a site that `resource` knows, robots.txt among them."""
@@ -206,13 +209,13 @@ def _gazette(museum: str, outside: str) -> dict[str, Resource]:
 
 def _museum(almanac: str) -> dict[str, Resource]:
     """No robots.txt; one page slow, one busy at first, one out of order for good."""
-    busy = Answer(status=503, headers=(("Retry-After", "1"),), body=b"one moment")
-    after_busy = Answer(body=_linking("/after-busy.html"))
-    broken = Answer(status=500, body=b"<h1>Out of order</h1>")
+    busy = SampleResponse(status=503, headers=(("Retry-After", "1"),), body=b"one moment")
+    after_busy = SampleResponse(body=_linking("/after-busy.html"))
+    broken = SampleResponse(status=500, body=b"<h1>Out of order</h1>")
     return {
         "/robots.txt": Resource(answers=(NOT_FOUND,)),
         "/landing.html": _page("Landed", _anchors(f"{almanac}/only-from-landing.html")),
-        "/slow.html": Resource(answers=(Answer(body=_linking("/after-slow.html"), wait_s=1.5),)),
+        "/slow.html": Resource(answers=(SampleResponse(body=_linking("/after-slow.html"), wait_s=1.5),)),
         "/after-slow.html": _page("After the slow page"),
         "/busy.html": Resource(answers=(busy, after_busy), fetches_min=2, fetches_max=2),
         "/after-busy.html": _page("After the busy page"),
@@ -237,18 +240,20 @@ def _archive(flaky_robots: bool) -> dict[str, Resource]:
     """A small site that wants to be asked slowly."""
     robots = _robots("User-agent: *\nCrawl-delay: 1\n")
     if flaky_robots:
-        robots = Resource(answers=(Answer(status=503), *robots.answers), fetches_min=2, fetches_max=2)
+        robots = Resource(answers=(SampleResponse(status=503), *robots.answers), fetches_min=2, fetches_max=2)
     return {"/robots.txt": robots}
 
 
 def _workshop(workshop: str) -> dict[str, Resource]:
     """Markup: base, meta refresh, nofollow, frames, sloppy hrefs; gzip, and files that are no pages."""
     unpacked = _linking("/from-gzip.html")
-    gzipped = Answer(headers=(("Content-Encoding", "gzip"),), body=gzip.compress(unpacked, mtime=0))
-    pdf = Answer(content_type="application/pdf", body=b'%PDF-1.4\n% <a href="/unwanted.html">no page</a>\n%%EOF\n')
-    csv = Answer(content_type="text/csv", body=b'name,link\nx,"<a href=""/unwanted.html"">no page</a>"\n')
+    gzipped = SampleResponse(headers=(("Content-Encoding", "gzip"),), body=gzip.compress(unpacked, mtime=0))
+    pdf = SampleResponse(
+        content_type="application/pdf", body=b'%PDF-1.4\n% <a href="/unwanted.html">no page</a>\n%%EOF\n'
+    )
+    csv = SampleResponse(content_type="text/csv", body=b'name,link\nx,"<a href=""/unwanted.html"">no page</a>"\n')
     # Linked, but never by a link that a crawler may follow.
-    unwanted = Resource(answers=(Answer(),), fetches_min=0, fetches_max=0)
+    unwanted = Resource(answers=(SampleResponse(),), fetches_min=0, fetches_max=0)
     return {
         "/robots.txt": _robots("User-agent: *\nDisallow: /*.tmp$\n"),
         "/draft.tmp": _disallowed(),
@@ -315,21 +320,21 @@ def _linking(*targets: str) -> bytes:
 
 
 def _page(title: str, body: str = "", *, head: str = "") -> Resource:
-    return Resource(answers=(Answer(body=document(head, title, body).encode()),))
+    return Resource(answers=(SampleResponse(body=document(head, title, body).encode()),))
 
 
 def _encoded(content_type: str, codec: str, target: str, *, head: str = "") -> Resource:
     body = document(head, "Charset", _anchors(target)).encode(codec)
-    return Resource(answers=(Answer(content_type=content_type, body=body),))
+    return Resource(answers=(SampleResponse(content_type=content_type, body=body),))
 
 
 def _disallowed(*targets: str) -> Resource:
-    return Resource(answers=(Answer(body=_linking(*targets)),), fetches_min=0, fetches_max=0, disallowed=True)
+    return Resource(answers=(SampleResponse(body=_linking(*targets)),), fetches_min=0, fetches_max=0, disallowed=True)
 
 
 def _redirect(status: int, location: str) -> Resource:
-    return Resource(answers=(Answer(status=status, headers=(("Location", location),)),))
+    return Resource(answers=(SampleResponse(status=status, headers=(("Location", location),)),))
 
 
 def _robots(text: str) -> Resource:
-    return Resource(answers=(Answer(content_type="text/plain", body=text.encode()),))
+    return Resource(answers=(SampleResponse(content_type="text/plain", body=text.encode()),))

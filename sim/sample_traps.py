@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from .sample_pages import NOT_FOUND, Answer, Resource, document
+from .sample_pages import NOT_FOUND, Resource, SampleResponse, document
 
 NAME: Final = "labyrinth"
 ITEMS: Final = 10
@@ -38,7 +38,7 @@ def resource(path: str) -> Resource | None:
     if links is None:
         return Resource(answers=(NOT_FOUND,)) if path == "/robots.txt" else None
     body = "\n".join(f'<p><a href="{link}">on</a></p>' for link in links)
-    return Resource(answers=(Answer(body=document("", NAME, body).encode()),))
+    return Resource(answers=(SampleResponse(body=document("", NAME, body).encode()),))
 
 
 def paths(bounds: Bounds) -> list[str]:

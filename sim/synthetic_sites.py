@@ -102,7 +102,7 @@ class Robots(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SyntheticSite:
     """One host."""
 
     host: str
@@ -140,7 +140,7 @@ class Site:
         return _inner(self.pages, self.fanout)
 
 
-def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: Mix) -> Iterator[Site]:
+def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: Mix) -> Iterator[SyntheticSite]:
     """Yield the sites, the largest first; the first `seeds` hang from nowhere."""
     sizes = _sizes(sites, pages, zipf)
     names = [f"{seed}/{number}" for number in range(sites)]
@@ -158,7 +158,7 @@ def make_sites(seed: int, sites: int, pages: int, seeds: int, zipf: float, mix: 
         speaks = robots in (Robots.OPEN, Robots.FLAKY)
         # Behind a robots.txt out of order nobody could know that the second request for it has to wait so long.
         patient = robots is Robots.OPEN and sizes[number] * sites <= pages and delay_chance < mix.crawl_delay
-        yield Site(
+        yield SyntheticSite(
             host=hosts[number],
             name=names[number],
             pages=sizes[number],

@@ -20,7 +20,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from .judge import Expected
-from .synthetic_sites import Mix, Robots, Site, cumulated, draws, lognormal, make_sites
+from .synthetic_sites import Mix, Robots, SyntheticSite, cumulated, draws, lognormal, make_sites
 
 RETRIES: Final = 3
 """Further tries a polite crawler makes of a page that keeps failing (`Job.retries`)."""
@@ -45,7 +45,7 @@ _GOLDEN: Final = 0x9E3779B1
 """2**32 over the golden ratio: its multiples are spread evenly modulo 2**32."""
 
 
-class Answer(NamedTuple):
+class SyntheticResponse(NamedTuple):
     """One HTTP response."""
 
     status: int
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
     """Another request for this URL may be answered otherwise."""
 
 
-class Kind(Enum):
+class PageKind(Enum):
     """What there is at a URL."""
 
     PAGE = auto()
@@ -105,17 +105,17 @@ class SyntheticWeb:
             raise ValueError("a web is served from at least one address")
         self._mix = mix or Mix()
         self._moved_below = int(self._mix.moved * 2**32)
-        busy = [(Kind.BUSY, self._mix.busy), (Kind.SLOW, self._mix.slow)]
+        busy = [(PageKind.BUSY, self._mix.busy), (PageKind.SLOW, self._mix.slow)]
         leaf = [
             *busy,
-            (Kind.MISSING, self._mix.missing),
-            (Kind.BROKEN, self._mix.broken),
-            (Kind.FILE, self._mix.file),
-            (Kind.ELSEWHERE, self._mix.elsewhere),
+            (PageKind.MISSING, self._mix.missing),
+            (PageKind.BROKEN, self._mix.broken),
+            (PageKind.FILE, self._mix.file),
+            (PageKind.ELSEWHERE, self._mix.elsewhere),
         ]
         self._inner_kinds, self._leaf_kinds = cumulated(busy), cumulated(leaf)
         self.addresses = addresses
-        self.sites: tuple[Site, ...] = tuple(make_sites(seed, sites, pages, seeds, zipf, self._mix))
+        self.sites: tuple[SyntheticSite, ...] = tuple(make_sites(seed, sites, pages, seeds, zipf, self._mix))
         """The largest first."""
         self.seeds: tuple[str, ...] = tuple(f"{site.origin}/" for site in self.sites[:seeds])
         """The URLs a crawl starts from."""
@@ -128,14 +128,14 @@ class SyntheticWeb:
         number = self._by_host.get(host)
         return None if number is None else self.addresses[number % len(self.addresses)]
 
-    def answer(self, host: str, target: str, asked: int = 0) -> Answer:
+    def answer(self, host: str, target: str, asked: int = 0) -> SyntheticResponse:
         """Return the answer to a GET of `target` (path and query) that was asked for `asked` times before.
 
         Never raises: what there is not is 404, and a host that is not of this web 421.
         """
         number = self._by_host.get(host)
         if number is None:
-            return Answer(421)
+            return SyntheticResponse(421)
         site = self.sites[number]
         answer = self._answer(site, target, asked)
         return answer._replace(
@@ -177,43 +177,43 @@ class SyntheticWeb:
 
     # --- what a URL is -------------------------------------------------------------------------------------------
 
-    def kind(self, site: Site, target: str) -> tuple[Kind, int]:
+    def kind(self, site: SyntheticSite, target: str) -> tuple[PageKind, int]:
         """Return what there is at `target`, and its number among its kind."""
         if target == "/":
             return self._page_kind(site, 0), 0
         if target == "/robots.txt":
-            return Kind.ROBOTS, 0
+            return PageKind.ROBOTS, 0
         match = _SPECIAL.fullmatch(target)
         if match is None:
-            return Kind.NOTHING, 0
+            return PageKind.NOTHING, 0
         number = int(match[2])
         match match[1]:
             case "page" if number < site.pages:
                 return self._page_kind(site, number), number
             case "old" if number < site.pages and self._moved(site, number):
-                return Kind.OLD, number
+                return PageKind.OLD, number
             case "calendar" if number <= site.calendar:
-                return Kind.CALENDAR, number
+                return PageKind.CALENDAR, number
             case "trail" if number <= self._trails * self._trail_pages and self._trail_site(number) is site:
-                return Kind.TRAIL, number
+                return PageKind.TRAIL, number
             case "maze" if site.maze:
-                return Kind.MAZE, number
-        return Kind.NOTHING, number
+                return PageKind.MAZE, number
+        return PageKind.NOTHING, number
 
-    def status(self, site: Site, kind: Kind, number: int) -> int:
+    def status(self, site: SyntheticSite, kind: PageKind, number: int) -> int:
         """Return the status of the last answer of what `kind` found."""
         match kind:
-            case Kind.OLD:
+            case PageKind.OLD:
                 return _REDIRECTS[number % 5]
-            case Kind.ELSEWHERE:
+            case PageKind.ELSEWHERE:
                 return _REDIRECTS[_words(site, number, 1)[0] % 5]
-            case Kind.MISSING | Kind.NOTHING:
+            case PageKind.MISSING | PageKind.NOTHING:
                 return 404
-            case Kind.BROKEN:
+            case PageKind.BROKEN:
                 return 500
         return 200
 
-    def paths(self, site: Site) -> Iterator[str]:
+    def paths(self, site: SyntheticSite) -> Iterator[str]:
         """Yield every path of an open site that a correct crawl fetches, but for robots.txt."""
         yield "/"
         for number in range(1, site.pages):
@@ -226,23 +226,23 @@ class SyntheticWeb:
             if self._trail_site(number) is site:
                 yield f"/trail/{number}"
 
-    def site(self, host: str) -> Site | None:
+    def site(self, host: str) -> SyntheticSite | None:
         """Return the site at `host`, if there is one."""
         number = self._by_host.get(host)
         return None if number is None else self.sites[number]
 
-    def _page_kind(self, site: Site, number: int) -> Kind:
+    def _page_kind(self, site: SyntheticSite, number: int) -> PageKind:
         chance = (_words(site, number, 1)[0] >> 32) / 2**32
         for kind, below in self._inner_kinds if number < site.inner else self._leaf_kinds:
             if chance < below:
                 return kind
-        return Kind.PAGE
+        return PageKind.PAGE
 
-    def _moved(self, site: Site, number: int) -> bool:
+    def _moved(self, site: SyntheticSite, number: int) -> bool:
         # Asked about every link of every page, so it costs no hash.
         return (number * _GOLDEN + site.phase) & 0xFFFFFFFF < self._moved_below and number > 0
 
-    def _trail_site(self, number: int) -> Site:
+    def _trail_site(self, number: int) -> SyntheticSite:
         return self._open[number % len(self._open)]
 
     def _trail(self, number: int) -> str:
@@ -251,37 +251,39 @@ class SyntheticWeb:
 
     # --- what it answers -----------------------------------------------------------------------------------------
 
-    def _answer(self, site: Site, target: str, asked: int) -> Answer:
+    def _answer(self, site: SyntheticSite, target: str, asked: int) -> SyntheticResponse:
         kind, number = self.kind(site, target)
         match kind:
-            case Kind.ROBOTS:
+            case PageKind.ROBOTS:
                 return _robots(site, asked)
-            case Kind.BUSY if asked == 0:
-                return Answer(503, (("Retry-After", "1"),), b"one moment", counted=True)
-            case Kind.OLD:
-                return Answer(self.status(site, kind, number), (("Location", f"/page/{number}"),))
-            case Kind.ELSEWHERE:
+            case PageKind.BUSY if asked == 0:
+                return SyntheticResponse(503, (("Retry-After", "1"),), b"one moment", counted=True)
+            case PageKind.OLD:
+                return SyntheticResponse(self.status(site, kind, number), (("Location", f"/page/{number}"),))
+            case PageKind.ELSEWHERE:
                 chance = _words(site, number, 2)[1]
-                return Answer(self.status(site, kind, number), (("Location", self._abroad(chance, inner=True)),))
-            case Kind.FILE:
-                return Answer(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n" + _DECOY)
-            case Kind.MISSING | Kind.NOTHING | Kind.BROKEN:
-                return Answer(self.status(site, kind, number), _HTML, _DECOY)
-            case Kind.CALENDAR:
+                return SyntheticResponse(
+                    self.status(site, kind, number), (("Location", self._abroad(chance, inner=True)),)
+                )
+            case PageKind.FILE:
+                return SyntheticResponse(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n" + _DECOY)
+            case PageKind.MISSING | PageKind.NOTHING | PageKind.BROKEN:
+                return SyntheticResponse(self.status(site, kind, number), _HTML, _DECOY)
+            case PageKind.CALENDAR:
                 onward = [f"/calendar/{number + 1}"] if number < site.calendar else []
-                return Answer(200, _HTML, _document(["/", *onward], 0))
-            case Kind.TRAIL:
+                return SyntheticResponse(200, _HTML, _document(["/", *onward], 0))
+            case PageKind.TRAIL:
                 onward = [self._trail(number + 1)] if number % self._trail_pages else []
-                return Answer(200, _HTML, _document(onward, 0))
-            case Kind.MAZE:
-                return Answer(200, _HTML, _document([f"/maze/{2 * number}", f"/maze/{2 * number + 1}"], 0))
+                return SyntheticResponse(200, _HTML, _document(onward, 0))
+            case PageKind.MAZE:
+                return SyntheticResponse(200, _HTML, _document([f"/maze/{2 * number}", f"/maze/{2 * number + 1}"], 0))
         chance = _words(site, number, 1)[0]
         body = _document(self._links(site, number, _DEGREES[chance & 63]), _FILLER_BYTES[chance >> 6 & 63])
-        if kind is Kind.SLOW:
-            return Answer(200, _HTML, body, SLOW_S * (1 + (chance >> 12 & 63) / 63), SLOW_BYTES_S)
-        return Answer(200, _HTML, body, counted=kind is Kind.BUSY)
+        if kind is PageKind.SLOW:
+            return SyntheticResponse(200, _HTML, body, SLOW_S * (1 + (chance >> 12 & 63) / 63), SLOW_BYTES_S)
+        return SyntheticResponse(200, _HTML, body, counted=kind is PageKind.BUSY)
 
-    def _links(self, site: Site, number: int, degree: int) -> list[str]:
+    def _links(self, site: SyntheticSite, number: int, degree: int) -> list[str]:
         """Return the hrefs of an HTML page: its part of the trees, then `degree` of chance."""
         pages, first = site.pages, number * site.fanout + 1
         links = [self._path(site, child) for child in range(first, min(first + site.fanout, pages))]
@@ -301,7 +303,7 @@ class SyntheticWeb:
                 links.append(f"{path}#part" if chance & 56 == 0 else path)
         return links
 
-    def _path(self, site: Site, number: int) -> str:
+    def _path(self, site: SyntheticSite, number: int) -> str:
         """Return the path by which links lead to a page."""
         if self._moved(site, number):
             return f"/old/{number}"
@@ -337,15 +339,15 @@ class Truth(Mapping[str, Expected]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _expected(self, site: Site, path: str, url: str) -> Expected:
+    def _expected(self, site: SyntheticSite, path: str, url: str) -> Expected:
         kind, number = self._web.kind(site, path)
-        if kind in (Kind.NOTHING, Kind.ROBOTS, Kind.MAZE):
+        if kind in (PageKind.NOTHING, PageKind.ROBOTS, PageKind.MAZE):
             raise KeyError(url)
         status = self._web.status(site, kind, number)
         match kind:
-            case Kind.BUSY:
+            case PageKind.BUSY:
                 return Expected(status, 2, 2)
-            case Kind.BROKEN:
+            case PageKind.BROKEN:
                 # A try may fail before it reaches the server, so no more than one request is certain.
                 return Expected(status, 1, 1 + self._retries)
         return Expected(status, 1, 1)
@@ -356,19 +358,19 @@ def _document(links: list[str], filler_bytes: int) -> bytes:
     return b"<!doctype html><title>page</title>\n%s\n<p>%s</p>\n" % (anchors.encode(), _FILLER[:filler_bytes])
 
 
-def _robots(site: Site, asked: int) -> Answer:
+def _robots(site: SyntheticSite, asked: int) -> SyntheticResponse:
     if site.robots is Robots.MISSING:
-        return Answer(404)
+        return SyntheticResponse(404)
     if site.robots is Robots.DEAD or (site.robots is Robots.FLAKY and asked == 0):
-        return Answer(503, body=b"out of order", counted=site.robots is Robots.FLAKY)
+        return SyntheticResponse(503, body=b"out of order", counted=site.robots is Robots.FLAKY)
     forbidden = "/" if site.robots is Robots.CLOSED else "/maze/" if site.maze else ""
     lines = ["User-agent: *", f"Disallow: {forbidden}"]
     if site.crawl_delay_s:
         lines.append(f"Crawl-delay: {site.crawl_delay_s:g}")
     body = "\n".join([*lines, ""]).encode()
-    return Answer(200, (("Content-Type", "text/plain"),), body, counted=site.robots is Robots.FLAKY)
+    return SyntheticResponse(200, (("Content-Type", "text/plain"),), body, counted=site.robots is Robots.FLAKY)
 
 
-def _words(site: Site, number: int, count: int) -> tuple[int, ...]:
+def _words(site: SyntheticSite, number: int, count: int) -> tuple[int, ...]:
     """Return a page's share of chance: word 0 decides what it is, word 1 where it redirects, the others link."""
     return draws(f"{site.name}/{number}", count)

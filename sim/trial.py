@@ -36,7 +36,7 @@ from .synthetic_web import SyntheticWeb
 from .telling import told
 from .web_server import WebServer
 
-LOOK_S = 0.25
+OBSERVE_INTERVAL_S = 0.25
 """How often the observer looks, ..."""
 MACHINES_SEEN_S = 1000
 """... unless it would see more machines than this in a second."""
@@ -48,7 +48,7 @@ OWNERS_KNOWN_S = 60.0
 """Virtual seconds after the last fault within which all peers come to name the rightful owners: two rounds among
 siblings at their slowest pace (`OverlaySettings.round_s_max`)."""
 OWNERS_AGAIN_S = 5.0
-PATIENCE_S = 300.0
+REST_TIMEOUT_S = 300.0
 """How long a swarm that nothing befalls any more may take to come to rest."""
 QUIET_S = 2.0
 """How long a swarm must have been at rest before the last questions."""
@@ -57,7 +57,7 @@ SEEDS = 3
 WEB_ADDRESS = str(ip_network(WEB_NETWORKS[0])[1])
 CELLS_ASKED = 4
 """Cells of which peers are asked for the owner."""
-ASKED_MOST = 64
+PEERS_ASKED_MAX = 64
 """Peers that are asked: of a larger swarm some, spread evenly."""
 
 CALM = Conditions()
@@ -105,7 +105,7 @@ class Size:
 USUAL = Size()
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class TrialOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one trial; all that travels between processes."""
 
     plan: Plan
@@ -141,7 +141,7 @@ def run(
     mutant: str | None = None,
     say: Callable[[str], None] | None = None,
     watch: Callable[["Trial"], None] | None = None,
-) -> Outcome:
+) -> TrialOutcome:
     """Run one trial. `mutant` plants a bug by name; `say` is told the story line by line, `watch` after each look."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=_memory())))
@@ -157,7 +157,7 @@ def _lived(
     directory: Path,
     say: Callable[[str], None] | None,
     watch: Callable[["Trial"], None] | None,
-) -> Outcome:
+) -> TrialOutcome:
     """Run one trial on its loop. What it made is nobody's on return, so that it ends with the world."""
     began = time.perf_counter()
     trial = Trial(loop, plan, size, directory, say, watch)
@@ -187,7 +187,7 @@ class Trial:
         self._plan = plan
         self._say = say
         self._watch = watch
-        self._look_s = max(LOOK_S, plan.peers / MACHINES_SEEN_S)
+        self._look_s = max(OBSERVE_INTERVAL_S, plan.peers / MACHINES_SEEN_S)
         web = size.web(plan)
         self.server = WebServer(web)
         job = Job(
@@ -224,9 +224,9 @@ class Trial:
         """Let the garbage collector not look through what there is by now until the end."""
         self._loop.set_aside()
 
-    def outcome(self, facts: Facts, wall_s: float) -> Outcome:
+    def outcome(self, facts: Facts, wall_s: float) -> TrialOutcome:
         network = self._loop.network
-        return Outcome(
+        return TrialOutcome(
             plan=self._plan,
             violations=judge(facts),
             trace=network.trace(),
@@ -264,13 +264,13 @@ class Trial:
         calm_from = now()
         self.observer.calm(calm_from)
         self._tell("nothing more will happen")
-        await self._rest(QUIET_S, calm_from + PATIENCE_S)
+        await self._rest(QUIET_S, calm_from + REST_TIMEOUT_S)
         named = await self._ask_for_owners()
         while not self.observer.agrees(named) and now() < calm_from + OWNERS_KNOWN_S:
             await self._wait_until(now() + OWNERS_AGAIN_S)
             named = await self._ask_for_owners()
         # Just now somebody may have met a peer it did not know, and be asking once more whether all is over.
-        await self._rest(0.0, calm_from + PATIENCE_S)
+        await self._rest(0.0, calm_from + REST_TIMEOUT_S)
         self.observer.sides_crawled()
         return self.observer.facts(now(), named)
 
@@ -303,7 +303,7 @@ class Trial:
         live = self.machines.live
         questions: list[tuple[int, Cell, asyncio.Task[Any]]] = [
             (machine.number, cell, machine.host.spawn(machine.peer.overlay.owner(cell)))
-            for machine in live[:: math.ceil(len(live) / ASKED_MOST) or 1]
+            for machine in live[:: math.ceil(len(live) / PEERS_ASKED_MAX) or 1]
             if machine.peer is not None and machine.peer.begun
             for cell in cells
         ]

@@ -16,13 +16,13 @@ from math import inf
 from typing import Final, NamedTuple, Protocol
 
 from .judge import Access
-from .synthetic_web import Answer
+from .synthetic_web import SyntheticResponse
 
 HEAD_BYTES_MAX: Final = 16 * 1024
 """A longer request head is refused; what is pipelined behind it waits unread."""
-PATIENCE_S: Final = 15.0
+CONNECTION_TIMEOUT_S: Final = 15.0
 """A connection is given up when it waits so long for a whole request, or for the client to read."""
-TICK_S: Final = 0.2
+SLOW_PIECE_S: Final = 0.2
 """An answer is written in pieces of this length, or at once if it is shorter."""
 
 _REQUEST_LINE: Final = re.compile(r"([A-Z]+) (/[!-~]*) HTTP/1\.([01])")
@@ -33,7 +33,7 @@ _HEAD_END: Final = b"\r\n\r\n"
 class Web(Protocol):
     """What there is to serve."""
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         """Return the answer to a GET of `target` (path and query) that was asked for `asked` times before."""
         ...
 
@@ -95,7 +95,7 @@ class WebServer:
         for connection in list(self.connections):
             connection.abort()
 
-    def take(self, now: float, host: str, target: str, peer: str) -> Answer:
+    def take(self, now: float, host: str, target: str, peer: str) -> SyntheticResponse:
         """Log a request and return the answer to it."""
         asked = self._asked.get((host, target), 0)
         answer = self.web.answer(host, target, asked)
@@ -139,7 +139,7 @@ class WebConnection(asyncio.Protocol):
         self._peer = str(peername[0]) if peername else ""
         self._server.connections[self] = None
         self._idle_since = self._loop.time()
-        self._idle_timer = self._loop.call_later(PATIENCE_S, self._look)
+        self._idle_timer = self._loop.call_later(CONNECTION_TIMEOUT_S, self._look)
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -184,7 +184,7 @@ class WebConnection(asyncio.Protocol):
         self._number = len(self._server.log) - 1
         self._keep = head.keep
         self._unsent = memoryview(_rendered(answer, head.keep))
-        self._piece_bytes = max(1, int(min(answer.bytes_per_s * TICK_S, len(self._unsent))))
+        self._piece_bytes = max(1, int(min(answer.bytes_per_s * SLOW_PIECE_S, len(self._unsent))))
         self._write_after(answer.latency_s)
 
     def _read_on(self) -> None:
@@ -200,7 +200,7 @@ class WebConnection(asyncio.Protocol):
     def _refuse(self, status: HTTPStatus) -> None:
         self._server.refused += 1
         self._received.clear()
-        self._transport.write(_rendered(Answer(status), keep=False))
+        self._transport.write(_rendered(SyntheticResponse(status), keep=False))
         self._transport.close()
 
     # --- answers
@@ -218,7 +218,7 @@ class WebConnection(asyncio.Protocol):
         piece, self._unsent = self._unsent[: self._piece_bytes], self._unsent[self._piece_bytes :]
         self._transport.write(bytes(piece))
         if self._unsent:
-            self._write_after(TICK_S)
+            self._write_after(SLOW_PIECE_S)
             return
         self._unsent = None
         self._over()
@@ -235,10 +235,10 @@ class WebConnection(asyncio.Protocol):
     def _look(self) -> None:
         """Give the client up if nothing has been up to us for long."""
         idle_s = self._loop.time() - self._idle_since
-        if idle_s >= PATIENCE_S:
+        if idle_s >= CONNECTION_TIMEOUT_S:
             self.abort()
         else:
-            self._idle_timer = self._loop.call_later(PATIENCE_S - idle_s, self._look)
+            self._idle_timer = self._loop.call_later(CONNECTION_TIMEOUT_S - idle_s, self._look)
 
 
 def parse_head(head: bytes) -> Head | HTTPStatus:
@@ -268,7 +268,7 @@ def parse_head(head: bytes) -> Head | HTTPStatus:
     return Head(hosts[0], target, keep="close" not in connection)
 
 
-def _rendered(answer: Answer, keep: bool) -> bytes:
+def _rendered(answer: SyntheticResponse, keep: bool) -> bytes:
     """Return an answer as it goes over the wire."""
     lines = [f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}"]
     lines += [f"{name}: {value}" for name, value in answer.headers]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Partition
-from kadcrawl.urls import URL_CHARS_MAX, canonical, host_of, is_canonical, origin_of, path_of, seed, site_of
+from kadcrawl.urls import URL_CHARS_MAX, Partition, canonical, host_of, is_canonical, origin_of, path_of, seed, site_of
 
 CASES = Path(__file__).parents[2] / "shared" / "conformance" / "wpt_urltestdata.json"
 

@@ -53,8 +53,8 @@ class Backlog:
 class Move(NamedTuple):
     """`urls` URLs go from one peer to another, both by their place in the backlogs."""
 
-    giver: int
-    taker: int
+    lender: int
+    borrower: int
     urls: int
 
 
@@ -95,7 +95,7 @@ def common_end_s(backlogs: Sequence[Backlog]) -> float:
     return sum(backlog.drain_s / backlog.url_s for backlog in backlogs) / power if power else 0.0
 
 
-class Trial:
+class BlockTrial:
     """How many blocks a cold peer without work tries."""
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ def gifts(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_o
 
 
 def accepts(
-    own: Backlog, giver: Backlog, others: Sequence[Backlog], urls: int, block_urls: int, hand_over_s: float = 0.0
+    own: Backlog, lender: Backlog, others: Sequence[Backlog], urls: int, block_urls: int, hand_over_s: float = 0.0
 ) -> bool:
     """Return whether a peer takes `urls` of a giver that still has them; `others` are known to have work as well.
 
@@ -173,8 +173,8 @@ def accepts(
     """
     _check(block_urls)
     before = max(0, urls - block_urls)
-    giver_then = replace(giver, pending=max(0, giver.pending - before))
-    end_s = common_end_s([own, giver, *others])
+    giver_then = replace(lender, pending=max(0, lender.pending - before))
+    end_s = common_end_s([own, lender, *others])
     return (
         _taken(own, before, hand_over_s).drain_s <= max(end_s, hand_over_s)
         and _taken(own, urls, hand_over_s).drain_s < giver_then.drain_s

@@ -60,7 +60,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class IdCandidate:
     """An ID drawn, and what looking it up has told."""
 
     node_id: NodeId
@@ -68,7 +68,7 @@ class Candidate:
     """Of the live peer nearest to the ID."""
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate:
+def choose(candidates: Sequence[IdCandidate]) -> IdCandidate:
     """Return the candidate that splits the largest range. Raises ValueError if there is none.
 
     Of equals the one that gets most itself, as it does if it halves several ranges at once; then the first drawn.

@@ -16,11 +16,11 @@ MARGIN_S = 1.0
 """By how much longer the giver waits before it takes the pages back."""
 
 
-def taker_stops_at(sent_at: float) -> float:
+def borrower_stops_at(sent_at: float) -> float:
     """Return when a taker stops whose last answered report was sent at `sent_at` (seconds of its loop)."""
     return sent_at + LEASE_S
 
 
-def giver_takes_back_at(received_at: float) -> float:
+def lender_takes_back_at(received_at: float) -> float:
     """Return when a giver takes back what it offered or last had a report of at `received_at` (loop seconds)."""
     return received_at + LEASE_S + MARGIN_S

@@ -15,14 +15,14 @@ from typing import Annotated
 
 import msgspec
 
-from kadcrawl.balance.powers import MOST, Powers
-from kadcrawl.balance.predict import BATCH_MOST, HIDDEN_MAX, INPUTS, Batch, Network
+from kadcrawl.balance.powers import MOST, MachineProfile
+from kadcrawl.balance.predict import BATCH_MOST, HIDDEN_MAX, INPUTS, BatchTiming, NeuralNetwork
 from kadcrawl.errors import ConfigError
 
 BATCHES = "batches.jsonl"
 SIZES = (8, 16, 32, BATCH_MOST)
 """URLs at which a growing batch is written down."""
-FILE_BYTES_MAX = 4 << 20
+LESSONS_BYTES_MAX = 4 << 20
 """A peer writes no more than this, and no more is read: more would teach nothing new."""
 
 
@@ -65,23 +65,23 @@ class Growing:
         return grown
 
 
-def line(batch: Batch) -> bytes:
+def line(batch: BatchTiming) -> bytes:
     """Return a batch as a line of its file."""
-    return msgspec.json.encode({**asdict(batch.powers), "urls": batch.urls, "seconds": batch.seconds}) + b"\n"
+    return msgspec.json.encode({**asdict(batch.profile), "urls": batch.urls, "seconds": batch.seconds}) + b"\n"
 
 
-def append(batch: Batch, path: Path) -> None:
+def append(batch: BatchTiming, path: Path) -> None:
     """Add a batch to a file of them, if that is not too long already. Raises OSError as the disk does."""
     with path.open("a+b") as file:
         size = file.seek(0, SEEK_END)
-        if size >= FILE_BYTES_MAX:
+        if size >= LESSONS_BYTES_MAX:
             return
         file.seek(max(0, size - 1))
         # A peer that died while it wrote has left half a line, which must not spoil this one.
         file.write((b"" if file.read() in (b"", b"\n") else b"\n") + line(batch))
 
 
-def batches(directories: Sequence[Path]) -> tuple[list[Batch], int]:
+def batches(directories: Sequence[Path]) -> tuple[list[BatchTiming], int]:
     """Return all batches in the files below these directories, and how many lines of them are none.
 
     Raises ConfigError if a file cannot be read, or if there is no batch.
@@ -98,7 +98,7 @@ def batches(directories: Sequence[Path]) -> tuple[list[Batch], int]:
     return found, len(read) - len(found)
 
 
-def save(network: Network, path: Path) -> None:
+def save(network: NeuralNetwork, path: Path) -> None:
     """Write a network. Raises ConfigError if that cannot be done."""
     try:
         path.write_bytes(msgspec.json.encode(network) + b"\n")
@@ -106,14 +106,14 @@ def save(network: Network, path: Path) -> None:
         raise ConfigError(f"cannot write the network to {path}: {error.strerror}") from None
 
 
-def load(path: Path) -> Network:
+def load(path: Path) -> NeuralNetwork:
     """Return a network as `save` wrote it. Raises ConfigError for anything else."""
     try:
         data = _bytes(path)
     except OSError as error:
         raise ConfigError(f"cannot read the network {path}: {error.strerror}") from None
     try:
-        network = msgspec.json.decode(data, type=Network)
+        network = msgspec.json.decode(data, type=NeuralNetwork)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is no network: {error}; make one with kadcrawl train") from None
     if (why := _why_not(network)) is not None:
@@ -121,7 +121,7 @@ def load(path: Path) -> Network:
     return network
 
 
-def _read(file: Path) -> Iterator[Batch | None]:
+def _read(file: Path) -> Iterator[BatchTiming | None]:
     """Yield the batches of a file; None for each line that is none."""
     try:
         lines = _bytes(file).splitlines(keepends=True)
@@ -132,18 +132,18 @@ def _read(file: Path) -> Iterator[Batch | None]:
             return  # A peer that died while it wrote has left half a line; and what is beyond the most is cut off.
         try:
             one = msgspec.json.decode(text, type=_Line)
-            powers = Powers(one.cores, one.clock_ghz, one.memory_gb, one.net_mbps, one.disk_mbps)
-            yield Batch(powers, one.urls, one.seconds)
+            powers = MachineProfile(one.cores, one.clock_ghz, one.memory_gb, one.net_mbps, one.disk_mbps)
+            yield BatchTiming(powers, one.urls, one.seconds)
         except (msgspec.DecodeError, ValueError, RecursionError):
             yield None
 
 
 def _bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(FILE_BYTES_MAX)
+        return file.read(LESSONS_BYTES_MAX)
 
 
-def _why_not(network: Network) -> str | None:
+def _why_not(network: NeuralNetwork) -> str | None:
     """Return why nothing can be predicted by such a network; None if it can."""
     rows = (network.least, network.span, network.out_of_hidden, *network.into_hidden)
     if not all(isfinite(x) for row in rows for x in row) or not isfinite(network.least_s + network.span_s):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BlockLoad:
     """What one peer has to crawl, and its room for it. Raises ValueError for a W that is not n * H, n >= 1."""
 
     pending: int

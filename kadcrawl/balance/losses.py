@@ -7,15 +7,15 @@ nobody knows what was asked last. Lent again before that is over, the site would
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-FIRST_S = 2.0
+BACKOFF_FIRST_S = 2.0
 """Long enough for its owner to begin a page."""
 MOST_S = 600.0
-KEPT_MAX = 1_000
+BACKOFF_KEPT_MAX = 1_000
 """Those remembered."""
 
 
 @dataclass(slots=True)
-class Losses:
+class LoanBackoff:
     """What one giver remembers. All times are seconds of one clock."""
 
     _bars: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
@@ -28,9 +28,9 @@ class Losses:
         """
         until, length = self._bars.pop(what, (0.0, 0.0))
         if until <= now:
-            length = min(max(FIRST_S, 2.0 * length), MOST_S)
+            length = min(max(BACKOFF_FIRST_S, 2.0 * length), MOST_S)
         self._bars[what] = max(until, begin + length), length
-        if len(self._bars) > KEPT_MAX:
+        if len(self._bars) > BACKOFF_KEPT_MAX:
             del self._bars[next(iter(self._bars))]
 
     def forget(self, what: Hashable) -> None:

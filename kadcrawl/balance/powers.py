@@ -1,6 +1,6 @@
 """What a peer can do: its powers as the paper counts them (P2 2.1), declared by its owner or measured when it starts.
 
-`Powers` is a checked value, so what another peer declares may be put into one as it comes. `measure` reads this
+`MachineProfile` is a checked value, so what another peer declares may be put into one as it comes. `measure` reads this
 machine (Linux's /proc and /sys; elsewhere what cannot be read must be declared) and blocks for about a second, by
 writing to the disk: call it in a thread, once.
 """
@@ -24,7 +24,7 @@ PROBE = "probe"
 
 
 @dataclass(frozen=True, slots=True)
-class Powers:
+class MachineProfile:
     """A peer's powers; raises ConfigError (a ValueError) unless each is a number above 0 and at most its `MOST`."""
 
     cores: int
@@ -50,7 +50,7 @@ class Powers:
         return tuple(float(power) for power in astuple(self))
 
 
-_ANY = Powers(1, 1.0, 1.0, 1.0, 1.0)
+_ANY = MachineProfile(1, 1.0, 1.0, 1.0, 1.0)
 
 
 def checked(declared: Mapping[str, float]) -> dict[str, float]:
@@ -105,15 +105,15 @@ def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
     return PROBE_BYTES * 8 / 1e6 / took_s if took_s > 0 else None
 
 
-def untold(declared: Mapping[str, float], root: Path = Path("/")) -> list[str]:
+def undetected(declared: Mapping[str, float], root: Path = Path("/")) -> list[str]:
     """Return the powers that are neither declared nor told by this machine, the disk's aside."""
-    return [name for name, probe in _told(root).items() if name not in declared and probe() is None]
+    return [name for name, probe in _probes(root).items() if name not in declared and probe() is None]
 
 
 def measure(
     directory: Path, clock: Callable[[], float], declared: Mapping[str, float] | None = None, root: Path = Path("/")
-) -> Powers:
-    """Return this machine's powers; what is `declared` (by the names in `Powers`) is not measured.
+) -> MachineProfile:
+    """Return this machine's powers; what is `declared` (by the names in `MachineProfile`) is not measured.
 
     Args:
         directory: on the disk to be measured.
@@ -126,17 +126,17 @@ def measure(
         OSError: the disk does not take the probe.
     """
     powers: dict[str, float | None] = {**checked(declared or {})}
-    probes = _told(root)
+    probes = _probes(root)
     probes["disk_mbps"] = lambda: disk_mbps(directory, clock)
     for name, probe in probes.items():
         if name not in powers:
             powers[name] = probe()
         if powers[name] is None:
             raise ConfigError(f"this machine does not tell its {name}: declare it")
-    return Powers(**powers)  # type: ignore[arg-type]
+    return MachineProfile(**powers)  # type: ignore[arg-type]
 
 
-def _told(root: Path) -> dict[str, Callable[[], float | None]]:
+def _probes(root: Path) -> dict[str, Callable[[], float | None]]:
     """Return what asks the machine, by power."""
     return {
         "cores": _cores,

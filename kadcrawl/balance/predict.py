@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, tanh
 
-from kadcrawl.balance.powers import Powers
+from kadcrawl.balance.powers import MachineProfile
 from kadcrawl.balance.shares import Time
 from kadcrawl.errors import ConfigError
 
@@ -35,10 +35,10 @@ KEPT = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchTiming:
     """What was measured: a peer of these powers took so long for so many URLs."""
 
-    powers: Powers
+    profile: MachineProfile
     urls: int
     seconds: float
 
@@ -47,11 +47,11 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class NeuralNetwork:
     """A trained network: all it takes to predict."""
 
     least: tuple[float, ...]
-    """Of each input in the training, as `Powers.vector` and then URLs; ..."""
+    """Of each input in the training, as `MachineProfile.vector` and then URLs; ..."""
     span: tuple[float, ...]
     """... and from there to the greatest (1 where all were the same)."""
     into_hidden: tuple[tuple[float, ...], ...]
@@ -61,13 +61,13 @@ class Network:
     least_s: float
     span_s: float
 
-    def seconds(self, powers: Powers, urls: float) -> float:
+    def seconds(self, profile: MachineProfile, urls: float) -> float:
         """Return how long a peer of `powers` is predicted to need for `urls`; never below 0."""
-        return self.time(powers)(urls)
+        return self.time(profile)(urls)
 
-    def time(self, powers: Powers) -> Time:
+    def time(self, profile: MachineProfile) -> Time:
         """Return URLs -> predicted seconds for a peer of `powers`; it may fall here and there (see `shares.rising`)."""
-        inputs = [(x - least) / span for x, least, span in zip(powers.vector, self.least, self.span, strict=False)]
+        inputs = [(x - least) / span for x, least, span in zip(profile.vector, self.least, self.span, strict=False)]
         units = [
             (sum(w * x for w, x in zip(weights, inputs, strict=False)) + weights[-1], weights[-2], out)
             for weights, out in zip(self.into_hidden, self.out_of_hidden, strict=False)
@@ -82,7 +82,7 @@ class Network:
         return predicted_s
 
 
-def train(batches: Sequence[Batch], *, seed: int, hidden: int = HIDDEN) -> Network:
+def train(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) -> NeuralNetwork:
     """Fit a network to what was measured; the same batches and seed give the same network.
 
     Raises:
@@ -96,7 +96,7 @@ def train(batches: Sequence[Batch], *, seed: int, hidden: int = HIDDEN) -> Netwo
         from threadpoolctl import threadpool_limits
     except ImportError:
         raise ConfigError("training needs scikit-learn: pip install 'kadcrawl[predict]'") from None
-    rows = [(*batch.powers.vector, float(batch.urls)) for batch in batches]
+    rows = [(*batch.profile.vector, float(batch.urls)) for batch in batches]
     least, span = zip(*(_range(column) for column in zip(*rows, strict=True)), strict=True)
     least_s, span_s = _range([batch.seconds for batch in batches])
     inputs = [[(x - low) / wide for x, low, wide in zip(row, least, span, strict=True)] for row in rows]
@@ -115,7 +115,7 @@ def train(batches: Sequence[Batch], *, seed: int, hidden: int = HIDDEN) -> Netwo
         warnings.simplefilter("ignore", ConvergenceWarning)
         network.fit(inputs, [(batch.seconds - least_s) / span_s for batch in batches])
     (into, out), (into_bias, out_bias) = network.coefs_, network.intercepts_
-    return Network(
+    return NeuralNetwork(
         least=least,
         span=span,
         into_hidden=tuple((*(float(row[unit]) for row in into), float(into_bias[unit])) for unit in range(hidden)),
@@ -134,7 +134,7 @@ def bounded(time: Time, most: float = BATCH_MOST) -> Time:
     return bounded_s
 
 
-class Pace:
+class ThroughputModel:
     """How long one peer needs: cold, as predicted; warm, as measured; between, both, by how much was measured."""
 
     __slots__ = ("_seconds", "_urls", "predicted")

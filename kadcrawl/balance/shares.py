@@ -23,7 +23,7 @@ HALVINGS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class BatchPartition:
     """What a solver found."""
 
     urls: tuple[int, ...]
@@ -59,7 +59,7 @@ def rising(time: Time, most: int) -> Time:
     return risen
 
 
-def exact(times: Sequence[Time], total: int) -> Shares:
+def exact(times: Sequence[Time], total: int) -> BatchPartition:
     """Return shares of `total` whose last end is as early as can be; `times` must never fall.
 
     Bisection on the common end gives parts of URLs, the largest remainders get the URLs that are left. What rounding
@@ -80,10 +80,10 @@ def exact(times: Sequence[Time], total: int) -> Shares:
             break
         urls[last] -= 1
         urls[first] += 1
-    return Shares(tuple(urls), asked.count)
+    return BatchPartition(tuple(urls), asked.count)
 
 
-def swarm(times: Sequence[Time], total: int, chance: Random, *, rounds: int = 300) -> Shares:
+def swarm(times: Sequence[Time], total: int, chance: Random, *, rounds: int = 300) -> BatchPartition:
     """Return the best shares a swarm of particles came by in `rounds` moves (P2 2.4, formulas 11 to 13).
 
     The paper does not say when it stops, and lets shares through that do not sum to `total` or are below zero, if at a
@@ -116,7 +116,7 @@ def swarm(times: Sequence[Time], total: int, chance: Random, *, rounds: int = 30
                 place[peer] += ceil(speed[peer])
             own[index] = min(own[index], (fitness(place), tuple(place)))
         best = min(best, *own)
-    return Shares(best[1], asked.count)
+    return BatchPartition(best[1], asked.count)
 
 
 def settled(urls: Sequence[int], total: int) -> tuple[int, ...]:

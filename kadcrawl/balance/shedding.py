@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from math import floor
 from typing import Generic, NamedTuple, TypeVar
 
-from kadcrawl.balance.level import Load
+from kadcrawl.balance.level import BlockLoad
 
 RESERVE = 0.5
 """Of a block: what a light peer is not filled up with by others."""
@@ -34,7 +34,7 @@ P = TypeVar("P")
 """Whatever stands for a peer."""
 
 
-class Offer(NamedTuple, Generic[P]):
+class BlockOffer(NamedTuple, Generic[P]):
     """Some blocks for a peer."""
 
     peer: P
@@ -50,7 +50,7 @@ def room(level: float) -> int:
     return max(0, floor(-level))
 
 
-def told(load: Load, arrivals: float | None, crawls: float | None) -> float:
+def told(load: BlockLoad, arrivals: float | None, crawls: float | None) -> float:
     """Return the level a peer tells others: what they may fill.
 
     A light peer of two blocks or more keeps half a block free for its own arrivals: the paper's threshold, at -1/2. A
@@ -71,7 +71,7 @@ def accepted(level: float, offered: int) -> int:
     return min(max(0, offered), room(level))
 
 
-def kept(load: Load, arrivals: float | None, crawls: float | None, interval_s: float) -> int:
+def kept(load: BlockLoad, arrivals: float | None, crawls: float | None, interval_s: float) -> int:
     """Return how many URLs a heavy peer keeps, at least: W, or less while it gains more than it crawls.
 
     What is beyond W and makes no whole block stays, and is soon crawled. But it is not while URLs arrive faster than
@@ -84,7 +84,7 @@ def kept(load: Load, arrivals: float | None, crawls: float | None, interval_s: f
     return min(load.work_area, max(needed, load.work_area - load.block + 1))
 
 
-def spare(load: Load, own: int, keep: int) -> int:
+def spare(load: BlockLoad, own: int, keep: int) -> int:
     """Return how many blocks a peer has to give, if it keeps `keep` URLs (see `kept`) and all it has taken.
 
     `own` are those of its pending URLs that it has not taken from others. Raises ValueError for a `keep` that would
@@ -97,15 +97,15 @@ def spare(load: Load, own: int, keep: int) -> int:
     return min(load.pending - keep, own) // load.block
 
 
-def offers(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[Offer[P]]:
+def offers(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[BlockOffer[P]]:
     """Return whom a peer of this level offers how many of its `blocks`; its `buckets` stand from near to far."""
-    chosen: list[Offer[P]] = []
+    chosen: list[BlockOffer[P]] = []
     for bucket in sorted(buckets, key=lambda bucket: not _allows(bucket, level)):  # stable: near to far stays
         for peer, its_level in bucket:
             if blocks <= 0:
                 return chosen
             if (count := min(blocks, room(its_level))) > 0:
-                chosen.append(Offer(peer, count))
+                chosen.append(BlockOffer(peer, count))
                 blocks -= count
     return chosen
 
@@ -123,11 +123,11 @@ class Round(Generic[P]):
         """Take in one more bucket, farther than those before."""
         self._buckets.append(dict(bucket))
 
-    def offers(self) -> list[Offer[P]]:
+    def offers(self) -> list[BlockOffer[P]]:
         """Return whom to offer how many now; none once all are given or nobody has room."""
         return offers(self._level, self.blocks, [tuple(bucket.items()) for bucket in self._buckets])
 
-    def answered(self, offer: Offer[P], taken: int) -> None:
+    def answered(self, offer: BlockOffer[P], taken: int) -> None:
         """Note how many blocks of an offer were taken; less than all means that there is no room for more.
 
         What a peer answers is not trusted: more than was offered is as good as all, less than none is none.
@@ -143,13 +143,13 @@ class Round(Generic[P]):
 
 def offers_as_published(
     level: float, blocks: int, buckets: Iterable[Bucket[P]], threshold: float = 0.0
-) -> list[Offer[P]]:
+) -> list[BlockOffer[P]]:
     """Return the paper's choice: all `blocks` to one peer, or nothing; its `buckets` stand from near to far."""
     for bucket in buckets:
         if blocks > 0 and _allows(bucket, level):
             for peer, its_level in bucket:
                 if its_level < 0 and its_level + level < threshold:
-                    return [Offer(peer, blocks)]
+                    return [BlockOffer(peer, blocks)]
     return []
 
 

@@ -34,7 +34,7 @@ def work_area_blocks(
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class WorkCounts:
     """What a peer has counted since it began, at one instant."""
 
     at: float
@@ -53,9 +53,9 @@ class Rates:
     def __init__(self, intervals: int) -> None:
         if intervals < 1:
             raise ValueError("rates need at least one interval")
-        self._tallies: deque[Tally] = deque(maxlen=intervals + 1)
+        self._tallies: deque[WorkCounts] = deque(maxlen=intervals + 1)
 
-    def note(self, tally: Tally) -> None:
+    def note(self, tally: WorkCounts) -> None:
         """Add a tally. Raises ValueError if it is not later than the last one, or counts less."""
         if self._tallies:
             last = self._tallies[-1]

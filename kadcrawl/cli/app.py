@@ -27,7 +27,7 @@ from kadcrawl.cli.keys import (
     say_insecure,
 )
 from kadcrawl.cli.local.directory_check import check_for_crawl, check_for_peer
-from kadcrawl.cli.local.supervisor import Plan, Swarm, peers_of
+from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
 from kadcrawl.cli.options import (
     Address,
     allow_network_option,
@@ -41,7 +41,7 @@ from kadcrawl.cli.options import (
 )
 from kadcrawl.cli.run import run
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, remainder
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, unfinished_summary
 from kadcrawl.errors import ConfigError
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.config import PORT_DEFAULT, Config
@@ -139,7 +139,7 @@ def crawl(
     seeds, job = make_job(urls, options, first)
     if not seeds:
         raise click.UsageError("Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE")
-    plan = Plan(
+    plan = CrawlPlan(
         seeds=seeds,
         job=job,
         peers=peers,
@@ -165,7 +165,7 @@ def crawl(
         f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
         f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
     )
-    endings = () if swarm.interrupted else remainder(result, job)
+    endings = () if swarm.interrupted else unfinished_summary(result, job)
     for sentence in (*endings, *limits_met(result.links_left_out)):
         click.echo(sentence)
     for sentence in advice(result.urls_failed):
@@ -186,8 +186,8 @@ def crawl(
     return DONE if result.pages else NOTHING_FETCHED
 
 
-async def _crawl(plan: Plan, progress: Progress) -> tuple[Swarm, Summary]:
-    swarm = Swarm(plan, progress)
+async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summary]:
+    swarm = LocalSwarm(plan, progress)
     return swarm, await swarm.run()
 
 
@@ -223,7 +223,7 @@ def start(
     """
     from kadcrawl.cli.commands.run_peer import live
     from kadcrawl.peer import Peer
-    from kadcrawl.peer.membership.known_peers import come_back
+    from kadcrawl.peer.rejoin import come_back
 
     seeds, job = make_job(urls, options, data)
     machine = make_machine(fetches, network, powers, make_sinks(sinks, options["job_file"]), job)
@@ -351,7 +351,7 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
 
     found, skipped = batches(directories)
     save(trained(found, seed=seed), output)
-    machines = len({batch.powers for batch in found})
+    machines = len({batch.profile for batch in found})
     others = f" ({skipped} lines are none)" if skipped else ""
     click.echo(f"learned from {len(found)} batches{others} of {machines} kinds of machines; {output}")
     return DONE

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.client_connection import UNREACHED, is_hung_up
+from kadcrawl.link.client_connection import UNREACHED_PREFIX, is_hung_up
 from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
@@ -14,7 +14,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 """The status of 10,000 peers fits."""
-DEADLINE_S = 30.0
+COMMAND_DEADLINE_S = 30.0
 
 Expected = TypeVar("Expected", bound=Message)
 
@@ -41,14 +41,14 @@ def ask(
         client = LinkClient(MESSAGE_BYTES_MAX, credentials)
         await client.open()
         try:
-            return await client.ask(to, message, expected, DEADLINE_S)
+            return await client.ask(to, message, expected, COMMAND_DEADLINE_S)
         except RemoteError as error:
-            if not error.why.startswith(UNREACHED) and swarm_key is not None:
+            if not error.why.startswith(UNREACHED_PREFIX) and swarm_key is not None:
                 raise
             hint = "kadcrawl start begins a swarm, --peer HOST:PORT says where one of its peers listens"
             if is_hung_up(error.why):
                 hint = "if its swarm has a key, give it: --data DIR of a peer here, --key-file FILE, or KADCRAWL_KEY"
-            elif not error.why.startswith(UNREACHED):
+            elif not error.why.startswith(UNREACHED_PREFIX):
                 raise
             raise RemoteError(error.peer, f"{error.why}; {hint}") from None
         finally:

@@ -12,13 +12,13 @@ import click
 from click.core import ParameterSource
 
 from kadcrawl.balance.lessons import load
-from kadcrawl.balance.powers import MOST, checked, untold
-from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.balance.powers import MOST, checked, undetected
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits, Partition
+from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
 from kadcrawl.sinks.names import FORMS, check, parse
-from kadcrawl.urls import host_of, seed, site_of
+from kadcrawl.urls import Partition, host_of, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -197,13 +197,13 @@ def make_machine(
     powers: Sequence[tuple[str, float]],
     sinks: tuple[str, ...],
     job: Job | None = None,
-) -> Machine:
+) -> MachineSettings:
     """Return what these options say of the machine; `job` is None if the swarm has it.
 
     Raises ConfigError for a network that is none, or that could not predict, as it needs powers nobody tells, and for
     what this job has no use for.
     """
-    machine = Machine(fetches, None if network is None else str(network.absolute()), dict(powers), sinks)
+    machine = MachineSettings(fetches, None if network is None else str(network.absolute()), dict(powers), sinks)
     if job is not None and job.lends_by != "predictive" and (network or powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
@@ -213,15 +213,15 @@ def make_machine(
     return machine
 
 
-def say_missing(machine: Machine, job: Job) -> None:
+def say_missing(machine: MachineSettings, job: Job) -> None:
     """Say which powers the machine of a peer in this job does not tell, if it needs them."""
     if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
         click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
 
 
-def _missing(machine: Machine) -> str | None:
+def _missing(machine: MachineSettings) -> str | None:
     """Return which powers a machine does not tell, and by what options they are declared; None if it tells all."""
-    names = untold(machine.powers)
+    names = undetected(machine.powers)
     example = " ".join(f"--power {name}=NUMBER" for name in names)
     return f"this machine does not tell its {', '.join(names)} ({example})" if names else None
 
@@ -248,7 +248,7 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
             given["proxy_judge"] = seed(given["proxy_judge"])
         job = replace(journaled, **(said | given | {"seeds": ()}))
         job.check_useful(given)
-        _check_judge(job, seeds)
+        _check_health_check_url(job, seeds)
     except ConfigError as error:
         raise ConfigError(in_keys(str(error), "--")) from None
     if not job.contact and needs_contact(seeds):
@@ -280,7 +280,7 @@ def listen_at(given: tuple[str, int] | None, directory: Path) -> tuple[str, int]
     return given or ("127.0.0.1", PORT_DEFAULT)
 
 
-def _check_judge(job: Job, seeds: Sequence[str]) -> None:
+def _check_health_check_url(job: Job, seeds: Sequence[str]) -> None:
     partition: Partition = "domain" if job.partition == "domain" else "host"
     for url in seeds if job.by_proxies else ():
         if site_of(url, partition) == site_of(job.proxy_judge, partition):

@@ -36,14 +36,14 @@ class Asked:
     def ask(self, message: Message, expected: type[Expected]) -> Expected:
         """Return the answer of the first that can be reached. Raises RemoteError, with what to do if none can."""
         from kadcrawl.cli.ask import ask
-        from kadcrawl.link.client_connection import UNREACHED
+        from kadcrawl.link.client_connection import UNREACHED_PREFIX
 
         why = None
         for address in self.addresses:
             try:
                 return ask(address, message, expected, self.key)
             except RemoteError as error:
-                if self.data is None or not error.why.startswith(UNREACHED):
+                if self.data is None or not error.why.startswith(UNREACHED_PREFIX):
                     raise
                 why = error
         assert why is not None, "somebody is asked"
@@ -54,7 +54,7 @@ class Asked:
         raise ConfigError(f"{which}. The command that started it goes on with it; {ANOTHER}") from why
 
 
-def whom(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
+def targets(peer: tuple[str, int], data: Path, key: SwarmKey | None) -> Asked:
     """Return who is asked by these options. Raises ConfigError if the directory was named and knows nobody."""
     if _is_said("peer"):
         return Asked([peer], None, key)

@@ -9,17 +9,17 @@ import msgspec
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.crawl.content.html_links import LinkExtractor
-from kadcrawl.crawl.content.near_duplicates import Twins
+from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.crawler import Crawler, CrawlStore
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching, user_agent
-from kadcrawl.crawl.fetch.poison_pages import Deadly
-from kadcrawl.crawl.fetch.refused_addresses import Refused
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
+from kadcrawl.crawl.fetch.refused_addresses import RefusedAddresses
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import AcceptHere, Forwarder, Owners
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.output.warc import warc_name
 from kadcrawl.crawl.page_budget import Budget
@@ -29,7 +29,7 @@ from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.termination import Activity
@@ -45,12 +45,12 @@ NEVER_S = 100 * 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class CrawlComponents:
     """Everything that depends on the job."""
 
     job: Job
     scope: Scope
-    placer: Placer
+    partitioner: Partitioner
     frontier: Frontier
     intake: Intake
     forwarder: Forwarder
@@ -64,7 +64,7 @@ class Parts:
     """If pages are fetched again."""
     proxy_checks: ProxyChecks | None
     """If pages are fetched through proxies."""
-    refused: Refused
+    refused: RefusedAddresses
 
 
 CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limits], Crawler]
@@ -92,15 +92,15 @@ def build(
     owners: Owners,
     client: LinkClient,
     activity: Activity,
-    totals: Totals,
+    counters: Counters,
     clock: Clock,
     random: Random,
     resolver: Callable[[], AbstractResolver],
     may_start: Callable[[], bool],
     accept_here: AcceptHere,
     extraction: Extraction | None,
-    deadly: Deadly,
-) -> Parts:
+    poison_pages: PoisonPages,
+) -> CrawlComponents:
     """Put the crawl rooms together. Raises OSError if the outputs cannot be opened.
 
     `may_start` is asked before each request; `accept_here` takes links of cells owned here.
@@ -110,9 +110,9 @@ def build(
     by_depth = job.max_depth is not None
     scope = Scope(job, limits)
     rules = PageRules(job.roles, job.records)
-    placer = Placer(job.partition, job.cell_bits)
+    placer = Partitioner(job.partition, job.cell_bits)
     frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
-    intake = Intake(store, frontier, scope, totals, activity, by_depth, job.site_pages_max, job.path_queries_max)
+    intake = Intake(store, frontier, scope, counters, activity, by_depth, job.site_pages_max, job.path_queries_max)
     forwarder = Forwarder(
         owners,
         client,
@@ -126,13 +126,13 @@ def build(
     )
     granted = store.read_meta("granted", int) or 0
     known = store.read_meta("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    budget = Budget(job.max_pages, granted, begun=totals.tried, known=known)
+    budget = Budget(job.max_pages, granted, begun=counters.tried, known=known)
     agent = user_agent(VERSION, job.contact)
-    refused = Refused()
+    refused = RefusedAddresses()
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
 
     def fetcher_with(limits: Limits) -> Fetcher:
-        return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies, deadly)
+        return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies, poison_pages)
 
     fetcher = fetcher_with(limits)
     fetching: Fetching = fetcher
@@ -159,7 +159,7 @@ def build(
         rules=rules,
     )
     extractor = LinkExtractor(limits)
-    twins = Twins() if job.twins == "skip" else None
+    twins = NearDuplicates() if job.twins == "skip" else None
 
     comes_back = job.recrawl_after_s is not None and job.history == "exact"
     rounds = Rounds(Recrawl(job), store, clock.now) if comes_back else None
@@ -184,20 +184,20 @@ def build(
             scope=scope,
             forwarder=forwarder,
             outputs=outputs,
-            totals=totals,
+            counters=counters,
             activity=activity,
             rounds=rounds,  # With them nothing is lent, so all crawlers are over the store.
             rules=rules,
             extraction=extraction,
-            twins=twins,  # Of what this peer fetches, for whomever.
-            deadly=deadly,
+            near_duplicates=twins,  # Of what this peer fetches, for whomever.
+            poison_pages=poison_pages,
         )
 
     crawler = crawler_over(store, frontier, activity, may_start, limits)
     intake.wake = crawler.wake
     if rounds is not None:
         intake.on_modified = rounds.modified
-    return Parts(
+    return CrawlComponents(
         job,
         scope,
         placer,

@@ -17,20 +17,20 @@ from random import Random
 from typing import Protocol
 
 from kadcrawl.crawl.content.html_links import LinkExtractor
-from kadcrawl.crawl.content.link_finder import Finder
-from kadcrawl.crawl.content.near_duplicates import Twins
+from kadcrawl.crawl.content.link_finder import LinkFinder
+from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.fetch.fetcher import Fetching
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, Deadly
-from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, Failure, Fetched
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, PoisonPages
+from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchResult
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
-from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.page_budget import Budget
-from kadcrawl.crawl.page_processor import Answered, Answers
+from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
@@ -41,7 +41,7 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock
 from kadcrawl.urls import origin_of
@@ -65,8 +65,8 @@ class CrawlStore(Protocol):
     @property
     def pending(self) -> int: ...
     def cell_of(self, key: Key) -> Cell: ...
-    def latest(self, entry: Entry) -> Entry: ...
-    def finish(self, entry: Entry, line: bytes, records: bytes = b"") -> bool: ...
+    def latest(self, entry: FrontierEntry) -> FrontierEntry: ...
+    def finish(self, entry: FrontierEntry, line: bytes, records: bytes = b"") -> bool: ...
 
 
 class Crawler:
@@ -91,20 +91,20 @@ class Crawler:
         scope: Scope,
         forwarder: Forwarder,
         outputs: Outputs,
-        totals: Totals,
+        counters: Counters,
         activity: Activity,
         rounds: Rounds | None = None,
         rules: PageRules | None = None,
         extraction: Extraction | None = None,
-        twins: Twins | None = None,
-        deadly: Deadly | None = None,
+        near_duplicates: NearDuplicates | None = None,
+        poison_pages: PoisonPages | None = None,
     ) -> None:
         """`may_start` is asked right before each request; who lets it change to True calls `wake`.
 
         `rounds` if pages are to be fetched again; `extraction` takes the records out of pages, if `rules` has any;
         `twins` if the links of near-identical pages are not followed. `deadly` knows what is not to be read.
         """
-        self._deadly = deadly or Deadly(None)
+        self._poison_pages = poison_pages or PoisonPages(None)
         self._rounds = rounds
         self._by_depth = by_depth
         self._may_start = may_start
@@ -120,7 +120,7 @@ class Crawler:
         self._scope = scope
         self._forwarder = forwarder
         self._outputs = outputs
-        self._totals = totals
+        self._counters = counters
         self._activity = activity
         self._search = RobotsSearch(
             request=lambda entry, url, hold: self._request(entry, url, (), hold),
@@ -131,12 +131,14 @@ class Crawler:
             robots=robots,
             outputs=outputs,
             activity=activity,
-            deadly=self._deadly,
+            poison_pages=self._poison_pages,
         )
         page_rules = rules or PageRules()
-        news = forwarder.news if rounds is not None else None
-        finder = Finder(extractor, scope, forwarder.fresh, limits, page_rules, twins, news)
-        self._answers = Answers(finder, outputs, totals, rounds, page_rules, extraction, limits, self._deadly)
+        news = forwarder.newer_lastmod if rounds is not None else None
+        finder = LinkFinder(extractor, scope, forwarder.not_recently_sent, limits, page_rules, near_duplicates, news)
+        self._page_processor = PageProcessor(
+            finder, outputs, counters, rounds, page_rules, extraction, limits, self._poison_pages
+        )
         self._wake = asyncio.Event()
         self._eased = asyncio.Event()
         """A request or an entry is over."""
@@ -147,11 +149,11 @@ class Crawler:
         """Entries (by sequence number) taken from the frontier whose request is not over."""
         self._taken: set[int] = set()
         """Entries taken, neither finished nor given back."""
-        self.holds: set[str] = set()
+        self.pause_reasons: set[str] = set()
         """Reasons to start nothing, e.g. paused, joining, leaving, files."""
         self.companion: Crawler | None = None
         """The peer's other crawler, with which this one shares its bounds, and is woken."""
-        self.is_unheard: Callable[[Cell], bool] = lambda cell: False
+        self.no_backup_reachable: Callable[[Cell], bool] = lambda cell: False
         """Says whether, for the moment, nobody else would learn what is fetched of a cell."""
         self.on_unreached: Callable[[str], None] | None = None
         """If set, what may be out of reach for this machine alone is for another to fetch: called with its site."""
@@ -170,14 +172,14 @@ class Crawler:
         """URLs not finished and still to be fetched, of whatever cell: with the budget spent, only those begun here."""
         return self._budget.held if self._budget.spent else self._store.pending
 
-    def is_taken(self, entry: Entry) -> bool:
+    def is_taken(self, entry: FrontierEntry) -> bool:
         """Say whether the entry is with the crawler: being fetched, or waiting for its links to arrive."""
         return entry.seq in self._taken
 
     def wake(self) -> None:
         """Something changed: there may be work, or none any more."""
         # Who lacks a proxy, and nothing else, keeps nobody from ending.
-        held = bool(self.holds - {NO_PROXY})
+        held = bool(self.pause_reasons - {NO_PROXY})
         self._activity.settle(not held and not self.pending and not self._forwarder.unacknowledged)
         self._stir()
 
@@ -229,7 +231,7 @@ class Crawler:
             started += self.companion._started
             held_bytes += self.companion._unfinished_bytes
         return (
-            not self.holds
+            not self.pause_reasons
             and self._may_start()
             and requests < self._limits.fetches_max
             and started < self._limits.unfinished_max
@@ -245,7 +247,7 @@ class Crawler:
         except TimeoutError:
             pass
 
-    async def _crawl(self, entry: Entry) -> None:
+    async def _crawl(self, entry: FrontierEntry) -> None:
         """Take one entry as far as it can go now."""
         try:
             await self._advance(entry)
@@ -264,19 +266,19 @@ class Crawler:
             self._eased.set()
             self.wake()
 
-    async def _advance(self, entry: Entry) -> None:
+    async def _advance(self, entry: FrontierEntry) -> None:
         # From here to the request nothing is awaited.
         cell = self._store.cell_of(entry.key)
         if not self._may_start() or not self._frontier.is_open(cell):
             self._give_back(entry)
             return
-        if self.is_unheard(cell):
+        if self.no_backup_reachable(cell):
             self._put_off(entry, ALONE_WAIT_S)
             return
         if self._by_depth:
             entry = self._store.latest(entry)
         known: Rules | str | None = self._scope.why_not(entry.url, entry.depth)
-        if known == "scope" and not self._scope.is_whole():  # Who handed it over may know more seeds.
+        if known == "scope" and not self._scope.scope_is_final():  # Who handed it over may know more seeds.
             self._put_off(entry, SCOPE_WAIT_S)
             return
         if known is None:
@@ -290,12 +292,12 @@ class Crawler:
             self._leave_slot(entry)
             self._finish_unfetched(entry, known)
 
-    async def _fetch(self, entry: Entry, rules: Rules) -> None:
+    async def _fetch(self, entry: FrontierEntry, rules: Rules) -> None:
         self._frontier.set_delay(entry.site, self._search.delay_s(rules), self._clock.now())
         is_allowed = rules.allowed(entry.url)
-        if not is_allowed or self._deadly.has_killed(entry.url):
+        if not is_allowed or self._poison_pages.is_poison(entry.url):
             self._leave_slot(entry)
-            links = self._answers.of_forbidden(entry, rules)
+            links = self._page_processor.outlinks_of_forbidden(entry, rules)
             await self._forwarder.forward_all(links, self._store.cell_of(entry.key))
             self._finish_unfetched(entry, KILLED_PEER if is_allowed else "robots")
             return
@@ -304,17 +306,17 @@ class Crawler:
             self._give_back(entry)
             return
         final = True
-        hold = Hold()
+        hold = MemorySlots()
         try:
             last = self._rounds.last(entry) if self._rounds else None
             number = self._rounds.number(entry) if self._rounds else 0
             fields = self._rounds.validators(last) if self._rounds else ()
             fetched = await self._request(entry, entry.url, fields, hold)
-            if fetched is None or fetched.failure is Failure.UNSURE:
+            if fetched is None or fetched.error is FetchError.UNSURE:
                 final = False
                 self._give_back(entry)
                 return
-            more = KEPT_WAITING_TRIES if fetched.failure is Failure.KEPT_WAITING else 0
+            more = KEPT_WAITING_TRIES if fetched.error is FetchError.KEPT_WAITING else 0
             final = not fetched.passing or entry.tries >= self._retries + more
             if final:
                 if self._by_depth:
@@ -322,13 +324,13 @@ class Crawler:
                 reading_bytes = len(fetched.content)
                 self._unfinished_bytes += reading_bytes
                 try:
-                    answered = await self._answers.read(
+                    answered = await self._page_processor.read(
                         entry, fetched, rules, last, number, page_wanted=self.on_page is not None
                     )
                 finally:
                     self._unfinished_bytes -= reading_bytes
                 del fetched
-                hold.give_back()
+                hold.release()
                 await self._complete(entry, answered)
             else:
                 now = self._clock.now()
@@ -336,24 +338,31 @@ class Crawler:
                 self._frontier.postpone(entry, now + self._retry_wait_s(entry, fetched), now)
                 self._activity.move()
         finally:
-            hold.give_back()
+            hold.release()
             self._budget.end(fetched=final)
 
     async def _request(
-        self, entry: Entry, url: str, fields: Sequence[tuple[str, str]] = (), hold: Hold | None = None
-    ) -> Fetched | None:
+        self,
+        entry: FrontierEntry,
+        url: str,
+        fields: Sequence[tuple[str, str]] = (),
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult | None:
         """Make one request in its slot, and let its site's clock know; None if none went out, or it is another's."""
         cell = self._store.cell_of(entry.key)
         opening = self._frontier.opening(cell)
         fetched = await self._fetcher.fetch(
-            url, fields, may_send=lambda: self._may_start() and self._frontier.opening(cell) == opening, hold=hold
+            url,
+            fields,
+            may_send=lambda: self._may_start() and self._frontier.opening(cell) == opening,
+            memory_slots=memory_slots,
         )
-        if fetched.failure in UNASKED:
-            if fetched.failure is Failure.NO_SOCKET:
+        if fetched.error in UNASKED:
+            if fetched.error is FetchError.NO_SOCKET:
                 self._wait_for_files(fetched.detail)
-            elif fetched.failure is Failure.NO_PROXY:
-                self.holds.add(NO_PROXY)
-            elif fetched.failure is Failure.VERIFYING:
+            elif fetched.error is FetchError.NO_PROXY:
+                self.pause_reasons.add(NO_PROXY)
+            elif fetched.error is FetchError.VERIFYING:
                 now = self._clock.now()
                 self._frontier.hold(entry.site, now + ALONE_WAIT_S, now)
             return None
@@ -361,7 +370,7 @@ class Crawler:
         self._frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
         self._slot_over(entry)
         self._stir()
-        if self.on_unreached is not None and fetched.status is None and fetched.failure in UNREACHED:
+        if self.on_unreached is not None and fetched.status is None and fetched.error in UNREACHED:
             self.on_unreached(entry.site)
             return None
         return fetched
@@ -369,52 +378,58 @@ class Crawler:
     def _wait_for_files(self, why: str) -> None:
         if self._files_timer is None:
             log.warning("crawl.waiting why=%s seconds=%.0f", why, FILES_WAIT_S)
-            self.holds.add("files")
+            self.pause_reasons.add("files")
             self._files_timer = asyncio.get_running_loop().call_later(FILES_WAIT_S, self._go_on)
 
     def _go_on(self) -> None:
         self._files_timer = None
-        self.holds.discard("files")
+        self.pause_reasons.discard("files")
         self.wake()
 
-    def _slot_over(self, entry: Entry) -> None:
+    def _slot_over(self, entry: FrontierEntry) -> None:
         self._slots.discard(entry.seq)
         self._eased.set()
 
-    def _leave_slot(self, entry: Entry) -> None:
+    def _leave_slot(self, entry: FrontierEntry) -> None:
         """No request is made for the entry after all."""
         self._frontier.give_up_slot(entry)
         self._slot_over(entry)
 
-    def _give_back(self, entry: Entry) -> None:
+    def _give_back(self, entry: FrontierEntry) -> None:
         """The entry cannot be fetched now; it is ready again when its site is."""
         if entry.seq in self._slots:
             self._leave_slot(entry)
         self._taken.discard(entry.seq)
         self._frontier.put_back(entry, self._clock.now())
 
-    def _put_off(self, entry: Entry, wait_s: float) -> None:
+    def _put_off(self, entry: FrontierEntry, wait_s: float) -> None:
         """The entry is ready again after a while, as is all of its site."""
         now = self._clock.now()
         self._frontier.hold(entry.site, now + wait_s, now)
         self._give_back(entry)
 
-    async def _complete(self, entry: Entry, answered: Answered) -> None:
+    async def _complete(self, entry: FrontierEntry, processed: ProcessedPage) -> None:
         """Finish an entry when its links have arrived, its records are there and its page is with the reader."""
-        self._unfinished_bytes += answered.held_bytes
+        self._unfinished_bytes += processed.held_bytes
         self._wake.set()
         try:
-            await self._forwarder.forward_all(answered.onward, self._store.cell_of(entry.key))
-            line, records = await self._answers.lines(entry, answered)
-            if self.on_page is not None and answered.page is not None:
-                await self.on_page(answered.page)
+            await self._forwarder.forward_all(processed.outlinks, self._store.cell_of(entry.key))
+            line, records = await self._page_processor.lines(entry, processed)
+            if self.on_page is not None and processed.page is not None:
+                await self.on_page(processed.page)
         finally:
-            self._unfinished_bytes -= answered.held_bytes
-        self._answers.count(answered, records)
-        self._finish(entry, line, answered.failed, answered.visit, answered.number, records)
+            self._unfinished_bytes -= processed.held_bytes
+        self._page_processor.count(processed, records)
+        self._finish(entry, line, processed.failed, processed.visit, processed.number, records)
 
     def _finish(
-        self, entry: Entry, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes = b""
+        self,
+        entry: FrontierEntry,
+        line: bytes,
+        failed: str | None,
+        visit: Visit | None,
+        number: int,
+        records: bytes = b"",
     ) -> None:
         self._taken.discard(entry.seq)
         if self._rounds is not None:
@@ -422,21 +437,21 @@ class Crawler:
         else:
             fresh = self._store.finish(entry, line, records)
         if not fresh:
-            self._totals.duplicates += 1
-        self._totals.done += 1
+            self._counters.duplicates += 1
+        self._counters.done += 1
         if failed is not None:
-            self._totals.fail(failed)
+            self._counters.fail(failed)
             log.info("crawl.failed url=%s why=%s", entry.url, failed)
         self._frontier.finish(entry, self._clock.now())
         self._activity.move()
 
-    def _finish_unfetched(self, entry: Entry, why: str) -> None:
+    def _finish_unfetched(self, entry: FrontierEntry, why: str) -> None:
         at = datetime.fromtimestamp(self._clock.now(), UTC).isoformat(timespec="milliseconds")
         number = self._rounds.number(entry) if self._rounds else 0
         visit = self._rounds.unasked(entry, why) if self._rounds else None
         line = self._outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number)
         self._finish(entry, line, why, visit, number)
 
-    def _retry_wait_s(self, entry: Entry, fetched: Fetched) -> float:
+    def _retry_wait_s(self, entry: FrontierEntry, result: FetchResult) -> float:
         backoff_s = min(self._limits.retry_base_s * 2.0**entry.tries, self._limits.retry_after_max_s)
-        return max(backoff_s * self._random.uniform(0.75, 1.25), fetched.retry_after_s or 0.0)
+        return max(backoff_s * self._random.uniform(0.75, 1.25), result.retry_after_s or 0.0)

@@ -15,7 +15,7 @@ from pathlib import Path
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.settings.config import Config
 
-HOLD = "disk"
+DISK_PAUSE = "disk"
 """The reason among the crawler's holds."""
 CHECK_S = 1.0
 WAIT_S_MAX = 60.0
@@ -35,10 +35,10 @@ async def guard(crawler: Crawler, directory: Path, reserve_bytes: int, free: Cal
     """Hold the crawler while less than the reserve is free; until cancelled."""
     while True:
         full = free(directory) < reserve_bytes
-        if full != (HOLD in crawler.holds):
+        if full != (DISK_PAUSE in crawler.pause_reasons):
             what = "disk.full" if full else "disk.has_room"
             log.warning("%s directory=%s reserve_bytes=%d", what, directory, reserve_bytes)
-            (crawler.holds.add if full else crawler.holds.discard)(HOLD)
+            (crawler.pause_reasons.add if full else crawler.pause_reasons.discard)(DISK_PAUSE)
             crawler.wake()
         await asyncio.sleep(CHECK_S)
 

@@ -12,18 +12,18 @@ import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, Deadly
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, PoisonPages
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.robots.cache import RobotsCache, Search
 from kadcrawl.crawl.robots.rules import Rules, judging
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.clock import Clock
-from kadcrawl.system.cooperative import in_turns
+from kadcrawl.system.cooperative import run_cooperatively
 from kadcrawl.urls import canonical, origin_of, site_of
 
 ROBOTS_AGENT = "kadcrawl"
@@ -41,7 +41,7 @@ class RobotsSearch:
     def __init__(
         self,
         *,
-        request: Callable[[Entry, str, Hold], Awaitable[Fetched | None]],
+        request: Callable[[FrontierEntry, str, MemorySlots], Awaitable[FetchResult | None]],
         limits: Limits,
         delay_s: float,
         clock: Clock,
@@ -49,13 +49,13 @@ class RobotsSearch:
         robots: RobotsCache,
         outputs: Outputs,
         activity: Activity,
-        deadly: Deadly,
+        poison_pages: PoisonPages,
     ) -> None:
         """`request` makes one request in an entry's slot; None if this machine could not make it.
 
         What it takes of memory is in the hold until that gives it back. `deadly` knows what is not to be read.
         """
-        self._deadly = deadly
+        self._poison_pages = poison_pages
         self._request = request
         self._limits = limits
         self._delay_s = delay_s
@@ -73,7 +73,7 @@ class RobotsSearch:
         """Return the seconds between two requests to a site with these rules."""
         return max(self._delay_s, min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
 
-    async def advance(self, entry: Entry) -> None:
+    async def advance(self, entry: FrontierEntry) -> None:
         """Use the entry's slot for one request on the way to the robots.txt of its origin, if its turn has come.
 
         The caller puts the entry back: it comes again when its site may be asked the next time.
@@ -89,14 +89,14 @@ class RobotsSearch:
             return
         elif (unread := self._unread(origin, search, now)) is not None:
             await self._read_again(entry, search, *unread)
-        elif self._deadly.has_killed(search.url):
+        elif self._poison_pages.is_poison(search.url):
             # Whoever cannot read a robots.txt does not know what it forbids.
             self._robots.fail(origin, "robots_unreachable", passing=False, now=now)
             log.info("robots.unreachable origin=%s why=%s", origin, KILLED_PEER)
         elif self._turn_has_come(entry, search, now):
             await self._ask(entry, origin, search)
 
-    def _turn_has_come(self, entry: Entry, search: Search, now: float) -> bool:
+    def _turn_has_come(self, entry: FrontierEntry, search: Search, now: float) -> bool:
         """Say whether the next request may be made now; else see that the entry comes back when it may."""
         elsewhere = self._elsewhere(entry, search.url)
         busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
@@ -138,7 +138,7 @@ class RobotsSearch:
             self._led_at.pop(name, None)
             self._led_at[name] = at
 
-    def _elsewhere(self, entry: Entry, url: str) -> set[str]:
+    def _elsewhere(self, entry: FrontierEntry, url: str) -> set[str]:
         """Return the clocks, beside the entry's own, that a request for `url` counts on, whatever a site is here."""
         host = site_of(url, "host")
         if host == site_of(entry.url, "host"):
@@ -152,32 +152,36 @@ class RobotsSearch:
                 return name, *row
         return None
 
-    async def _read_again(self, entry: Entry, search: Search, name: str, text: bytes, fetched_at: float) -> None:
+    async def _read_again(
+        self, entry: FrontierEntry, search: Search, name: str, text: bytes, fetched_at: float
+    ) -> None:
         now = self._clock.now()
         turn_at = self._robots.turn_at(name, len(text), now)
         if turn_at > now:
             self._frontier.hold(entry.site, turn_at, now)
             return
         with self._alone(entry, search):
-            self._robots.read_again(name, await in_turns(Rules.reading(text), self._reading), fetched_at)
+            self._robots.read_again(name, await run_cooperatively(Rules.reading(text), self._reading), fetched_at)
 
-    async def _ask(self, entry: Entry, origin: str, search: Search) -> None:
-        hold = Hold()
+    async def _ask(self, entry: FrontierEntry, origin: str, search: Search) -> None:
+        hold = MemorySlots()
         try:
             with self._alone(entry, search):
                 fetched = await self._request(entry, search.url, hold)
                 if fetched is None:
                     return
-                async with self._deadly.reading(fetched.url):
-                    rules = await in_turns(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+                async with self._poison_pages.reading(fetched.url):
+                    rules = await run_cooperatively(
+                        judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading
+                    )
                 if rules is not None and fetched.location is None:  # Else it is asked for again soon.
-                    self._deadly.was_read(fetched.url)
+                    self._poison_pages.was_read(fetched.url)
             self._answered(entry, origin, search, fetched, rules)
         finally:
-            hold.give_back()
+            hold.release()
 
     @contextmanager
-    def _alone(self, entry: Entry, search: Search) -> Generator[None]:
+    def _alone(self, entry: FrontierEntry, search: Search) -> Generator[None]:
         """Let nothing else be asked of the entry's site, and nobody else go on with the search."""
         self._frontier.block(entry.site)
         search.waiting = [entry.site]
@@ -188,13 +192,15 @@ class RobotsSearch:
                 self._frontier.unblock(site, self._clock.now())
             search.waiting = None
 
-    def _answered(self, entry: Entry, origin: str, search: Search, fetched: Fetched, rules: Rules | None) -> None:
-        self._outputs.keep(fetched)
+    def _answered(
+        self, entry: FrontierEntry, origin: str, search: Search, result: FetchResult, rules: Rules | None
+    ) -> None:
+        self._outputs.keep(result)
         now = self._clock.now()
-        self._lead(self._elsewhere(entry, search.url), self._clock.of(fetched.first_byte_at), now)
-        if fetched.failure is Failure.UNSURE:
+        self._lead(self._elsewhere(entry, search.url), self._clock.of(result.first_byte_at), now)
+        if result.error is FetchError.UNSURE:
             return  # Asked again by another proxy.
-        target = canonical(fetched.location, fetched.url) if fetched.location else None
+        target = canonical(result.location, result.url) if result.location else None
         if target is not None and search.hops < ROBOTS_HOPS_MAX:
             search.follow(target, now + self._delay_s)
         elif rules is not None:
@@ -204,23 +210,23 @@ class RobotsSearch:
             self._learn(entry, origin, rules)
         else:
             # A host that cannot be reached says more than that its robots.txt cannot.
-            why = "robots_unreachable" if fetched.status is not None else str(fetched.failure)
-            wait_s = self._robots.fail(origin, why, fetched.passing, now)
-            log.info("robots.unreachable origin=%s why=%s", origin, fetched.failure or fetched.status)
+            why = "robots_unreachable" if result.status is not None else str(result.error)
+            wait_s = self._robots.fail(origin, why, result.passing, now)
+            log.info("robots.unreachable origin=%s why=%s", origin, result.error or result.status)
             self._frontier.hold(entry.site, now + wait_s, now)
         self._activity.move()
 
-    def _learn(self, entry: Entry, origin: str, rules: Rules) -> None:
+    def _learn(self, entry: FrontierEntry, origin: str, rules: Rules) -> None:
         now = self._clock.now()
         self._robots.learn(origin, rules, now)
         self._frontier.set_delay(entry.site, self.delay_s(rules), now)
 
 
-def _status(fetched: Fetched) -> int | None:
+def _status(result: FetchResult) -> int | None:
     """Return the status of an answer; None if it promised rules that did not come whole, or cannot be read.
 
     A file without end has come as far as it is read (RFC 9309 2.5). Of any other that broke off nothing is known, and
     least of all that it forbids nothing.
     """
-    promised = fetched.status is not None and 200 <= fetched.status < 300
-    return None if promised and fetched.failure is not None and not fetched.content else fetched.status
+    promised = result.status is not None and 200 <= result.status < 300
+    return None if promised and result.error is not None and not result.content else result.status

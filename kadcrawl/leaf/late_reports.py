@@ -14,23 +14,23 @@ from typing import NamedTuple
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Key
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import BATCH_MAX, Contact, Lend, LoanReport, Report, Reported, SiteRecord
+from kadcrawl.link.wire.messages import BATCH_MAX, Contact, LeaseRenewed, Lend, LoanReport, RenewLease, SiteRecord
 from kadcrawl.store.store import Store
 
 LENT_MAX = 5_000
 """Pages of which it is remembered who lent them."""
-TRIES = 3
-AGAIN_S = 2.0
-DEADLINE_S = 5.0
+LATE_REPORT_TRIES = 3
+LATE_REPORT_RETRY_S = 2.0
+LATE_REPORT_DEADLINE_S = 5.0
 
 log = logging.getLogger(__name__)
 
 
-class Loan(NamedTuple):
+class LateLoan(NamedTuple):
     """By which a page was lent."""
 
     id: bytes
-    giver: Contact
+    lender: Contact
     site: SiteRecord
 
 
@@ -43,17 +43,17 @@ class LatePages:
         self._client = client
         self._store = store
         self._forget = forget
-        self._lent: dict[Key, Loan] = {}
+        self._lent: dict[Key, LateLoan] = {}
         self._finished: list[Key] = []
         self._stirred = asyncio.Event()
 
     def lent(self, keys: Iterable[Key], lend: Lend) -> None:
         """A loan of these was taken."""
-        self._lent.update(dict.fromkeys(keys, Loan(lend.loan, lend.giver, lend.clock)))
+        self._lent.update(dict.fromkeys(keys, LateLoan(lend.loan, lend.lender, lend.clock)))
         while len(self._lent) > LENT_MAX:
             del self._lent[next(iter(self._lent))]
 
-    def told(self, key: Key) -> None:
+    def owner_notified(self, key: Key) -> None:
         """Its giver knows of it."""
         self._lent.pop(key, None)
 
@@ -70,15 +70,15 @@ class LatePages:
             self._stirred.clear()
             keys, self._finished = self._finished, []
             await self._store.durable()
-            for _ in range(TRIES):
-                keys = await self._tell(keys)
+            for _ in range(LATE_REPORT_TRIES):
+                keys = await self._notify_owners(keys)
                 if not keys:
                     break
-                await asyncio.sleep(AGAIN_S)
+                await asyncio.sleep(LATE_REPORT_RETRY_S)
 
-    async def _tell(self, keys: Sequence[Key]) -> list[Key]:
+    async def _notify_owners(self, keys: Sequence[Key]) -> list[Key]:
         """Tell all givers of these; return those that are left to be told. Who fails once is not asked for the rest."""
-        by_loan: defaultdict[Loan, list[Key]] = defaultdict(list)
+        by_loan: defaultdict[LateLoan, list[Key]] = defaultdict(list)
         for key in keys:
             if (loan := self._lent.get(key)) is not None:
                 by_loan[loan].append(key)
@@ -87,15 +87,17 @@ class LatePages:
         for loan, done in by_loan.items():
             for start in range(0, len(done), BATCH_MAX):
                 some = done[start : start + BATCH_MAX]
-                if loan.giver.id in silent:
+                if loan.lender.id in silent:
                     left += some
                     continue
                 report = LoanReport(loan.id, loan.site, [*some], [], over=True)
                 try:
-                    await self._client.ask(loan.giver, Report(self._me, [report]), Reported, DEADLINE_S)
+                    await self._client.ask(
+                        loan.lender, RenewLease(self._me, [report]), LeaseRenewed, LATE_REPORT_DEADLINE_S
+                    )
                     self._forget(some)
                 except RemoteError as error:
-                    log.info("leaf.late_page_untold to=%s why=%s", loan.giver, error.why)
+                    log.info("leaf.late_page_untold to=%s why=%s", loan.lender, error.why)
                     left += some
-                    silent.add(loan.giver.id)
+                    silent.add(loan.lender.id)
         return left

@@ -18,29 +18,28 @@ from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
 from kadcrawl.leaf.leaf_crawl import LeafWork
 from kadcrawl.leaf.peer_selection import FullPeers
-from kadcrawl.leaf.work_requests import Drawing
+from kadcrawl.leaf.work_requests import WorkRequester
 from kadcrawl.lending.borrower import Borrowing
-from kadcrawl.lending.leaf_host import why_no_leaf
 from kadcrawl.link.wire.leaf_messages import Doing, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerRow
-from kadcrawl.peer.base import Member
-from kadcrawl.peer.environment import World
+from kadcrawl.peer.base import PeerBase
+from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.bootstrap import welcomed
-from kadcrawl.peer.membership.departed import KEEPERS, SPARE, say
+from kadcrawl.peer.membership.departed import KEEPERS, SPARE, send_leave_stats
 from kadcrawl.peer.membership.known_peers import KnownPeers
-from kadcrawl.peer.status import WAITING
-from kadcrawl.settings.config import Config, Job
+from kadcrawl.peer.status import STATE_BY_PAUSE_REASON
+from kadcrawl.settings.config import Config, Job, why_no_leaf
 
 log = logging.getLogger(__name__)
 
 
-class Leaf(Member):
+class Leaf(PeerBase):
     """One leaf. All methods belong to the loop it was entered on."""
 
-    def __init__(self, config: Config, world: World | None = None) -> None:
+    def __init__(self, config: Config, environment: Environment | None = None) -> None:
         """Of `config` the address to listen on means nothing here. `world` is for simulations."""
-        super().__init__(config, world)
+        super().__init__(config, environment)
         self._work: LeafWork | None = None
 
     def __repr__(self) -> str:
@@ -66,19 +65,19 @@ class Leaf(Member):
         self._build(job)
         log.info("leaf.begun id=%s", self._me.id.hex())
         self._run(self.work.run(), "crawl")
-        if self.admission is not None:
-            self.admission.keep()
-            self.admission.on_former_ended.append(self.client.part)
-            self._run(self.admission.run(), "keys")
-        self._drawer = self._run(self._drawing.run(), "draw")
+        if self.key_rotation is not None:
+            self.key_rotation.keep()
+            self.key_rotation.on_former_ended.append(self.client.disconnect)
+            self._run(self.key_rotation.run(), "keys")
+        self._requester_task = self._run(self._work_requester.run(), "draw")
 
     async def finish(self) -> None:
         """Draw nothing more, wait until what is under way is finished and on disk, and give back the rest."""
         if self.begun:
-            self._drawer.cancel()
+            self._requester_task.cancel()
             await self.work.give_back()
-            me = Departed(self._me, self.totals.counters())
-            await say(self.client, self._me.id, [(me, self.full_peers.contacts()[: KEEPERS + SPARE])])
+            me = Departed(self._me, self.counters.to_wire())
+            await send_leave_stats(self.client, self._me.id, [(me, self.full_peers.contacts()[: KEEPERS + SPARE])])
         await self.store.commit()
 
     # --- what it is ----------------------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ class Leaf(Member):
     @property
     def contact(self) -> Contact:
         """Its ID, and the address of the full peer it hangs on, as it has none itself."""
-        home = self._drawing.home if self.begun else None
+        home = self._work_requester.home if self.begun else None
         return Contact(self._me.id, home.host, home.port) if home is not None else self._me
 
     @property
@@ -117,18 +116,18 @@ class Leaf(Member):
         """A word or a few for the status."""
         if not self.begun:
             return "starting"
-        holds = self.work.crawler.holds
+        holds = self.work.crawler.pause_reasons
         for hold in ("stopping", "paused"):
             if hold in holds:
                 return hold
         if self.ended:
             return "done"
-        for hold, state in WAITING.items():
+        for hold, state in STATE_BY_PAUSE_REASON.items():
             if hold in holds:
                 return state
-        if self._drawing.is_refused:
+        if self._work_requester.is_refused:
             return "refused by all: key changed?"
-        if self._drawing.is_lost:
+        if self._work_requester.is_lost:
             return "looking for a peer"
         return "crawling" if self.borrowing.loans else "idle"
 
@@ -140,11 +139,11 @@ class Leaf(Member):
             pending=self.borrowing.urls,
             in_flight=self.work.crawler.in_flight,
             uptime_s=int(self.clock.now() - self.started_at),
-            counters=self.totals.counters(),
+            counters=self.counters.to_wire(),
             allowance=0,
             granted=0,
             borrowed=self.borrowing.urls,
-            behind=self.deliveries.behind,
+            lag=self.deliveries.lag,
         )
 
     # --- putting it together ---------------------------------------------------------------------------------------
@@ -155,8 +154,8 @@ class Leaf(Member):
         self.known = KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
 
     def _identity(self) -> bytes:
-        if self.admission is not None:
-            return self.admission.credentials.peer_key.id
+        if self.key_rotation is not None:
+            return self.key_rotation.credentials.peer_key.id
         leaf_id = self.store.meta("leaf_id")
         if leaf_id is None:
             leaf_id = id_bytes(self.random.getrandbits(ID_BITS))
@@ -170,18 +169,18 @@ class Leaf(Member):
             me=self._me,
             job=job,
             config=self.config,
-            world=self.world,
+            environment=self.environment,
             store=self.store,
             client=self.client,
-            totals=self.totals,
+            counters=self.counters,
             activity=self.activity,
             clock=self.clock,
             random=self.random,
             extraction=self._extraction,
-            deadly=self.deadly,
-            home=lambda: self._drawing.hung_on,
+            poison_pages=self.poison_pages,
+            home=lambda: self._work_requester.hung_on,
         )
-        self._drawing = Drawing(
+        self._work_requester = WorkRequester(
             me=self._me,
             client=self.client,
             peers=self.full_peers,
@@ -192,19 +191,19 @@ class Leaf(Member):
             on_seeds=self._add_seeds,
             on_doing=self._follow,
         )
-        self._work, self._parts = work, work.parts
+        self._work, self._components = work, work.components
 
     # --- what it hears ---------------------------------------------------------------------------------------------
 
     def _follow(self, doing: Doing) -> None:
         """Do what the swarm does."""
-        self.work.hold("paused", doing == "paused")
+        self.work.set_pause_reason("paused", doing == "paused")
         if doing == "stopped":
             self.stop()
         elif doing == "ended":
             if not self.ended and not self.borrowing.loans:
                 self.activity.end()
-                log.info("leaf.done pages=%d", self.totals.pages)
+                log.info("leaf.done pages=%d", self.counters.pages)
                 if self.config.exit_when_done:
                     self.stop()
         elif self.ended:

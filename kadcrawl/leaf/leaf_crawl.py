@@ -16,10 +16,10 @@ from kadcrawl.crawl.build import build
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.disk_guard import guard
-from kadcrawl.crawl.fetch.poison_pages import Deadly
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.crawl.scope.partitioner import Place
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key
 from kadcrawl.leaf.late_reports import LatePages
@@ -29,18 +29,18 @@ from kadcrawl.lending.borrower import Borrowing
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Link
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.peer.environment import World
+from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
-from kadcrawl.peer.swarm_state import mark_of
+from kadcrawl.peer.swarm_state import fingerprint_of_seeds
 from kadcrawl.settings.config import Config, Job
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, Store
 from kadcrawl.system.clock import Clock
 from kadcrawl.urls import is_canonical
 
-URLS_MAX = 500
+LEAF_URLS_MAX = 500
 """URLs it has in hand at most, unless `Config.work_area` says otherwise; it draws more once half of them are done."""
-POLL_S = 0.1
+LEAF_POLL_S = 0.1
 
 
 class LeafWork:
@@ -52,25 +52,25 @@ class LeafWork:
         me: Contact,
         job: Job,
         config: Config,
-        world: World,
+        environment: Environment,
         store: Store,
         client: LinkClient,
-        totals: Totals,
+        counters: Counters,
         activity: Activity,
         clock: Clock,
         random: Random,
         extraction: Extraction | None,
-        deadly: Deadly,
+        poison_pages: PoisonPages,
         home: Callable[[], Contact],
     ) -> None:
         """`home` gives the full peer that last answered. Raises StartError if the directory does not do."""
         self.job = job
         self._config = config
-        self._world = world
+        self._environment = environment
         self._store = store
         self._clock = clock
         try:
-            self.parts = build(
+            self.components = build(
                 job=job,
                 config=config,
                 directory=config.data,
@@ -78,28 +78,30 @@ class LeafWork:
                 owners=LeafOwners(me, job.cell_bits, home),
                 client=client,
                 activity=Activity(),
-                totals=totals,
+                counters=counters,
                 clock=clock,
                 random=random,
-                resolver=world.resolver,
+                resolver=environment.resolver,
                 may_start=lambda: False,
                 accept_here=_accept_nothing,
                 extraction=extraction,
-                deadly=deadly,
+                poison_pages=poison_pages,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {config.data}: {error}") from None
         if store.pending:
-            self.parts.outputs.close()
+            self.components.outputs.close()
             raise StartError(
                 f"{config.data} holds {store.pending} URLs a full peer has still to crawl; "
                 "join without --leaf, or choose another directory with --data"
             )
-        self.parts.forwarder.mark = mark_of(job.seeds)
+        self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
         self._borrowed = borrowed = BorrowedStore(self._journal)
         frontier = Frontier(borrowed, config.limits, job.delay_s)
         frontier.connections = borrowed.connections
-        self.crawler: Crawler = self.parts.crawler_over(borrowed, frontier, activity, self._may_start, config.limits)
+        self.crawler: Crawler = self.components.crawler_over(
+            borrowed, frontier, activity, self._may_start, config.limits
+        )
         self.borrowing = Borrowing(
             me=lambda: me,
             client=client,
@@ -107,29 +109,29 @@ class LeafWork:
             borrowed=borrowed,
             frontier=frontier,
             crawler=self.crawler,
-            placer=self.parts.placer,
+            partitioner=self.components.partitioner,
             forget=self._forget,
             may_lend=lambda giver, site: True,  # Nobody is heard but whom we asked.
-            wants=lambda urls: not self.crawler.holds,
+            wants=lambda urls: not self.crawler.pause_reasons,
             now=clock.now,
         )
         # What is fetched for a giver that is gone is fetched again: no heir of it would believe a leaf.
-        self.crawler.is_unheard = self.borrowing.is_silent
+        self.crawler.no_backup_reachable = self.borrowing.is_silent
         self._late = LatePages(me, client, store, self._forget)
 
     async def run(self) -> None:
         """Fetch what is lent, and report; until cancelled."""
-        reserve, free = self._config.limits.disk_reserve_bytes, self._world.free_bytes
+        reserve, free = self._config.limits.disk_reserve_bytes, self._environment.free_bytes
         works: list[tuple[Coroutine[Any, Any, None], str]] = [
             (guard(self.crawler, self._config.data, reserve, free), "disk"),
             (self.crawler.run(), "crawl"),
-            (self.parts.forwarder.run(), "forward"),
+            (self.components.forwarder.run(), "forward"),
             (self.borrowing.run(), "borrow"),
             (self._late.run(), "late pages"),
         ]
-        if self.parts.proxy_checks is not None:
-            works.append((self.parts.proxy_checks.run(self.crawler), "proxies"))
-        await self.parts.fetcher.start()
+        if self.components.proxy_checks is not None:
+            works.append((self.components.proxy_checks.run(self.crawler), "proxies"))
+        await self.components.fetcher.start()
         async with asyncio.TaskGroup() as group:
             for work, name in works:
                 group.create_task(work, name=name)
@@ -137,9 +139,9 @@ class LeafWork:
     def room(self) -> int:
         """Return how many URLs more are wanted: none while something that is due has to wait for this leaf."""
         due = self.borrowing.next_due()
-        if self.crawler.holds or (due is not None and due <= self._clock.now()):
+        if self.crawler.pause_reasons or (due is not None and due <= self._clock.now()):
             return 0
-        most, urls = self._config.work_area or URLS_MAX, self.borrowing.urls
+        most, urls = self._config.work_area or LEAF_URLS_MAX, self.borrowing.urls
         return most - urls if urls <= most // 2 else 0
 
     def take(self, lend: Lend) -> bool:
@@ -159,25 +161,25 @@ class LeafWork:
         if not fresh:
             return False
         self.job = replace(self.job, seeds=(*self.job.seeds, *fresh))
-        self.parts.forwarder.mark = mark_of(self.job.seeds)
-        self.parts.scope.add_seeds(fresh)
+        self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(self.job.seeds)
+        self.components.scope.add_seeds(fresh)
         return True
 
-    def hold(self, reason: str, held: bool) -> None:
+    def set_pause_reason(self, reason: str, is_paused: bool) -> None:
         """Start nothing for this reason, or not any more."""
-        if held != (reason in self.crawler.holds):
-            (self.crawler.holds.add if held else self.crawler.holds.discard)(reason)
+        if is_paused != (reason in self.crawler.pause_reasons):
+            (self.crawler.pause_reasons.add if is_paused else self.crawler.pause_reasons.discard)(reason)
             self.crawler.wake()
 
     async def give_back(self) -> None:
         """Start nothing more, wait until what is under way is finished, and give back the rest."""
-        self.hold("stopping", True)
+        self.set_pause_reason("stopping", True)
         self.borrowing.close_all()
         await self.crawler.drained(DRAIN_LINKS_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(LOANS_S):
                 while self.borrowing.loans:  # noqa: ASYNC110 -- changes in many places
-                    await asyncio.sleep(POLL_S)
+                    await asyncio.sleep(LEAF_POLL_S)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -185,7 +187,7 @@ class LeafWork:
         self.borrowing.expire()
         return True
 
-    def _journal(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         """Write a page; if its loan is over, no report of that will tell it."""
         fresh = self._store.finish(entry, line, records)
         if reported:
@@ -197,10 +199,10 @@ class LeafWork:
     def _forget(self, keys: Iterable[Key]) -> None:
         """Whoever lent these knows that they are done."""
         for key in keys:
-            self._late.told(key)
+            self._late.owner_notified(key)
             self._store.forget(key)
 
 
-async def _accept_nothing(links: Sequence[tuple[Link, Place]]) -> list[int]:
+async def _accept_nothing(links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:
     """Take links of cells owned here, of which there are none."""
     return list(range(len(links)))

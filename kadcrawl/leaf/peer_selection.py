@@ -11,7 +11,7 @@ from random import Random
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.addresses import ip_version
 
-KNOWN_MAX = 64
+KNOWN_PEERS_MAX = 64
 """Full peers a leaf knows."""
 FAILS_MAX = 5
 """After so many in a row, about a quarter of a minute, whoever once answered counts no more than one never asked."""
@@ -49,7 +49,7 @@ class FullPeers:
     def __init__(self, addresses: Iterable[Address], random: Random) -> None:
         self._known = {address: FullPeer(address) for address in addresses}
         self._random = random
-        self._giver: FullPeer | None = None
+        self._lender: FullPeer | None = None
         """Who gave something when last asked."""
         self._asked: dict[Address, None] = {}
         """Who had nothing, since somebody last had something."""
@@ -84,14 +84,14 @@ class FullPeers:
             peer = self._known.get(contact.address) or FullPeer(contact.address)
             peer.id = contact.id
             self._known[contact.address] = known[contact.id] = peer
-        while len(self._known) > KNOWN_MAX:
-            stale = min(self._known.values(), key=lambda one: (one is self._giver, one.is_proven, -one.fails))
+        while len(self._known) > KNOWN_PEERS_MAX:
+            stale = min(self._known.values(), key=lambda one: (one is self._lender, one.is_proven, -one.fails))
             del self._known[stale.address]
 
     def next(self, now: float) -> FullPeer | None:
         """Return whom to draw from now; None if nobody may be asked before `next_due`."""
-        if self._giver is not None:
-            return self._giver
+        if self._lender is not None:
+            return self._lender
         due = [one for one in self._known.values() if one.not_before <= now]
         fresh = [one for one in due if one.address not in self._asked]
         if due and not fresh:
@@ -108,12 +108,12 @@ class FullPeers:
 
     def gave(self, peer: FullPeer) -> None:
         """It had something."""
-        self._giver, self.patient = peer, False
+        self._lender, self.patient = peer, False
         self._asked.clear()
 
     def had_nothing(self, peer: FullPeer) -> None:
         """It had nothing; somebody else may."""
-        self._giver = None
+        self._lender = None
         self._asked[peer.address] = None
 
     def answered(self, peer: FullPeer, peer_id: bytes) -> None:
@@ -122,8 +122,8 @@ class FullPeers:
 
     def failed(self, peer: FullPeer, now: float) -> None:
         """It did not answer, or did not want to; when it does, it may be another."""
-        if self._giver is peer:
-            self._giver = None
+        if self._lender is peer:
+            self._lender = None
         peer.seeds = None
         peer.not_before = now + min(BACK_OFF_FIRST_S * 2.0**peer.fails, BACK_OFF_MOST_S)
         peer.fails += 1

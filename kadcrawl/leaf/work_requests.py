@@ -17,31 +17,41 @@ from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
 from kadcrawl.lending.lender import FREE_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_scoring import Lines, more
-from kadcrawl.link.wire.leaf_messages import DRAWN_URLS_MAX, HOLD_S, Doing, Draw, Drawn
-from kadcrawl.link.wire.messages import VERSION, Contact, Hello, Lend, LoanReport, PeerRow, Report, Reported, Welcome
+from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, HOLD_S, Doing, WorkGrant, WorkRequest
+from kadcrawl.link.wire.messages import (
+    WIRE_VERSION,
+    Contact,
+    Hello,
+    LeaseRenewed,
+    Lend,
+    LoanReport,
+    PeerRow,
+    RenewLease,
+    Welcome,
+)
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
 from kadcrawl.settings.config import Job
 
-DEADLINE_S = HOLD_S + FREE_S + 5.0
+WORK_REQUEST_DEADLINE_S = HOLD_S + FREE_S + 5.0
 HAND_BACK_S = 5.0
-SPACING_S = 0.05
+WORK_REQUEST_INTERVAL_S = 0.05
 """Between two questions."""
 IN_HAND_S = 0.25
 """What it waits longer, in vain, as long as it has something in hand."""
 TURN_S = 0.2
 """How long a leaf waits at each of several peers, when none has had anything for it."""
-LOST_S = 5.0
+NO_PEER_S = 5.0
 """A leaf that has heard nobody for so long says so."""
 NEWS_S = 0.5
 """How long a leaf that wants nothing just now asks for no news either."""
-LOOK_S = 0.05
+WORK_POLL_S = 0.05
 
 log = logging.getLogger(__name__)
 
 
-class Drawing:
+class WorkRequester:
     """What one leaf draws."""
 
     def __init__(
@@ -81,7 +91,7 @@ class Drawing:
     @property
     def is_lost(self) -> bool:
         """Whether nobody has answered lately."""
-        return asyncio.get_running_loop().time() > self._heard_at + LOST_S
+        return asyncio.get_running_loop().time() > self._heard_at + NO_PEER_S
 
     @property
     def is_refused(self) -> bool:
@@ -100,14 +110,14 @@ class Drawing:
         while True:
             peer = self._peers.next(time())
             if peer is None:
-                await asyncio.sleep(max(SPACING_S, self._peers.next_due() - time()))
+                await asyncio.sleep(max(WORK_REQUEST_INTERVAL_S, self._peers.next_due() - time()))
                 continue
             try:
-                await self._draw(peer)
+                await self._request_work(peer)
             except RemoteError as error:
                 self._note(error, time())
                 self._peers.failed(peer, time())
-            await asyncio.sleep(SPACING_S)
+            await asyncio.sleep(WORK_REQUEST_INTERVAL_S)
 
     def _note(self, error: RemoteError, now: float) -> None:
         if not is_refused(error):
@@ -117,13 +127,13 @@ class Drawing:
         if (left_out := self._lines.count("refused", now)) is not None:
             log.warning("leaf.refused why=%s%s", error, more(left_out))
 
-    async def _draw(self, peer: FullPeer) -> None:
+    async def _request_work(self, peer: FullPeer) -> None:
         """Ask one peer. Raises RemoteError."""
         if peer.seeds is None:
             await self._greet(peer)
-        room = min(self._room(), DRAWN_URLS_MAX)
+        room = min(self._room(), GRANT_URLS_MAX)
         row = self._row()
-        draw = Draw(
+        draw = WorkRequest(
             leaf=self._me.id,
             room=room,
             wait_s=self._patience_s() if room else 0.0,
@@ -133,11 +143,11 @@ class Drawing:
             uptime_s=row.uptime_s,
             counters=row.counters,
         )
-        drawn = await self._client.ask(peer.address, draw, Drawn, DEADLINE_S)
+        drawn = await self._client.ask(peer.address, draw, WorkGrant, WORK_REQUEST_DEADLINE_S)
         # Wherever it thinks it is: this address has answered.
-        home = self.home = Contact(drawn.giver.id, *peer.address)
+        home = self.home = Contact(drawn.lender.id, *peer.address)
         self._heard_at = asyncio.get_running_loop().time()
-        self._peers.answered(peer, drawn.giver.id)
+        self._peers.answered(peer, drawn.lender.id)
         self._peers.learn(drawn.others)
         if drawn.seeds != peer.seeds:
             await self._greet(peer)  # What is lent may be in scope only by its new seeds.
@@ -164,7 +174,7 @@ class Drawing:
 
     async def _greet(self, peer: FullPeer) -> None:
         """Hear the job. Raises RemoteError, also if it is not ours."""
-        welcome = await self._client.ask(peer.address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+        welcome = await self._client.ask(peer.address, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
         if not is_same(self._job(), welcome.job):
             raise RemoteError("{}:{}".format(*peer.address), "is of another swarm")
         try:
@@ -173,11 +183,11 @@ class Drawing:
             raise RemoteError("{}:{}".format(*peer.address), str(error)) from None
         peer.seeds = len(welcome.job.seeds)
 
-    async def _hand_back(self, giver: Contact, lends: Sequence[Lend]) -> None:
+    async def _hand_back(self, lender: Contact, lends: Sequence[Lend]) -> None:
         reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]
-        await self._client.ask(giver, Report(self._me, reports), Reported, HAND_BACK_S)
+        await self._client.ask(lender, RenewLease(self._me, reports), LeaseRenewed, HAND_BACK_S)
 
     async def _rest(self) -> None:
         until = asyncio.get_running_loop().time() + NEWS_S
         while not self._room() and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 -- changes in many places
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(WORK_POLL_S)

@@ -7,20 +7,16 @@ too much: by load level (`levelling`), or by seconds to drain, as measured or at
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from kadcrawl.balance.sizing import Tally, Updates
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.keys import anchor
+from kadcrawl.balance.sizing import Updates, WorkCounts
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.lending.blocks import Blocks
-from kadcrawl.lending.drain_policy import Draining
-from kadcrawl.lending.level_policy import Levelling
-from kadcrawl.lending.loans import Loans
 from kadcrawl.lending.pace_learning import Learning
-from kadcrawl.link.wire.messages import Contact, GetLevel, Lend, Loaded
+from kadcrawl.link.wire.messages import GetLoad, Lend, Load
 
 if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+    pass
 
-LOOK_S = 0.5
+LOAD_POLL_S = 0.5
 """How often it is seen whether anything waits for this peer."""
 LOAD_MOST = 1_000_000
 """In hundredths of a block: what a heartbeat can tell."""
@@ -33,37 +29,37 @@ class Mode(Protocol):
     def level(self) -> float:
         """Return the load in heavy blocks, above 0 for heavy, for the status and the heartbeats."""
 
-    def look(self, tally: Tally) -> None:
+    def look(self, tally: WorkCounts) -> None:
         """Take in what was counted at a look, ..."""
 
-    def note(self, tally: Tally) -> None:
+    def note(self, tally: WorkCounts) -> None:
         """... and at an update, and when it all began."""
 
-    def told(self, question: GetLevel | None = None) -> Loaded:
+    def told(self, question: GetLoad | None = None) -> Load:
         """Return what others are told who ask."""
 
-    def wants(self, giver: bytes, urls: int) -> bool:
+    def wants(self, lender: bytes, urls: int) -> bool:
         """Return whether so many URLs of a peer, by its ID, are welcome; if so they are taken."""
 
     async def shed(self) -> None:
         """Lend what is too much; it may take longer than until the next update."""
 
 
-class Balancing:
+class Balancer:
     """The balance of one peer."""
 
     def __init__(
-        self, *, mode: Mode, blocks: Blocks, updates: Updates, totals: Totals, learning: Learning | None = None
+        self, *, mode: Mode, blocks: Blocks, updates: Updates, counters: Counters, learning: Learning | None = None
     ) -> None:
         """`updates` in seconds of the loop; `learning` in a job that predicts."""
         self.mode = mode
         self.updates = updates
         self.loans = blocks.loans
         self._blocks = blocks
-        self._totals = totals
+        self._counters = counters
         self._learning = learning
         self._busy_s = 0.0
-        self._giver = b""
+        self._lender = b""
         """ID of who offered a loan last."""
 
     @property
@@ -71,17 +67,17 @@ class Balancing:
         """Seconds until the next update, for a joiner."""
         return self.updates.wait_s(asyncio.get_running_loop().time())
 
-    def told(self, question: GetLevel) -> Loaded:
+    def told(self, question: GetLoad) -> Load:
         """Return what is told to whoever asks how loaded this peer is."""
         return self.mode.told(question)
 
     def wants(self, urls: int) -> bool:
         """Return whether this peer takes so many URLs more of whoever offers them just now."""
-        return not self._blocks.holds() and self.mode.wants(self._giver, urls)
+        return not self._blocks.is_paused() and self.mode.wants(self._lender, urls)
 
     def take(self, lend: Lend) -> bool:
         """Somebody offers a loan; return whether it is taken."""
-        self._giver = lend.giver.id
+        self._lender = lend.lender.id
         return self._blocks.job.lends_by != "off" and self.loans.borrowing.take(lend)
 
     async def run(self) -> None:
@@ -103,64 +99,15 @@ class Balancing:
             while True:
                 at = self.updates.next_after(loop.time())
                 while (left := at - (began := loop.time())) > 0:
-                    await asyncio.sleep(min(left, LOOK_S))
-                    if self._blocks.waited_for and not self._blocks.holds():
+                    await asyncio.sleep(min(left, LOAD_POLL_S))
+                    if self._blocks.waited_for and not self._blocks.is_paused():
                         self._busy_s += loop.time() - began  # It may have slept longer than it wanted to.
                     self.mode.look(self._tally(loop.time()))
                 self.mode.note(self._tally(loop.time()))
                 self._blocks.overlay.load = min(max(0, round(100 * self.mode.level)), LOAD_MOST)
-                if not self._blocks.holds() and (shedding is None or shedding.done()):
+                if not self._blocks.is_paused() and (shedding is None or shedding.done()):
                     # Beside this, as pages are crawled meanwhile: who did not look would take itself for quicker.
                     shedding = group.create_task(self.mode.shed(), name="shed")
 
-    def _tally(self, at: float) -> Tally:
-        return Tally(at, self._totals.urls, self._totals.tried, self._busy_s)
-
-
-def balanced(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancing:
-    """Put the balance of a peer together, whose other parts are there.
-
-    The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
-    """
-    parts, job = peer.parts, peer.job
-
-    def may_lend(giver: Contact, site: str) -> bool:
-        cell = parts.placer.cell(site)
-        nearest = peer.overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
-        if not peer.overlay.is_live(giver.id):
-            peer.overlay.suspect(giver)  # We may not know each other yet.
-        return nearest == giver and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
-
-    loans = Loans(
-        parts=parts,
-        cells=peer.cells,
-        store=peer.store,
-        client=peer.client,
-        me=lambda: peer.overlay.me,
-        activity=peer.activity,
-        clock=peer.clock,
-        random=peer.random,
-        limits=peer.config.limits,
-        may_lend=may_lend,
-        wants=lambda urls: peer.balancing.wants(urls),
-        spawn=peer.cells.spawn,
-    )
-    first_at = asyncio.get_running_loop().time() + (job.update_s if first_update_s is None else first_update_s)
-    blocks = Blocks(
-        job=job,
-        overlay=peer.overlay,
-        client=peer.client,
-        frontier=parts.frontier,
-        loans=loans,
-        me=lambda: peer.overlay.me,
-        holds=lambda: bool(parts.crawler.holds) or peer.leaving,
-        now=peer.clock.now,
-    )
-    mode = (
-        Draining(blocks, peer.random, learns)
-        if job.lends_by in ("drain", "predictive")
-        else Levelling(blocks, peer.config.work_area)
-    )
-    return Balancing(
-        mode=mode, blocks=blocks, updates=Updates(first_at, job.update_s), totals=peer.totals, learning=learns
-    )
+    def _tally(self, at: float) -> WorkCounts:
+        return WorkCounts(at, self._counters.urls, self._counters.tried, self._busy_s)

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Protocol
 
-from kadcrawl.balance.shedding import Offer
+from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.lending.loans import Loans
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import LOANS_MAX, Contact, GetLevel, Loaded
+from kadcrawl.link.wire.messages import LOANS_MAX, Contact, GetLoad, Load
 from kadcrawl.settings.config import Job
 
-LEVEL_DEADLINE_S = 2.0
+LOAD_DEADLINE_S = 2.0
 
 
-class Overlay(Protocol):
+class LendingOverlay(Protocol):
     """What balance needs of the overlay."""
 
     load: int
@@ -36,12 +36,12 @@ class Blocks:
         self,
         *,
         job: Job,
-        overlay: Overlay,
+        overlay: LendingOverlay,
         client: LinkClient,
         frontier: Frontier,
         loans: Loans,
         me: Callable[[], Contact],
-        holds: Callable[[], bool],
+        is_paused: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
         """`holds` says whether this peer starts nothing just now; `now` gives wall-clock seconds."""
@@ -49,7 +49,7 @@ class Blocks:
         self.overlay = overlay
         self.loans = loans
         self.me = me
-        self.holds = holds
+        self.is_paused = is_paused
         self._client = client
         self._frontier = frontier
         self._now = now
@@ -80,24 +80,24 @@ class Blocks:
         return self._frontier.waiting(self._now()), self.loans.borrowing.waiting
 
     @property
-    def is_lendable(self) -> bool:
+    def has_spare_connections(self) -> bool:
         """Whether there is a site of which something may be lent now."""
-        return bool(self.loans.lending.lendable())
+        return bool(self.loans.lending.sites_with_spare_connections())
 
     def buckets(self) -> Iterator[list[Contact]]:
         """Yield the live contacts, bucket by bucket, from near to far."""
         for _, contacts in sorted(self.overlay.subtrees().items()):
             yield [contact for contact in contacts if self.overlay.is_live(contact.id)]
 
-    async def ask(self, contact: Contact, question: GetLevel) -> Loaded | None:
+    async def ask(self, contact: Contact, question: GetLoad) -> Load | None:
         """Ask a contact how loaded it is; None if it does not answer."""
         try:
-            return await self._client.ask(contact, question, Loaded, LEVEL_DEADLINE_S)
+            return await self._client.ask(contact, question, Load, LOAD_DEADLINE_S)
         except RemoteError:
             self.overlay.suspect(contact)
             return None
 
-    async def give(self, offer: Offer[Contact], until: float = inf) -> int:
+    async def give(self, offer: BlockOffer[Contact], until: float = inf) -> int:
         """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took.
 
         Of these first those with connections that are free.
@@ -111,8 +111,8 @@ class Blocks:
             return 0
         # It has one loan of a site, and no second.
         tried = {site for site, taker in lending.sites() if taker == offer.peer.id}
-        while left > 0 and len(tried) < LOANS_MAX and time() < until and not self.holds():
-            lendable = [one for one in lending.lendable() if one[0] not in tried]
+        while left > 0 and len(tried) < LOANS_MAX and time() < until and not self.is_paused():
+            lendable = [one for one in lending.sites_with_spare_connections() if one[0] not in tried]
             if not lendable:
                 break
             # Whatever uses a connection may hang.

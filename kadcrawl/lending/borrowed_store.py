@@ -12,8 +12,8 @@ from typing import Protocol
 
 from kadcrawl.keys import SITE_BYTES, Cell, Key, site_hash
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.store.cell_digest import CellTally
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.cell_digest import CellDigest
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 FIRST_CELL = 1 << 32
 """Loans count as cells here, of numbers no cell has, as each is opened and closed by itself."""
@@ -26,10 +26,10 @@ class Borrowed:
     """One loan."""
 
     id: bytes
-    giver: Contact
+    lender: Contact
     cell: Cell
     site: str
-    entries: dict[Key, Entry]
+    entries: dict[Key, FrontierEntry]
     """Not fetched yet."""
     connections: int = 1
     """Requests that may be under way at a time, if the site has no delay."""
@@ -41,21 +41,21 @@ class Borrowed:
     """... since this second of the loop."""
 
 
-class Journal(Protocol):
+class PageJournaler(Protocol):
     """Writes the page line of an entry, the lines of its records, and that it is DONE; False if it was known to be."""
 
-    def __call__(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def __call__(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         """`reported` says whether the giver will be told by a report; else its owner must be found."""
 
 
 class BorrowedStore:
     """All loans to this peer; a `crawl.active_sites.ActiveStore` and a `crawl.crawler.CrawlStore`."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: PageJournaler) -> None:
         self._journal = journal
         self.loans: dict[bytes, Borrowed] = {}
         """By ID."""
-        self.cells: dict[Cell, CellTally] = {}
+        self.cells: dict[Cell, CellDigest] = {}
         self._by_cell: dict[Cell, Borrowed] = {}
         self._cell_of: dict[bytes, Cell] = {}
         """By the hash of the site."""
@@ -75,7 +75,7 @@ class BorrowedStore:
     def add(
         self,
         loan_id: bytes,
-        giver: Contact,
+        lender: Contact,
         site: str,
         urls: Iterable[tuple[Key, str, int, int, int, float]],
         connections: int = 1,
@@ -83,10 +83,10 @@ class BorrowedStore:
         """Take up a loan of a site nothing else is borrowed of; `urls`: (key, url, depth, hops, tries, due) each."""
         cell = Cell(next(self._cells))
         entries = {
-            key: Entry(depth, next(self._seqs), key, site, url, hops, tries, due)
+            key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due)
             for key, url, depth, hops, tries, due in urls
         }
-        loan = Borrowed(loan_id, giver, cell, site, entries, connections)
+        loan = Borrowed(loan_id, lender, cell, site, entries, connections)
         self.loans[loan_id] = self._by_cell[cell] = loan
         self._cell_of[site_hash(site)] = cell
         self._count(loan)
@@ -106,7 +106,7 @@ class BorrowedStore:
 
     # --- what a crawler asks --------------------------------------------------------------------------------------
 
-    def finish(self, entry: Entry, line: bytes, records: bytes = b"") -> bool:
+    def finish(self, entry: FrontierEntry, line: bytes, records: bytes = b"") -> bool:
         """Journal a page line and its records'; return False if the page was finished before."""
         loan = self._by_cell.get(self.cell_of(entry.key))
         reported = loan is not None and entry.key in loan.entries
@@ -117,7 +117,7 @@ class BorrowedStore:
             self._count(loan)
         return fresh
 
-    def latest(self, entry: Entry) -> Entry:
+    def latest(self, entry: FrontierEntry) -> FrontierEntry:
         """Return the entry as it stands now; nobody tells of shorter paths to it here."""
         return entry
 
@@ -132,11 +132,11 @@ class BorrowedStore:
             return []
         return [(site_hash(loan.site), loan.site)]
 
-    def window(self, site: str, count: int) -> list[Entry]:
+    def window(self, site: str, count: int) -> list[FrontierEntry]:
         loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
         return sorted(loan.entries.values())[:count] if loan is not None else []
 
-    def postpone(self, entry: Entry) -> None:
+    def postpone(self, entry: FrontierEntry) -> None:
         loan = self._by_cell.get(self.cell_of(entry.key))
         if loan is not None and entry.key in loan.entries:
             loan.entries[entry.key] = entry
@@ -154,4 +154,4 @@ class BorrowedStore:
         return loan.connections if loan is not None else 1
 
     def _count(self, loan: Borrowed) -> None:
-        self.cells[loan.cell] = CellTally(len(loan.entries), len(loan.entries), 0)
+        self.cells[loan.cell] = CellDigest(len(loan.entries), len(loan.entries), 0)

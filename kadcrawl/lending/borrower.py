@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from math import inf
 
-from kadcrawl.balance.leases import RENEW_S, taker_stops_at
+from kadcrawl.balance.leases import RENEW_S, borrower_stops_at
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.lending.borrowed_store import Borrowed, BorrowedStore
@@ -25,11 +25,11 @@ from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     LOANS_MAX,
     Contact,
+    LeaseRenewed,
     Lend,
     LoanReport,
     Recall,
-    Report,
-    Reported,
+    RenewLease,
     Returned,
 )
 from kadcrawl.replication.cells import FINISHING_S
@@ -37,8 +37,8 @@ from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, WAIT_MAX_S, sit
 from kadcrawl.store.store import Store
 from kadcrawl.urls import is_canonical, origin_of
 
-DEADLINE_S = 5.0
-CLOCKS_MAX = 1_000
+RENEW_LEASE_DEADLINE_S = 5.0
+BORROWED_CLOCKS_MAX = 1_000
 """Clocks of sites no longer borrowed that are kept before those that are over, and the oldest, are dropped."""
 LOANS_ALL_MAX = 256
 """Loans one peer has from all others together."""
@@ -58,7 +58,7 @@ class Borrowing:
         borrowed: BorrowedStore,
         frontier: Frontier,
         crawler: Crawler,
-        placer: Placer,
+        partitioner: Partitioner,
         forget: Callable[[Iterable[Key]], None],
         may_lend: Callable[[Contact, str], bool],
         wants: Callable[[int], bool],
@@ -75,7 +75,7 @@ class Borrowing:
         self._borrowed = borrowed
         self._frontier = frontier
         self.crawler = crawler
-        self._placer = placer
+        self._partitioner = partitioner
         self._forget = forget
         self._may_lend = may_lend
         self._wants = wants
@@ -119,7 +119,7 @@ class Borrowing:
 
     def is_silent(self, cell: Cell) -> bool:
         """Say whether the giver of the loan that counts as this cell did not answer the last report."""
-        return any(loan.cell == cell and loan.giver in self._silent for loan in self._borrowed.loans.values())
+        return any(loan.cell == cell and loan.lender in self._silent for loan in self._borrowed.loans.values())
 
     def next_due(self) -> float | None:
         """Return the second from which on something borrowed may be fetched; None for nothing."""
@@ -137,15 +137,15 @@ class Borrowing:
         if lend.loan in self._borrowed.loans:
             return True
         site, now = lend.clock.site, self._now()
-        places = [self._placer.place(one.url) for one in lend.pending if is_canonical(one.url)]
+        places = [self._partitioner.locate(one.url) for one in lend.pending if is_canonical(one.url)]
         if (
             len(places) < len(lend.pending)
             or any(place.site != site for place in places)
             or len(self._borrowed.loans) >= LOANS_ALL_MAX
-            or sum(loan.giver.id == lend.giver.id for loan in self._borrowed.loans.values()) >= LOANS_MAX
+            or sum(loan.lender.id == lend.lender.id for loan in self._borrowed.loans.values()) >= LOANS_MAX
             or self._borrowed.has_site(site)
             or self._frontier.is_active(site)
-            or not self._may_lend(lend.giver, site)
+            or not self._may_lend(lend.lender, site)
             or not self._wants(len(places))
         ):
             return False
@@ -153,7 +153,7 @@ class Borrowing:
             (place.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0)
             for place, one in zip(places, lend.pending, strict=True)
         ]
-        self._borrowed.add(lend.loan, lend.giver, site, urls, lend.connections)
+        self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
         origins = {origin_of(one.url) for one in lend.pending}
@@ -170,7 +170,7 @@ class Borrowing:
         """A giver wants these back."""
         for loan_id in recall.loans:
             loan = self._borrowed.loans.get(loan_id)
-            if loan is not None and loan.giver.id == recall.giver.id:
+            if loan is not None and loan.lender.id == recall.lender.id:
                 self._close(loan)
         self._stirred.set()
 
@@ -181,7 +181,7 @@ class Borrowing:
         now = asyncio.get_running_loop().time()
         for loan_id, until in self._until.items():
             if until <= now and not (loan := self._borrowed.loans[loan_id]).closing:
-                log.info("loan.silent from=%s site=%s", loan.giver, loan.site)
+                log.info("loan.silent from=%s site=%s", loan.lender, loan.site)
                 self._close(loan)
 
     def close_all(self) -> None:
@@ -196,7 +196,7 @@ class Borrowing:
             while True:
                 stirred = self._stirred.is_set()
                 self._stirred.clear()
-                if self.crawler.holds - {"paused"}:
+                if self.crawler.pause_reasons - {"paused"}:
                     self.close_all()  # We cannot go on with it, and others can.
                     stirred = True
                     self._stirred.clear()
@@ -224,8 +224,8 @@ class Borrowing:
         due: dict[Contact, float] = {}
         for loan in self._borrowed.loans.values():
             news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
-            left_s = 0.0 if stirred and news else self._reported_at.get(loan.giver, -inf) + RENEW_S - now
-            due[loan.giver] = min(left_s, due.get(loan.giver, inf))
+            left_s = 0.0 if stirred and news else self._reported_at.get(loan.lender, -inf) + RENEW_S - now
+            due[loan.lender] = min(left_s, due.get(loan.lender, inf))
         return {giver: RENEW_S if giver in self._reporting else left_s for giver, left_s in due.items()}
 
     def _unreached(self, site: str) -> None:
@@ -235,27 +235,27 @@ class Borrowing:
                 self._close(loan)
         self._stirred.set()
 
-    async def _report(self, giver: Contact) -> None:
+    async def _report(self, lender: Contact) -> None:
         """Say how far all loans of one giver are, and go on with those it lets."""
         try:
             # By contact: whoever claims the ID of another is not told of that one's loans.
-            loans = [loan for loan in self._borrowed.loans.values() if loan.giver == giver][:LOANS_MAX]
-            reports = [self._portrait(loan) for loan in loans]
+            loans = [loan for loan in self._borrowed.loans.values() if loan.lender == lender][:LOANS_MAX]
+            reports = [self._loan_status(loan) for loan in loans]
             await self._store.durable()
             sent_at = asyncio.get_running_loop().time()
             try:
-                message = Report(self._me(), reports)
-                answer = await self._client.ask(giver, message, Reported, DEADLINE_S)
+                message = RenewLease(self._me(), reports)
+                answer = await self._client.ask(lender, message, LeaseRenewed, RENEW_LEASE_DEADLINE_S)
             except RemoteError as error:
-                log.info("loan.unreported to=%s why=%s", giver, error.why)
-                self._silent.add(giver)
+                log.info("loan.unreported to=%s why=%s", lender, error.why)
+                self._silent.add(lender)
                 for loan in loans:
                     if loan.id not in self._until:
                         self._close(loan)  # Nothing of it was begun.
                     if loan.closing and not self._frontier.in_flight(loan.cell):
                         self._drop(loan)
                 return
-            self._silent.discard(giver)
+            self._silent.discard(lender)
             standing = {one.loan: one for one in answer.standing}
             for loan, report in zip(loans, reports, strict=True):
                 told = [Key(key) for key in report.done]
@@ -268,21 +268,21 @@ class Borrowing:
                 elif loan.id in standing and not loan.closing:
                     clock = standing[loan.id]
                     self._frontier.learn_clock(loan.site, clock.wait_s, clock.delay_s, self._now())
-                    self._go_on(loan, taker_stops_at(sent_at))
+                    self._go_on(loan, borrower_stops_at(sent_at))
                 else:
                     self._close(loan)
         except StorageError:
             raise
         except Exception:
             # A fault of ours must not cost more than this report in a crawl of months.
-            log.exception("borrowing.bug giver=%s", giver)
+            log.exception("borrowing.bug giver=%s", lender)
             return
         finally:
-            self._reporting.discard(giver)
+            self._reporting.discard(lender)
         if any(loan.done for loan in loans):
             self._stirred.set()
 
-    def _portrait(self, loan: Borrowed) -> LoanReport:
+    def _loan_status(self, loan: Borrowed) -> LoanReport:
         """Say how far a loan is; one that is to end comes back whole once no request of it is under way."""
         now = self._now()
         over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
@@ -322,6 +322,6 @@ class Borrowing:
         now = self._now()
         wait_s, _ = self._frontier.clock(site, now)
         if wait_s > 0:
-            if len(self._clocks) >= CLOCKS_MAX:
+            if len(self._clocks) >= BORROWED_CLOCKS_MAX:
                 self._clocks = {name: at for name, at in islice(self._clocks.items(), 1, None) if at > now}
             self._clocks[site] = now + wait_s

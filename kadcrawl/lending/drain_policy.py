@@ -14,16 +14,16 @@ from collections import OrderedDict
 from dataclasses import replace
 from random import Random
 
-from kadcrawl.balance.drain import Backlog, Trial, accepts, gifts
-from kadcrawl.balance.level import Load
-from kadcrawl.balance.predict import Pace
-from kadcrawl.balance.shedding import Offer, room
-from kadcrawl.balance.sizing import Tally
-from kadcrawl.lending.blocks import LEVEL_DEADLINE_S, Blocks
+from kadcrawl.balance.drain import Backlog, BlockTrial, accepts, gifts
+from kadcrawl.balance.level import BlockLoad
+from kadcrawl.balance.predict import ThroughputModel
+from kadcrawl.balance.shedding import BlockOffer, room
+from kadcrawl.balance.sizing import WorkCounts
+from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
 from kadcrawl.lending.lender import FREE_S
 from kadcrawl.lending.pace_learning import Learning
 from kadcrawl.link.wire.loan_messages import BUSY_S_MOST, LEVEL_MOST, URL_S_LEAST, URL_S_MOST
-from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLevel, Loaded
+from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 
 HAND_OVER_S = 0.2
 """From the offer of a block until its taker fetches the first of it: an answered offer and an answered report."""
@@ -33,7 +33,7 @@ URLS_LEAST = 4
 """Of fewer as well."""
 ASKED_MAX = 64
 """Contacts asked at one update."""
-OFFER_S = LEVEL_DEADLINE_S + 2 * FREE_S
+OFFER_S = LOAD_DEADLINE_S + 2 * FREE_S
 """How long after the update an offer may still come, beside the time between updates: until the last contact has
 answered, and until the connections of the last loan were free and it was on its way."""
 ASKERS_MAX = 1_000
@@ -51,9 +51,9 @@ class Draining:
         self._blocks = blocks
         self._random = random
         self._learning = learning
-        self._pace = Pace()
-        self._trial = Trial()
-        self._last: Tally | None = None
+        self._throughput = ThroughputModel()
+        self._trial = BlockTrial()
+        self._last: WorkCounts | None = None
         self._urls = 0
         """Crawled since the last update while something waited, ..."""
         self._busy_s = 0.0
@@ -66,7 +66,7 @@ class Draining:
         """Blocks that wait, beside one; below 0 for so many that could be tried."""
         return self._level(sum(self._blocks.waiting))
 
-    def look(self, tally: Tally) -> None:
+    def look(self, tally: WorkCounts) -> None:
         last, self._last = self._last, tally
         # The first ones wait for connections, and for robots.txt.
         if last is not None and last.crawled and tally.busy_s > last.busy_s:
@@ -75,9 +75,9 @@ class Draining:
             if self._learning is not None:
                 self._learning.measured(tally.crawled - last.crawled, tally.busy_s - last.busy_s)
 
-    def note(self, tally: Tally) -> None:
+    def note(self, tally: WorkCounts) -> None:
         if self._urls >= URLS_LEAST and self._busy_s >= BUSY_SHARE * self._blocks.job.update_s:
-            self._pace.measured(self._urls, self._busy_s)
+            self._throughput.measured(self._urls, self._busy_s)
             self._urls, self._busy_s = 0, 0.0
         self._trial.look(self._blocks.waiting[1])
 
@@ -85,23 +85,23 @@ class Draining:
         """Return what waits for this peer; None while it is cold."""
         return self._backlog(*self._blocks.waiting)
 
-    def told(self, question: GetLevel | None = None) -> Loaded:
+    def told(self, question: GetLoad | None = None) -> Load:
         if question is not None and question.backlog is not None:
             self._askers[question.asker] = asyncio.get_running_loop().time(), _backlog(question.backlog)
             self._askers.move_to_end(question.asker)
             if len(self._askers) > ASKERS_MAX:
                 self._askers.popitem(last=False)
         own, borrowed = self._blocks.waiting  # Once, as that looks at every site.
-        return Loaded(min(self._level(own + borrowed), LEVEL_MOST), _record(self._backlog(own, borrowed)))
+        return Load(min(self._level(own + borrowed), LEVEL_MOST), _record(self._backlog(own, borrowed)))
 
-    def wants(self, giver: bytes, urls: int) -> bool:
+    def wants(self, lender: bytes, urls: int) -> bool:
         block_urls, own = self._blocks.job.block_urls, self.backlog()
         now, update_s = asyncio.get_running_loop().time(), self._blocks.job.update_s
-        at, asker = self._askers.get(giver, (0.0, None))
+        at, asker = self._askers.get(lender, (0.0, None))
         if asker is None or at <= now - update_s - OFFER_S:
             return False  # It cannot know how busy we are.
         # Who still has work has asked again by now.
-        others = [backlog for one, (at, backlog) in self._askers.items() if at > now - update_s and one != giver]
+        others = [backlog for one, (at, backlog) in self._askers.items() if at > now - update_s and one != lender]
         if own is None:
             if sum(self._blocks.waiting) + urls > self._trial.blocks * block_urls:
                 return False
@@ -110,12 +110,17 @@ class Draining:
         if not accepts(own, asker, others, urls, block_urls, HAND_OVER_S):
             log.debug("balance.refused urls=%d own=%s giver=%s", urls, own, asker)
             return False
-        self._askers[giver] = at, replace(asker, pending=max(0, asker.pending - urls))
+        self._askers[lender] = at, replace(asker, pending=max(0, asker.pending - urls))
         return True
 
     async def shed(self) -> None:
         own, block_urls = self.backlog(), self._blocks.job.block_urls
-        if own is None or own.pending < block_urls or own.drain_s <= HAND_OVER_S or not self._blocks.is_lendable:
+        if (
+            own is None
+            or own.pending < block_urls
+            or own.drain_s <= HAND_OVER_S
+            or not self._blocks.has_spare_connections
+        ):
             return
         chosen = await self._chosen(own)
         time = asyncio.get_running_loop().time
@@ -123,7 +128,7 @@ class Draining:
         for offer in chosen:
             given += await self._blocks.give(offer, until)
             # What was told is too old by then, and it is time to look around again.
-            if time() >= until or not self._blocks.is_lendable or self._blocks.holds():
+            if time() >= until or not self._blocks.has_spare_connections or self._blocks.is_paused():
                 break
         if chosen:
             offered = sum(offer.blocks for offer in chosen)
@@ -135,22 +140,22 @@ class Draining:
 
     def _level(self, waiting: int) -> float:
         block_urls = self._blocks.job.block_urls
-        return Load(waiting, block_urls, block_urls).level if waiting else -float(self._trial.blocks)
+        return BlockLoad(waiting, block_urls, block_urls).level if waiting else -float(self._trial.blocks)
 
     def _backlog(self, own: int, borrowed: int) -> Backlog | None:
         if self._learning is not None:
-            self._pace.predicted = self._learning.predicted
-        seconds = self._pace.seconds(max(1, own + borrowed))
+            self._throughput.predicted = self._learning.predicted
+        seconds = self._throughput.seconds(max(1, own + borrowed))
         if seconds is None:
             return None
         url_s = min(max(seconds / max(1, own + borrowed), URL_S_LEAST), URL_S_MOST)
         return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MOST))
 
-    async def _chosen(self, own: Backlog) -> list[Offer[Contact]]:
+    async def _chosen(self, own: Backlog) -> list[BlockOffer[Contact]]:
         """Ask contacts how long they will be busy; return what to offer whom."""
         contacts = [contact for bucket in self._blocks.buckets() for contact in bucket]
         few = self._random.sample(contacts, min(len(contacts), ASKED_MAX))
-        question = GetLevel(self._blocks.me().id, _record(own))
+        question = GetLoad(self._blocks.me().id, _record(own))
         answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in few))
         asked = [
             (contact, room(answer.level) if answer.backlog is None else _backlog(answer.backlog))
@@ -158,7 +163,7 @@ class Draining:
             if answer is not None and (answer.backlog is not None or room(answer.level) > 0)
         ]
         blocks = gifts(own, [backlog for _, backlog in asked], self._blocks.job.block_urls, HAND_OVER_S)
-        return [Offer(contact, count) for (contact, _), count in zip(asked, blocks, strict=True) if count]
+        return [BlockOffer(contact, count) for (contact, _), count in zip(asked, blocks, strict=True) if count]
 
 
 def _record(backlog: Backlog | None) -> BacklogRecord | None:

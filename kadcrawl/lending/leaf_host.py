@@ -7,28 +7,35 @@ how much one has in hand, is bounded. Whom it may ask as well it is told with ev
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kadcrawl.balance.portions import portions
+from kadcrawl.balance.portions import leaf_allotment
 from kadcrawl.errors import KadcrawlError
-from kadcrawl.link.wire.census_rows import has_left
-from kadcrawl.link.wire.leaf_messages import DRAWN_LOANS_MAX, LEAF_STATE, Doing, Draw, Drawn, is_leaf, leaf_contact
+from kadcrawl.link.wire.leaf_messages import (
+    GRANT_LOANS_MAX,
+    LEAF_STATE,
+    Doing,
+    WorkGrant,
+    WorkRequest,
+    is_leaf,
+    leaf_contact,
+)
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, PeerRow
+from kadcrawl.settings.config import why_no_leaf
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
-    from kadcrawl.settings.config import Job
 
 LEAVES_MAX = 32
 """Leaves of one peer: each look for one that waits costs up to a millisecond."""
-URLS_MAX = 1_000
+URLS_PER_LEAF_MAX = 1_000
 """URLs one leaf has in hand of one peer."""
 OTHERS = 8
 """Peers a leaf is told of at a time: drawn anew each time, they soon are all of a small swarm."""
-LOOK_S = 0.2
+WAITING_LEAF_POLL_S = 0.2
 """How often it is seen whether there is something for a leaf that waits."""
 FAILED_SHOWN = 8
 """Reasons of failures, and limits, shown of one leaf, the most frequent: it names them itself, as long as it likes."""
@@ -40,40 +47,29 @@ class NoLeafError(KadcrawlError):
     """This leaf draws nothing here."""
 
 
-def why_no_leaf(job: "Job") -> str | None:
-    """Return why nobody can be a leaf in this job, as a sentence for a person; None if one can."""
-    if job.can_lend:
-        return None
-    return (
-        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
-        "page knows its share of the first, a shorter path to it, and what it was like before, and a fingerprint "
-        "cannot be taken back; join without --leaf"
-    )
-
-
 class Leaves:
     """The leaves of one full peer."""
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
-        self._heard: dict[bytes, tuple[float, Draw]] = {}
+        self._heard: dict[bytes, tuple[float, WorkRequest]] = {}
         """By ID: when one last asked (second of the loop), and what."""
         self.stopped = False
         """Every peer of the swarm was told to stop."""
 
-    async def draw(self, draw: Draw) -> Drawn:
+    async def grant(self, request: WorkRequest) -> WorkGrant:
         """Lend a leaf what it may have, once there is something, or news, or it waits no more. Raises NoLeafError."""
         time = asyncio.get_running_loop().time
         if (why := why_no_leaf(self._peer.job)) is not None:
             raise NoLeafError(why)
-        self._hear(draw, time())
-        until = time() + draw.wait_s
+        self._hear(request, time())
+        until = time() + request.wait_s
         while True:
             doing = self._doing()
-            lends = await self._lend(draw) if doing == "crawling" else []
-            if lends or doing != draw.known or time() >= until:
-                return Drawn(self._peer.contact, lends, doing, len(self._peer.job.seeds), self._others())
-            await asyncio.sleep(LOOK_S)
+            lends = await self._lend(request) if doing == "crawling" else []
+            if lends or doing != request.known or time() >= until:
+                return WorkGrant(self._peer.contact, lends, doing, len(self._peer.job.seeds), self._others())
+            await asyncio.sleep(WAITING_LEAF_POLL_S)
 
     def rows(self) -> list[PeerRow]:
         """Describe the leaves, each at the address of the peer it hangs on."""
@@ -81,7 +77,7 @@ class Leaves:
         me = self._peer.contact
         lent = Counter[bytes]()
         for loan in self._peer.balancing.loans.lending.loans():
-            lent[loan.taker.id] += len(loan.entries)
+            lent[loan.borrower.id] += len(loan.entries)
         return [
             PeerRow(
                 contact=Contact(leaf, me.host, me.port),
@@ -109,30 +105,30 @@ class Leaves:
             return "stopped"
         if peer.ended:
             return "ended"
-        if peer.leaving or "stopping" in peer.parts.crawler.holds:
+        if peer.leaving or "stopping" in peer.components.crawler.pause_reasons:
             raise NoLeafError("this peer is leaving; draw from another")
         return "paused" if peer.paused else "crawling"
 
-    async def _lend(self, draw: Draw) -> list[Lend]:
+    async def _lend(self, request: WorkRequest) -> list[Lend]:
         peer = self._peer
         lending = peer.balancing.loans.lending
-        if not draw.room or peer.parts.crawler.holds:
+        if not request.room or peer.components.crawler.pause_reasons:
             return []
-        taker = leaf_contact(draw.leaf)
+        taker = leaf_contact(request.leaf)
         if not lending.may_lend_to(taker):
             return []
-        lent = [loan for loan in lending.loans() if is_leaf(loan.taker)]
-        own = [loan for loan in lent if loan.taker == taker]
+        lent = [loan for loan in lending.loans() if is_leaf(loan.borrower)]
+        own = [loan for loan in lent if loan.borrower == taker]
         sites = {loan.site for loan in own}  # It takes no second loan of a site.
         in_hand = sum(len(loan.entries) for loan in own)
-        given = portions(
-            [one for one in lending.lendable() if one[0] not in sites],
+        given = leaf_allotment(
+            [one for one in lending.sites_with_spare_connections() if one[0] not in sites],
             leaves=len(self._heard),
             in_hand=in_hand,
             lent=sum(len(loan.entries) for loan in lent),
-            room=min(draw.room, URLS_MAX - in_hand),
+            room=min(request.room, URLS_PER_LEAF_MAX - in_hand),
             block_urls=peer.job.block_urls,
-            loans=min(DRAWN_LOANS_MAX, LOANS_MAX - len(own)),
+            loans=min(GRANT_LOANS_MAX, LOANS_MAX - len(own)),
         )
         return await lending.offers(taker, given) if given else []
 
@@ -140,40 +136,18 @@ class Leaves:
         contacts = self._peer.overlay.contacts()
         return self._peer.random.sample(contacts, min(OTHERS, len(contacts)))
 
-    def _hear(self, draw: Draw, now: float) -> None:
+    def _hear(self, request: WorkRequest, now: float) -> None:
         self._forget(now)
-        if draw.leaf == self._peer.contact.id or self._peer.overlay.is_live(draw.leaf):
+        if request.leaf == self._peer.contact.id or self._peer.overlay.is_live(request.leaf):
             raise NoLeafError("this ID is a full peer's")
-        if draw.leaf not in self._heard and len(self._heard) >= LEAVES_MAX:
+        if request.leaf not in self._heard and len(self._heard) >= LEAVES_MAX:
             raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; draw from another")
-        self._heard[draw.leaf] = now, draw
+        self._heard[request.leaf] = now, request
 
     def _forget(self, now: float) -> None:
         gone = [leaf for leaf, (heard_at, _) in self._heard.items() if heard_at + FORGOTTEN_S <= now]
         for leaf in gone:
             del self._heard[leaf]
-
-
-def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
-    """Return the rows of a census with each peer once: a leaf may have changed the one it hangs on a moment ago.
-
-    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
-    kept in mind by several, who may know different things; if it is back, it knows best.
-    """
-    there: dict[tuple[bool, bytes], PeerRow] = {}
-    gone: dict[bytes, PeerRow] = {}
-    for row in rows:
-        if has_left(row):
-            before = gone.get(row.contact.id)
-            if before is None or before.counters.pages < row.counters.pages:
-                gone[row.contact.id] = row
-            continue
-        which = row.state.startswith(LEAF_STATE), row.contact.id
-        known = there.get(which)
-        if known is None or known.uptime_s <= row.uptime_s:
-            there[which] = row
-    back = {peer for _, peer in there}  # As what it was, or as the other.
-    return [*there.values(), *(row for peer, row in gone.items() if peer not in back)]
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

@@ -16,8 +16,8 @@ from math import inf
 from random import Random
 from typing import Any
 
-from kadcrawl.balance.leases import RENEW_S, giver_takes_back_at
-from kadcrawl.balance.losses import Losses
+from kadcrawl.balance.leases import RENEW_S, lender_takes_back_at
+from kadcrawl.balance.losses import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
@@ -28,22 +28,22 @@ from kadcrawl.link.wire.messages import (
     CONNECTIONS_MAX,
     LOANS_MAX,
     Contact,
+    LeaseRenewed,
     Lend,
     Lent,
     LoanReport,
     Recall,
     Recalled,
-    Report,
-    Reported,
+    RenewLease,
     Standing,
 )
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.replication.cells import NotRunningError
 from kadcrawl.replication.record_codec import WAIT_MAX_S, Records
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 
-DEADLINE_S = 5.0
+LOAN_DEADLINE_S = 5.0
 LOAN_BYTES = 8
 FREE_S = 5.0
 """How long a loan waits for requests of ours that still use its connections."""
@@ -51,7 +51,7 @@ FREE_POLL_S = 0.05
 RECALLED_MAX_S = 130.0
 """How long after its recall a loan may still be reported on, and how long its site may be asked without anything coming
 of it: no request lasts longer (`Limits.fetch_timeout_s`)."""
-LOST_MAX = 1_000
+LOST_SITES_MAX = 1_000
 """Sites remembered as lent and lost."""
 LATE_MAX = 10_000
 """Pages remembered that have come back."""
@@ -66,10 +66,10 @@ class Loan:
     """Pages of one site with another peer."""
 
     id: bytes
-    taker: Contact
+    borrower: Contact
     site: str
     cell: Cell
-    entries: dict[Key, Entry]
+    entries: dict[Key, FrontierEntry]
     """Neither done nor back."""
     connections: int
     """Requests the taker may have under way at a time."""
@@ -87,7 +87,7 @@ class Loan:
     """... as nothing came of it."""
     begun: bool = False
     """A report of it was answered, so that its taker may fetch."""
-    fruitful: bool = False
+    made_progress: bool = False
     """Something of it was done by its taker."""
 
 
@@ -129,14 +129,14 @@ class Lending:
         """Takers, by the loan that is over and the page that came back."""
         self.lost: Counter[str] = Counter()
         """By site, how often it was taken back as its taker was not heard of."""
-        self._losses = Losses()
+        self._loan_backoff = LoanBackoff()
         """Sites (names) and takers (IDs) whose last loans came to nothing."""
         self.done = 0
         """URLs lent so far that others have fetched."""
 
     def sites(self) -> list[tuple[str, bytes]]:
         """Return (site, ID of its taker) of each loan."""
-        return [(loan.site, loan.taker.id) for loan in self._loans.values()]
+        return [(loan.site, loan.borrower.id) for loan in self._loans.values()]
 
     def loans(self) -> list[Loan]:
         """Return all loans that are not over."""
@@ -147,48 +147,52 @@ class Lending:
         """URLs that are with others just now."""
         return sum(len(loan.entries) for loan in self._loans.values())
 
-    def lendable(self) -> list[tuple[str, int]]:
+    def sites_with_spare_connections(self) -> list[tuple[str, int]]:
         """Return (site, entries ready in memory) of each site of which something may be lent to another peer now."""
         now = self._now()
-        return [one for one in self._frontier.lendable(now) if not self._losses.is_barred(one[0], now)]
+        return [
+            one
+            for one in self._frontier.sites_with_spare_connections(now)
+            if not self._loan_backoff.is_barred(one[0], now)
+        ]
 
-    def may_lend_to(self, taker: Contact) -> bool:
+    def may_lend_to(self, borrower: Contact) -> bool:
         """Say whether a peer may be lent something: not for a while after its last loan came to nothing."""
-        return not self._losses.is_barred(taker.id, self._now())
+        return not self._loan_backoff.is_barred(borrower.id, self._now())
 
-    async def lend(self, taker: Contact, site: str, count: int) -> int | None:
+    async def lend(self, borrower: Contact, site: str, count: int) -> int | None:
         """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took.
 
         None if there was nothing to offer: requests of ours did not leave its connections soon.
         """
-        for message in await self.offers(taker, [(site, count)]):
+        for message in await self.offers(borrower, [(site, count)]):
             loan = self._loans[message.loan]
             try:
-                taken = (await self._client.ask(taker, message, Lent, DEADLINE_S)).taken
+                taken = (await self._client.ask(borrower, message, Lent, LOAN_DEADLINE_S)).taken
             except RemoteError as error:
-                log.info("loan.failed to=%s why=%s", taker, error.why)
+                log.info("loan.failed to=%s why=%s", borrower, error.why)
                 taken = loan.begun  # Else it will hear that it has not got it, before it begins.
             if taken:
-                log.debug("loan.given to=%s site=%s urls=%d", taker, site, len(message.pending))
+                log.debug("loan.given to=%s site=%s urls=%d", borrower, site, len(message.pending))
                 return len(message.pending)
             if loan.id in self._loans:
                 self._end(loan)
             return 0
         return None
 
-    async def offers(self, taker: Contact, portions: Iterable[tuple[str, int]]) -> list[Lend]:
+    async def offers(self, borrower: Contact, allotment: Iterable[tuple[str, int]]) -> list[Lend]:
         """Return a loan of up to `count` ready URLs each of these (lendable site, count), and let it begin.
 
         Those are missing whose connections requests of ours do not leave soon.
         """
-        loans = [self._reserved(taker, site, count) for site, count in portions]
+        loans = [self._reserved(borrower, site, count) for site, count in allotment]
         free = await asyncio.gather(*(self._free(loan) for loan in loans))
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
             if not is_free:
                 # Others first: a site that hangs would be tried again and again.
                 now = self._now()
-                self._losses.note(loan.site, now, now)
+                self._loan_backoff.note(loan.site, now, now)
                 self._end(loan)
                 continue
             loan.until = self._until()
@@ -197,13 +201,13 @@ class Lending:
             messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots))
         return messages
 
-    async def reported(self, report: Report) -> Reported:
+    async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
         """Take in how far some loans are; answer which of them go on."""
         standing: list[Loan] = []
-        for one in report.loans:
+        for one in message.loans:
             loan = self._loans.get(one.loan)
-            if loan is None or loan.taker.id != report.taker.id:
-                self._learn_late(one, report.taker)
+            if loan is None or loan.borrower.id != message.borrower.id:
+                self._learn_late(one, message.borrower)
                 continue
             if loan.recalled_at is None or asyncio.get_running_loop().time() < loan.recalled_at + RECALLED_MAX_S:
                 loan.until = self._until()
@@ -216,7 +220,7 @@ class Lending:
             # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
             self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
             if over:
-                if not loan.fruitful and (loan.recalled_at is None or loan.stuck or is_leaf(loan.taker)):
+                if not loan.made_progress and (loan.recalled_at is None or loan.stuck or is_leaf(loan.borrower)):
                     self._came_to_nothing(loan)
                 self._end(loan)
             elif self._is_stuck(loan):
@@ -225,15 +229,15 @@ class Lending:
                 standing.append(loan)
         await self._store.durable()
         # What was taken back meanwhile goes on no more.
-        return Reported([self._standing(loan) for loan in standing if loan.id in self._loans])
+        return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
 
-    def _reserved(self, taker: Contact, site: str, count: int) -> Loan:
+    def _reserved(self, borrower: Contact, site: str, count: int) -> Loan:
         """Take what is to be lent out of the frontier; the loan is not the taker's yet."""
         now = self._now()
         entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
         cell = self._store.cell_of(entries[0].key)
-        loan = Loan(loan_id, taker, site, cell, {entry.key: entry for entry in entries}, connections, now)
+        loan = Loan(loan_id, borrower, site, cell, {entry.key: entry for entry in entries}, connections, now)
         self._loans[loan_id] = loan
         self._any.set()
         return loan
@@ -241,9 +245,9 @@ class Lending:
     async def _free(self, loan: Loan) -> bool:
         """Wait until none of our own requests uses a connection of the loan; return whether it may be given then."""
         give_up_at = asyncio.get_running_loop().time() + FREE_S
-        while self._frontier.overdrawn(loan.site) and asyncio.get_running_loop().time() < give_up_at:  # noqa: ASYNC110
+        while self._frontier.connections_overcommitted(loan.site) and asyncio.get_running_loop().time() < give_up_at:  # noqa: ASYNC110
             await asyncio.sleep(FREE_POLL_S)
-        return not self._frontier.overdrawn(loan.site) and loan.recalled_at is None
+        return not self._frontier.connections_overcommitted(loan.site) and loan.recalled_at is None
 
     def _is_stuck(self, loan: Loan) -> bool:
         """Say whether nothing of a loan has come of it for longer than a site can be slow, whatever its taker says."""
@@ -269,8 +273,8 @@ class Lending:
         now = asyncio.get_running_loop().time()
         for loan in loans:
             loan.recalled_at = loan.recalled_at or now
-            if not is_leaf(loan.taker):  # It will hear so when it next reports.
-                takers.setdefault(loan.taker, []).append(loan.id)
+            if not is_leaf(loan.borrower):  # It will hear so when it next reports.
+                takers.setdefault(loan.borrower, []).append(loan.id)
         for taker, ids in takers.items():
             with suppress(NotRunningError):
                 self._spawn(self._recall(taker, ids), f"recall from {taker}")
@@ -284,12 +288,12 @@ class Lending:
             await asyncio.sleep(RENEW_S / 2)
             now = asyncio.get_running_loop().time()
             for loan in [loan for loan in self._loans.values() if loan.until <= now]:
-                log.info("loan.lost to=%s site=%s urls=%d", loan.taker, loan.site, len(loan.entries))
+                log.info("loan.lost to=%s site=%s urls=%d", loan.borrower, loan.site, len(loan.entries))
                 # Nobody tells when its last request went out.
                 _, delay_s = self._frontier.clock(loan.site, self._now())
                 self._frontier.hold(loan.site, max(loan.hold_until, self._now() + delay_s), self._now())
                 self.lost[loan.site] += 1
-                if len(self.lost) > LOST_MAX:
+                if len(self.lost) > LOST_SITES_MAX:
                     del self.lost[next(iter(self.lost))]
                 self._came_to_nothing(loan)
                 self._end(loan)
@@ -297,8 +301,8 @@ class Lending:
     def _came_to_nothing(self, loan: Loan) -> None:
         """Let the owner of the site have its turn before another has it, and this taker have no more for a while."""
         now = self._now()
-        self._losses.note(loan.site, now + self._frontier.wait_s(loan.site, now), now)
-        self._losses.note(loan.taker.id, now, now)
+        self._loan_backoff.note(loan.site, now + self._frontier.wait_s(loan.site, now), now)
+        self._loan_backoff.note(loan.borrower.id, now, now)
 
     def _standing(self, loan: Loan) -> Standing:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
@@ -306,13 +310,13 @@ class Lending:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    async def _recall(self, taker: Contact, loans: Sequence[bytes]) -> None:
+    async def _recall(self, borrower: Contact, loans: Sequence[bytes]) -> None:
         for start in range(0, len(loans), LOANS_MAX):
             try:
                 message = Recall(self._me(), list(loans[start : start + LOANS_MAX]))
-                await self._client.ask(taker, message, Recalled, DEADLINE_S)
+                await self._client.ask(borrower, message, Recalled, LOAN_DEADLINE_S)
             except RemoteError as error:
-                log.info("loan.not_recalled from=%s why=%s", taker, error.why)  # It ends by itself.
+                log.info("loan.not_recalled from=%s why=%s", borrower, error.why)  # It ends by itself.
 
     def _take_in(self, loan: Loan, report: LoanReport) -> None:
         now = self._now()
@@ -320,9 +324,9 @@ class Lending:
             entry = loan.entries.pop(key, None)
             if entry is not None:
                 self.done += 1
-                loan.moved_at, loan.fruitful = now, True
-                self._losses.forget(loan.site)
-                self._losses.forget(loan.taker.id)
+                loan.moved_at, loan.made_progress = now, True
+                self._loan_backoff.forget(loan.site)
+                self._loan_backoff.forget(loan.borrower.id)
                 self._store.learn_done(key)
                 self._frontier.finish(entry, now)
                 self._activity.move()
@@ -335,23 +339,23 @@ class Lending:
 
     def _note_late(self, loan: Loan, key: Key) -> None:
         """What comes back its taker may have finished all the same, or be about to."""
-        self._late[loan.id, key] = loan.taker.id
+        self._late[loan.id, key] = loan.borrower.id
         if len(self._late) > LATE_MAX:
             del self._late[next(iter(self._late))]
 
-    def _learn_late(self, report: LoanReport, taker: Contact) -> None:
+    def _learn_late(self, report: LoanReport, borrower: Contact) -> None:
         """Of a loan that is over; or of an earlier run of this peer, for which a full peer is believed as ever."""
         for key in map(Key, report.done):
             entry = self._store.entry(key)
-            known = self._late.get((report.loan, key)) == taker.id
-            if known or (entry is not None and not is_leaf(taker)):
+            known = self._late.get((report.loan, key)) == borrower.id
+            if known or (entry is not None and not is_leaf(borrower)):
                 self._late.pop((report.loan, key), None)
                 if self._store.learn_done(key) and entry is not None:
                     self._frontier.remove(entry, self._now())
                 self._activity.move()
                 self._wake()
 
-    def _back(self, entry: Entry, tries: int, due: float) -> None:
+    def _back(self, entry: FrontierEntry, tries: int, due: float) -> None:
         now = self._now()
         if tries > entry.tries or due > now:
             self._frontier.postpone(entry._replace(tries=max(tries, entry.tries) - 1), due, now)  # Counts one more.
@@ -369,4 +373,4 @@ class Lending:
         self._wake()
 
     def _until(self) -> float:
-        return giver_takes_back_at(asyncio.get_running_loop().time())
+        return lender_takes_back_at(asyncio.get_running_loop().time())

@@ -9,12 +9,12 @@ import asyncio
 import logging
 from collections.abc import Iterator
 
-from kadcrawl.balance.level import Load
+from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.shedding import Round, accepted, kept, room, spare, told
-from kadcrawl.balance.sizing import Rates, Tally, work_area_blocks
+from kadcrawl.balance.sizing import Rates, WorkCounts, work_area_blocks
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.link.wire.loan_messages import LEVEL_MOST
-from kadcrawl.link.wire.messages import Contact, GetLevel, Loaded
+from kadcrawl.link.wire.messages import Contact, GetLoad, Load
 
 RATES_INTERVALS = 6
 """Updates over which rates are counted."""
@@ -34,25 +34,25 @@ class Levelling:
         self._rates = Rates(RATES_INTERVALS)
 
     @property
-    def load(self) -> Load:
+    def load(self) -> BlockLoad:
         """What there is to crawl here: own URLs that are not with others, and borrowed ones."""
         pending, block = self._blocks.own + self._blocks.borrowed, self._blocks.job.block_urls
-        return Load(pending, self._work_area_blocks(pending) * block, block)
+        return BlockLoad(pending, self._work_area_blocks(pending) * block, block)
 
     @property
     def level(self) -> float:
         return self.load.level
 
-    def look(self, tally: Tally) -> None:
+    def look(self, tally: WorkCounts) -> None:
         """Rates are counted by updates."""
 
-    def note(self, tally: Tally) -> None:
+    def note(self, tally: WorkCounts) -> None:
         self._rates.note(tally)
 
-    def told(self, question: GetLevel | None = None) -> Loaded:
-        return Loaded(min(max(-LEVEL_MOST, self._told()), LEVEL_MOST), None)
+    def told(self, question: GetLoad | None = None) -> Load:
+        return Load(min(max(-LEVEL_MOST, self._told()), LEVEL_MOST), None)
 
-    def wants(self, giver: bytes, urls: int) -> bool:
+    def wants(self, lender: bytes, urls: int) -> bool:
         blocks = -(-urls // self._blocks.job.block_urls)
         return accepted(self._told(), blocks) == blocks
 
@@ -63,13 +63,13 @@ class Levelling:
             return
         lent: Round[Contact] = Round(load.level, blocks)
         buckets = self._blocks.buckets()
-        while lent.blocks and not self._blocks.holds():
+        while lent.blocks and not self._blocks.is_paused():
             if not (offers := lent.offers()) and not await self._ask(buckets, lent):
                 break
             for offer in offers:
                 taken = await self._blocks.give(offer)
                 lent.answered(offer, taken)
-                if taken < offer.blocks and not self._blocks.is_lendable:
+                if taken < offer.blocks and not self._blocks.has_spare_connections:
                     return
         log.info("balance.shed level=%.2f blocks=%d left=%d", load.level, blocks, lent.blocks)
 
@@ -91,7 +91,7 @@ class Levelling:
 
     async def _ask(self, buckets: Iterator[list[Contact]], lent: Round[Contact]) -> bool:
         """Ask the next contacts for their levels until these have room for what is left; False if there was nobody."""
-        question = GetLevel(self._blocks.me().id, None)
+        question = GetLoad(self._blocks.me().id, None)
         found = 0
         for contacts in buckets:
             answers = await asyncio.gather(*(self._blocks.ask(contact, question) for contact in contacts))

@@ -10,7 +10,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from kadcrawl.crawl.build import Parts
+from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Key
@@ -22,11 +22,11 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
-POLL_S = 0.1
+LOANS_POLL_S = 0.1
 
 
 class AsideActivity(Activity):
@@ -49,7 +49,7 @@ class Loans:
     def __init__(
         self,
         *,
-        parts: Parts,
+        components: CrawlComponents,
         cells: Cells,
         store: Store,
         client: LinkClient,
@@ -67,31 +67,31 @@ class Loans:
         `wants` says whether this peer is light enough to fetch so many URLs more; `spawn` starts a task."""
         self._store = store
         self._cells = cells
-        self._own = parts.crawler
-        self._frontier = parts.frontier
+        self._own = components.crawler
+        self._frontier = components.frontier
         self._clock = clock
-        self._active = parts.job.lends_by != "off"
+        self._active = components.job.lends_by != "off"
         self.lending = Lending(
             me=me,
             client=client,
             store=store,
-            frontier=parts.frontier,
+            frontier=components.frontier,
             records=cells.records,
             activity=activity,
             now=clock.now,
             random=random,
-            wake=parts.crawler.wake,
+            wake=components.crawler.wake,
             spawn=spawn,
         )
         cells.crawl.on_closed.append(self.lending.recall)
         borrowed = BorrowedStore(self._journal)
-        frontier = Frontier(borrowed, limits, parts.job.delay_s)
+        frontier = Frontier(borrowed, limits, components.job.delay_s)
         frontier.connections = borrowed.connections
-        crawler = parts.crawler_over(borrowed, frontier, AsideActivity(activity), self._may_start, limits)
-        crawler.holds = parts.crawler.holds
+        crawler = components.crawler_over(borrowed, frontier, AsideActivity(activity), self._may_start, limits)
+        crawler.pause_reasons = components.crawler.pause_reasons
         if self._active:
-            crawler.companion, parts.crawler.companion = parts.crawler, crawler
-            frontier.companion, parts.frontier.companion = parts.frontier, frontier
+            crawler.companion, components.crawler.companion = components.crawler, crawler
+            frontier.companion, components.frontier.companion = components.frontier, frontier
         self.borrowing = Borrowing(
             me=me,
             client=client,
@@ -99,7 +99,7 @@ class Loans:
             borrowed=borrowed,
             frontier=frontier,
             crawler=crawler,
-            placer=parts.placer,
+            partitioner=components.partitioner,
             forget=self._forget,
             may_lend=may_lend,
             wants=wants,
@@ -133,13 +133,13 @@ class Loans:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.lending.urls or self.borrowing.loans:  # noqa: ASYNC110 -- changes in many places
-                    await asyncio.sleep(POLL_S)
+                    await asyncio.sleep(LOANS_POLL_S)
 
     def _may_start(self) -> bool:
         self.borrowing.expire()
         return True
 
-    def _journal(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         """Write a page fetched for another peer; if a report will tell it, nobody else need be told."""
         merging, self._cells.records.merging = self._cells.records.merging, reported
         # The giver may be gone and this peer its heir, who has the page before it as well.

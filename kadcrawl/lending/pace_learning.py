@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kadcrawl.balance.lessons import BATCHES, Growing, append, load
-from kadcrawl.balance.powers import Powers, checked, measure
-from kadcrawl.balance.predict import Batch, Network, bounded
+from kadcrawl.balance.powers import MachineProfile, checked, measure
+from kadcrawl.balance.predict import BatchTiming, NeuralNetwork, bounded
 from kadcrawl.balance.shares import Time
 from kadcrawl.settings.config import Config
 from kadcrawl.system.clock import steady
-from kadcrawl.system.daemon_threads import Daemons
+from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
 log = logging.getLogger(__name__)
 
@@ -24,36 +24,38 @@ log = logging.getLogger(__name__)
 class Learning:
     """The powers of one peer, what they predict, and what is measured."""
 
-    def __init__(self, directory: Path, powers: Mapping[str, float], network: Network | None) -> None:
+    def __init__(self, directory: Path, powers: Mapping[str, float], network: NeuralNetwork | None) -> None:
         """`powers`: what is declared, checked; `network`: None if none was trained yet."""
         self.predicted: Time | None = None
         """URLs -> seconds; None while the powers are not known, or without a network."""
         self._directory = directory
         self._declared = powers
         self._network = network
-        self._powers: Powers | None = None
+        self._profile: MachineProfile | None = None
         self._growing = Growing()
 
     async def run(self) -> None:
         """Find out about the powers."""
         loop = asyncio.get_running_loop()
         try:
-            self._powers = await loop.run_in_executor(Daemons(), measure, self._directory, steady, self._declared)
+            self._profile = await loop.run_in_executor(
+                DaemonThreadExecutor(), measure, self._directory, steady, self._declared
+            )
         except (ValueError, OSError) as error:  # ConfigError is one.
             # The crawl goes on: without a prediction it takes a little longer until this peer knows its pace.
             log.warning("balance.no_powers why=%s", error)
             return
-        log.info("balance.powers %s", self._powers)
+        log.info("balance.powers %s", self._profile)
         if self._network is not None:
-            self.predicted = bounded(self._network.time(self._powers))
+            self.predicted = bounded(self._network.time(self._profile))
 
     def measured(self, urls: int, seconds: float) -> None:
         """Note that it took so many seconds, in which there was always something to do, to crawl so many URLs."""
-        if self._powers is None or (grown := self._growing.measured(urls, seconds)) is None:
+        if self._profile is None or (grown := self._growing.measured(urls, seconds)) is None:
             return
         path = self._directory / BATCHES
         try:
-            append(Batch(self._powers, *grown), path)
+            append(BatchTiming(self._profile, *grown), path)
         except OSError as error:
             log.warning("balance.not_written file=%s why=%s", path, error)
 

@@ -27,14 +27,14 @@ _WHY = {
 """What OpenSSL says -> what it means here."""
 
 
-class _Knock(NamedTuple):
+class _PendingHandshake(NamedTuple):
     connection: socket.socket
     host: str
     source: int
     """What is counted as one: a host, or a network of IPv6 that one may have to itself."""
 
 
-class Gate:
+class Acceptor:
     """One listening socket."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Gate:
         self._is_used = is_used
         self._listening: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._knocking: dict[asyncio.Task[None], _Knock] = {}
+        self._pending: dict[asyncio.Task[None], _PendingHandshake] = {}
         """The oldest first."""
 
     async def open(self, host: str, port: int) -> int:
@@ -80,7 +80,7 @@ class Gate:
     async def close(self) -> None:
         """Accept nothing more, and send those away that still knock."""
         if self._accepting is not None and self._listening is not None:
-            tasks = [self._accepting, *self._knocking]
+            tasks = [self._accepting, *self._pending]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -96,12 +96,12 @@ class Gate:
                 continue
             self._make_room()
             task = loop.create_task(self._let_in(connection), name="link handshake")
-            self._knocking[task] = _Knock(connection, host, _source(host))
+            self._pending[task] = _PendingHandshake(connection, host, _source(host))
             task.add_done_callback(self._done)
 
     def _make_room(self) -> None:
         """Send one away if there are too many."""
-        knocking = {task: knock.source for task, knock in self._knocking.items() if not task.cancelling()}
+        knocking = {task: knock.source for task, knock in self._pending.items() if not task.cancelling()}
         if len(knocking) >= HANDSHAKES_MAX:
             ((most, _),) = Counter(knocking.values()).most_common(1)
             next(task for task, source in knocking.items() if source == most).cancel()
@@ -119,7 +119,7 @@ class Gate:
             transport.abort()
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        connection, host, _ = self._knocking.pop(task)
+        connection, host, _ = self._pending.pop(task)
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or error is not None:
             connection.close()  # It may have been sent away before anything was done about it.

@@ -15,14 +15,14 @@ from heapq import heappop, heappush
 from itertools import count as numbers
 from math import inf
 
-BURDEN_BYTES_MAX = 32 * 1024 * 1024
+PEER_BYTES_MAX = 32 * 1024 * 1024
 """Of all questions of one peer that are being handled: some of the largest, and what honest peers ask is far below."""
 QUESTIONS_BYTES_MAX = 256 * 1024 * 1024
 """Of those of all peers: fifty of the largest. A hundred honest peers that offer links have a tenth of it."""
 SMALL_BYTES = 4096
 """As which a smaller question counts, as there is a task for each; with that its answer is counted, if it is no larger.
 """
-AT_ONCE_MAX = 4
+QUESTIONS_PER_ROUND_MAX = 4
 """Questions, of all peers, that begin in one round of the loop: the dearest take ten milliseconds each."""
 UNSENT_BYTES_MAX = 8 * 1024 * 1024
 """Of answers to one peer that wait to be sent, before another of its questions begins; those of what has begun come on
@@ -32,26 +32,26 @@ WAITING_BYTES_MAX = 256 * 1024 * 1024
 thirty that read nothing. Honest ones have some kilobytes each."""
 
 
-class Crowd:
+class AdmissionControl:
     """All members."""
 
-    def __init__(self, part: Callable[["Burden"], None]) -> None:
+    def __init__(self, disconnect: Callable[["PeerQuota"], None]) -> None:
         """`part` ends the connections of one."""
-        self._part = part
+        self._disconnect = disconnect
         self._loop = asyncio.get_running_loop()
         self._numbers = numbers()
-        self._turns: list[tuple[int, Burden]] = []
+        self._turns: list[tuple[int, PeerQuota]] = []
         """Who waits for a turn, as a heap."""
         self._begins = 0
         """Questions that begin in this round of the loop."""
         self._looks_soon = False
         self._bytes = 0
         """Of questions."""
-        self._outside: dict[Burden, None] = {}
+        self._outside: dict[PeerQuota, None] = {}
         """Who waits for room."""
         self._waits = 0
         """Bytes of all that waits."""
-        self._whose: dict[Burden, None] = {}
+        self._whose: dict[PeerQuota, None] = {}
         """Of whom anything does."""
 
     # --- turns ---------------------------------------------------------------------------------------------------
@@ -62,11 +62,11 @@ class Crowd:
 
     def has_turns(self) -> bool:
         """Return whether another question may begin in this round."""
-        return self._begins < AT_ONCE_MAX
+        return self._begins < QUESTIONS_PER_ROUND_MAX
 
     def may_begin(self) -> bool:
         """Return whether a question may begin that has just come: so it may if nobody waits for a turn."""
-        return not self._turns and self._begins < AT_ONCE_MAX
+        return not self._turns and self._begins < QUESTIONS_PER_ROUND_MAX
 
     def begins(self) -> int:
         """A question begins in this round; return the number of its turn."""
@@ -74,9 +74,9 @@ class Crowd:
         self._look_soon()
         return next(self._numbers)
 
-    def queue(self, burden: "Burden") -> None:
+    def queue(self, quota: "PeerQuota") -> None:
         """Give one that is not in the queue a turn, when it comes to it."""
-        heappush(self._turns, (burden.turn_at, burden))
+        heappush(self._turns, (quota.turn_at, quota))
         self._look_soon()
 
     def _look_soon(self) -> None:
@@ -96,9 +96,9 @@ class Crowd:
         """Return whether so many bytes are free; for one question alone there always is room."""
         return not self._bytes or needed <= QUESTIONS_BYTES_MAX - self._bytes
 
-    def keep_outside(self, burden: "Burden") -> None:
+    def keep_outside(self, quota: "PeerQuota") -> None:
         """Let its questions in when there is room for them."""
-        self._outside[burden] = None
+        self._outside[quota] = None
 
     def add(self, count: int) -> None:
         self._bytes += count
@@ -106,7 +106,7 @@ class Crowd:
     def drop(self, count: int) -> None:
         self._bytes -= count
         while self._outside:
-            least = min(self._outside, key=Burden.needed)
+            least = min(self._outside, key=PeerQuota.needed)
             if not self.has_room(least.needed()):
                 return
             if not least.let_in():
@@ -114,23 +114,23 @@ class Crowd:
 
     # --- bytes that wait -----------------------------------------------------------------------------------------
 
-    def hold(self, burden: "Burden", more: int) -> None:
+    def hold(self, quota: "PeerQuota", more: int) -> None:
         """So many bytes more wait, or fewer."""
         self._waits += more
-        if burden.waits:
-            self._whose[burden] = None
+        if quota.waits:
+            self._whose[quota] = None
         else:
-            self._whose.pop(burden, None)
+            self._whose.pop(quota, None)
         if more > 0 and self._waits > WAITING_BYTES_MAX:
             now = self._loop.time()
-            self._part(max(self._whose, key=lambda one: (one.waits * (now - one.waits_since), one.waits)))
+            self._disconnect(max(self._whose, key=lambda one: (one.waits * (now - one.waits_since), one.waits)))
 
 
-class Burden:
+class PeerQuota:
     """That of one member."""
 
-    def __init__(self, crowd: Crowd) -> None:
-        self._crowd = crowd
+    def __init__(self, admission_control: AdmissionControl) -> None:
+        self._admission_control = admission_control
         self._loop = asyncio.get_running_loop()
         self._bytes = 0
         """Of questions."""
@@ -145,19 +145,19 @@ class Burden:
         """... and at which second of the loop that began."""
         self._unsent = 0
         """Of these, of answers."""
-        self.turn_at = crowd.next_number()
+        self.turn_at = admission_control.next_number()
         """The number of its last turn; at first of its coming, so that nobody is sooner under a new ID."""
 
     # --- bytes of questions --------------------------------------------------------------------------------------
 
     async def add(self, count: int) -> None:
         """Wait until there is room for a question of so many bytes; there always is for one alone."""
-        if not self._outside and self._crowd.has_room(self._needed_for(count)):
+        if not self._outside and self._admission_control.has_room(self._needed_for(count)):
             self._enter(count)
             return
         one = self._loop.create_future()
         self._outside.append((count, one))
-        self._crowd.keep_outside(self)
+        self._admission_control.keep_outside(self)
         try:
             await one
         except asyncio.CancelledError:
@@ -167,7 +167,7 @@ class Burden:
 
     def drop(self, count: int) -> None:
         self._bytes -= count
-        self._crowd.drop(count)
+        self._admission_control.drop(count)
 
     def needed(self) -> float:
         """Return how many bytes must be free for the next question; none if nobody waits for it any more."""
@@ -183,40 +183,42 @@ class Burden:
         return bool(self._outside)
 
     def _needed_for(self, count: int) -> float:
-        if self._bytes and self._bytes + count > BURDEN_BYTES_MAX:
+        if self._bytes and self._bytes + count > PEER_BYTES_MAX:
             return inf
         return count + self._bytes + count  # As much as it has by then is to be free still.
 
     def _enter(self, count: int) -> None:
         self._bytes += count
-        self._crowd.add(count)
+        self._admission_control.add(count)
 
     # --- turns ---------------------------------------------------------------------------------------------------
 
     async def turn(self) -> None:
         """Wait until a question may begin, which it does at once then; most need not wait."""
-        if self._waiting or self._is_unread() or not self._crowd.may_begin():
+        if self._waiting or self._is_unread() or not self._admission_control.may_begin():
             one = self._loop.create_future()
             self._waiting.append(one)
             self._queue()
             await one
         else:
-            self.turn_at = self._crowd.begins()
+            self.turn_at = self._admission_control.begins()
 
     def take_turn(self) -> None:
         """Let its next questions begin, as many as may: together they cost less than in turns with those of others."""
         self._is_queued = False
-        while self._waiting and not self._is_unread() and self._crowd.has_turns():
+        while self._waiting and not self._is_unread() and self._admission_control.has_turns():
             one = self._waiting.popleft()
             if not one.done():
                 one.set_result(None)
-                self.turn_at = self._crowd.begins()  # After it: it has begun when the next one is looked for.
+                self.turn_at = (
+                    self._admission_control.begins()
+                )  # After it: it has begun when the next one is looked for.
         self._queue()
 
     def _queue(self) -> None:
         if self._waiting and not self._is_queued and not self._is_unread():
             self._is_queued = True
-            self._crowd.queue(self)
+            self._admission_control.queue(self)
 
     # --- bytes that wait -----------------------------------------------------------------------------------------
 
@@ -225,7 +227,7 @@ class Burden:
         if not self.waits:
             self.waits_since = self._loop.time()
         self.waits += more
-        self._crowd.hold(self, more)
+        self._admission_control.hold(self, more)
 
     def hold_answer(self, count: int) -> None:
         """An answer of so many bytes is to be sent."""

@@ -16,8 +16,8 @@ from yarl import URL
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, Connection, UnsentError
-from kadcrawl.link.peer_scoring import Conduct, Fault, Source
-from kadcrawl.link.server import PATH
+from kadcrawl.link.peer_scoring import Misbehavior, PeerScore, Source
+from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused
 from kadcrawl.members.certificates import peer_id_of
@@ -25,7 +25,7 @@ from kadcrawl.members.credentials import Credentials
 
 log = logging.getLogger(__name__)
 
-REFUSED = "does not let us in"
+REFUSED_PREFIX = "does not let us in"
 """How what is said begins if the other end does not go by our key."""
 ANOTHER_KEY = "it goes by another swarm's key, or its swarm's was changed (kadcrawl rekey), or it is no peer"
 
@@ -39,15 +39,15 @@ class LinkClient:
     """Asks other peers; keeps one connection to each between questions."""
 
     def __init__(
-        self, message_bytes_max: int, credentials: Credentials | None = None, conduct: Conduct | None = None
+        self, message_bytes_max: int, credentials: Credentials | None = None, peer_score: PeerScore | None = None
     ) -> None:
         """Without `credentials` all is said openly; `conduct` is what this peer knows of others."""
         self.message_bytes_max = message_bytes_max
         self.asked = 0
         self.dialled = 0
         self._credentials = credentials
-        self._conduct = conduct or Conduct()
-        self._conduct.on_shunned.append(self._part_from)
+        self._peer_score = peer_score or PeerScore()
+        self._peer_score.on_banned.append(self._disconnect_from)
         self._session: aiohttp.ClientSession | None = None
         self._connections: dict[Place, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,7 +78,7 @@ class LinkClient:
             await self._session.close()
         self._session = None
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """End all connections, as after a change of keys: what is asked from now on goes by new ones."""
         for connection in list(self._connections.values()):
             connection.drop("is asked by other keys from now on")
@@ -96,7 +96,7 @@ class LinkClient:
         place = (host, port, proven)
         name, shown = type(message).__name__, f"{host}:{port}"
         asked_at = asyncio.get_running_loop().time()
-        if proven is not None and self._conduct.shunned_until(proven, asked_at) is not None:
+        if proven is not None and self._peer_score.banned_until(proven, asked_at) is not None:
             raise RemoteError(shown, f"is shunned, as it has done wrong too often [{name}]")
         question = pack(message)
         connection = self._connection(place)
@@ -118,17 +118,17 @@ class LinkClient:
             reply = unpack(answer, expected | Refused, self.message_bytes_max)
         except MalformedError as error:
             now = asyncio.get_running_loop().time()
-            if proven is not None and self._conduct.note(proven, Fault.MALFORMED, now):
-                log.warning("link.shunned from=%s@%s why=it has answered wrong too often", proven.hex()[:8], host)
+            if proven is not None and self._peer_score.note(proven, Misbehavior.MALFORMED, now):
+                log.warning("link.banned from=%s@%s why=it has answered wrong too often", proven.hex()[:8], host)
             raise RemoteError(shown, f"malformed answer to {name}: {error}") from None
         if isinstance(reply, Refused):
             raise RemoteError(shown, reply.why)
         answered: Expected = reply
         return answered
 
-    def _part_from(self, shunned: Source) -> None:
+    def _disconnect_from(self, banned: Source) -> None:
         for place, connection in list(self._connections.items()):
-            if place[2] == shunned:
+            if place[2] == banned:
                 connection.drop("is shunned, as it has done wrong too often")
 
     def _connection(self, place: Place) -> Connection:
@@ -173,7 +173,7 @@ class LinkClient:
                 raise
             return socket
         tried = " and ".join(key.told for key, _ in self._credentials.to_dial)
-        raise BrokenError(f"{REFUSED} by {tried}: {_other(refused)}") from refused
+        raise BrokenError(f"{REFUSED_PREFIX} by {tried}: {_other(refused)}") from refused
 
     async def _dial_by(
         self, address: Address, tls: ssl.SSLContext | None, name: str | None
@@ -181,7 +181,7 @@ class LinkClient:
         assert self._session is not None, "open() before ask()"
         host, port = address
         return await self._session.ws_connect(
-            URL.build(scheme="http" if tls is None else "https", host=host, port=port, path=PATH),
+            URL.build(scheme="http" if tls is None else "https", host=host, port=port, path=LINK_PATH),
             ssl=True if tls is None else tls,
             server_hostname=name,
             timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),

@@ -18,7 +18,7 @@ IN_FLIGHT_MAX = 64
 """Questions of one connection that may wait for their answers at a time; the other end handles no more either."""
 PATIENT_MAX = 48
 """Of these, those that wait at the other end for what other questions do, and so must leave room for them."""
-UNREACHED = "cannot be reached"
+UNREACHED_PREFIX = "cannot be reached"
 """How what is said begins if nobody answered the dialler."""
 NO_ANSWER = "no answer"
 """How it begins if it took too long."""
@@ -140,7 +140,7 @@ class Connection:
             self._settled.set()
             why = await self._read(self._socket)
         except TimeoutError:
-            why = f"{UNREACHED} within {DIAL_S:g} s"
+            why = f"{UNREACHED_PREFIX} within {DIAL_S:g} s"
         except BrokenError as error:
             why = str(error)
         except ValueError as error:
@@ -150,7 +150,7 @@ class Connection:
         except aiohttp.ClientResponseError:
             why = "is no peer of this version"
         except (aiohttp.ClientError, OSError) as error:
-            what = UNREACHED if self._socket is None else "the connection is lost"
+            what = UNREACHED_PREFIX if self._socket is None else "the connection is lost"
             why = f"{what}: {_said(error)}"
         finally:
             self._end(why)

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from kadcrawl.errors import KadcrawlError
 
-FAULTS_MAX = 60.0
+MISBEHAVIORS_MAX = 60.0
 """Faults, less what is forgotten, at which a source is shunned; one in two seconds for ever is less."""
 HALF_LIFE_S = 60.0
-SHUN_S = 60.0
-SHUN_MOST_S = 3600.0
+BAN_S = 60.0
+BAN_MOST_S = 3600.0
 REMEMBERED_S = 3600.0
 """How long after it was shunned a source is one that was."""
 SOURCES_MAX = 1_000
@@ -33,7 +33,7 @@ OTHERS = "another reason"
 Source = bytes | str
 
 
-class Fault(StrEnum):
+class Misbehavior(StrEnum):
     """What a source did wrong."""
 
     MALFORMED = "malformed"
@@ -46,76 +46,76 @@ class Fault(StrEnum):
     """It spoke in the name of another."""
 
 
-WEIGHTS = {Fault.VERSION: 0.1}
+WEIGHTS = {Misbehavior.VERSION: 0.1}
 """Of faults that weigh less than one: who is started again each second by another release is not shunned for that."""
 
 
-class FaultError(KadcrawlError):
+class MisbehaviorError(KadcrawlError):
     """A question that is refused and no peer of this release asks."""
 
-    def __init__(self, fault: Fault, why: str) -> None:
+    def __init__(self, misbehavior: Misbehavior, why: str) -> None:
         super().__init__(why)
-        self.fault = fault
+        self.misbehavior = misbehavior
 
 
-class _Faults(NamedTuple):
+class _Score(NamedTuple):
     weight: float
     """How many, less what is forgotten, ..."""
     at: float
     """... at this second."""
 
 
-class _Shunned(NamedTuple):
+class _Ban(NamedTuple):
     times: int
     until: float
 
 
-class Conduct:
+class PeerScore:
     """What one peer has seen of all others."""
 
     def __init__(self) -> None:
-        self.faults: Counter[Fault] = Counter()
+        self.misbehaviors: Counter[Misbehavior] = Counter()
         """All so far, for the status."""
-        self.shuns = 0
+        self.bans = 0
         """How often a source began to be shunned."""
-        self.on_shunned: list[Callable[[Source], None]] = []
+        self.on_banned: list[Callable[[Source], None]] = []
         """Called with each, at once: what it has begun here is to end, wherever its faults came."""
-        self._faults: OrderedDict[Source, _Faults] = OrderedDict()
-        self._shunned: OrderedDict[Source, _Shunned] = OrderedDict()
+        self._scores: OrderedDict[Source, _Score] = OrderedDict()
+        self._banned: OrderedDict[Source, _Ban] = OrderedDict()
 
-    def note(self, source: Source, fault: Fault, now: float) -> bool:
+    def note(self, source: Source, misbehavior: Misbehavior, now: float) -> bool:
         """Note a fault; return whether its source is shunned by now. What comes of one that is does not add to it."""
-        self.faults[fault] += 1
-        if self.shunned_until(source, now) is not None:
+        self.misbehaviors[misbehavior] += 1
+        if self.banned_until(source, now) is not None:
             return True
-        weight, at = self._faults.pop(source, _Faults(0.0, now))
-        weight = weight * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S) + WEIGHTS.get(fault, 1.0)
-        if weight >= FAULTS_MAX:
-            self._shun(source, now)
+        weight, at = self._scores.pop(source, _Score(0.0, now))
+        weight = weight * 0.5 ** (max(0.0, now - at) / HALF_LIFE_S) + WEIGHTS.get(misbehavior, 1.0)
+        if weight >= MISBEHAVIORS_MAX:
+            self._ban(source, now)
             return True
-        self._faults[source] = _Faults(weight, now)
-        if len(self._faults) > SOURCES_MAX:
-            self._faults.popitem(last=False)
+        self._scores[source] = _Score(weight, now)
+        if len(self._scores) > SOURCES_MAX:
+            self._scores.popitem(last=False)
         return False
 
-    def shunned_until(self, source: Source, now: float) -> float | None:
+    def banned_until(self, source: Source, now: float) -> float | None:
         """Return the second until which nothing is to be had of a source; None if it is not shunned."""
-        shunned = self._shunned.get(source)
+        shunned = self._banned.get(source)
         return shunned.until if shunned is not None and now < shunned.until else None
 
-    def shunned(self, now: float) -> int:
+    def banned(self, now: float) -> int:
         """Return how many sources are shunned."""
-        return sum(now < one.until for one in self._shunned.values())
+        return sum(now < one.until for one in self._banned.values())
 
-    def _shun(self, source: Source, now: float) -> None:
-        before = self._shunned.pop(source, None)
+    def _ban(self, source: Source, now: float) -> None:
+        before = self._banned.pop(source, None)
         times = before.times if before is not None and now < before.until + REMEMBERED_S else 0
-        seconds = min(SHUN_S * 2.0 ** min(times, 16), SHUN_MOST_S)
-        self._shunned[source] = _Shunned(times + 1, now + seconds)
-        self.shuns += 1
-        if len(self._shunned) > SOURCES_MAX:
-            self._shunned.popitem(last=False)
-        for tell in self.on_shunned:
+        seconds = min(BAN_S * 2.0 ** min(times, 16), BAN_MOST_S)
+        self._banned[source] = _Ban(times + 1, now + seconds)
+        self.bans += 1
+        if len(self._banned) > SOURCES_MAX:
+            self._banned.popitem(last=False)
+        for tell in self.on_banned:
             tell(source)
 
 

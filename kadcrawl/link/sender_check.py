@@ -4,43 +4,43 @@ from collections.abc import Callable
 from typing import Any
 
 from kadcrawl.link.wire.messages import (
-    Claim,
-    Draw,
-    Farewell,
-    GetLevel,
-    Have,
-    KeepSlicePart,
-    KeepSlices,
+    AssignReplica,
+    CellsHeld,
+    FindMyCells,
+    GetLoad,
+    KeepEpochFilters,
+    KeepFilterPart,
+    LeaveStats,
     Lend,
     Message,
     Recall,
-    Records,
     Rekey,
-    Report,
-    Settle,
-    Sync,
+    RenewLease,
+    Replicate,
+    TakeOver,
+    WorkRequest,
 )
 
-SPEAKER: dict[type[Message], Callable[[Any], bytes]] = {
-    Records: lambda message: message.sender.id,
-    Claim: lambda message: message.newcomer.id,
-    Have: lambda message: message.holder.id,
-    Sync: lambda message: message.owner.id,
-    KeepSlices: lambda message: message.owner.id,
-    KeepSlicePart: lambda message: message.owner.id,
-    Settle: lambda message: message.owner.id,
-    GetLevel: lambda message: message.asker,
+SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
+    Replicate: lambda message: message.sender.id,
+    FindMyCells: lambda message: message.newcomer.id,
+    CellsHeld: lambda message: message.holder.id,
+    TakeOver: lambda message: message.owner.id,
+    KeepEpochFilters: lambda message: message.owner.id,
+    KeepFilterPart: lambda message: message.owner.id,
+    AssignReplica: lambda message: message.owner.id,
+    GetLoad: lambda message: message.asker,
     Lend: lambda message: message.giver.id,
-    Report: lambda message: message.taker.id,
+    RenewLease: lambda message: message.taker.id,
     Recall: lambda message: message.giver.id,
-    Draw: lambda message: message.leaf,
-    Farewell: lambda message: message.sender,
+    WorkRequest: lambda message: message.leaf,
+    LeaveStats: lambda message: message.sender,
     Rekey: lambda message: message.peer,
 }
 """All questions that name who asks; the others are the same whoever asks."""
 
 
-def speaker(message: Message) -> bytes | None:
+def claimed_sender(message: Message) -> bytes | None:
     """Return the ID of the peer that `message` says it comes from; None if it says nothing of that."""
-    name = SPEAKER.get(type(message))
+    name = SENDER_ID.get(type(message))
     return name(message) if name is not None else None

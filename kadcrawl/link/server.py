@@ -17,22 +17,22 @@ from weakref import WeakValueDictionary
 from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
-from kadcrawl.link.accept import Gate
-from kadcrawl.link.admission_control import Burden, Crowd
+from kadcrawl.link.accept import Acceptor
+from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.http_log import limited
-from kadcrawl.link.peer_scoring import Conduct, Fault, FaultError, Lines, Source, more
-from kadcrawl.link.sender_check import speaker
+from kadcrawl.link.peer_scoring import Lines, Misbehavior, MisbehaviorError, PeerScore, Source, more
+from kadcrawl.link.sender_check import claimed_sender
 from kadcrawl.link.server_connection import Incoming
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Message, Refused, Request
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 
-PATH = "/kadcrawl/3"
+LINK_PATH = "/kadcrawl/3"
 OF_ONE_PEER_MAX = 8
 """Connections; a peer needs one, and may have lost some without either end knowing."""
-CONNECTIONS_MAX = 4_000
+SERVER_CONNECTIONS_MAX = 4_000
 """Of all peers, as in a swarm of so many all may ask within a minute: each takes a file, and up to half a megabyte. Who
 is parted from dials anew."""
 
@@ -58,20 +58,20 @@ class LinkServer:
     """Listens on TCP and answers each request by its handler."""
 
     def __init__(
-        self, message_bytes_max: int, credentials: Credentials | None = None, conduct: Conduct | None = None
+        self, message_bytes_max: int, credentials: Credentials | None = None, peer_score: PeerScore | None = None
     ) -> None:
         """Without `credentials` whoever can reach it is answered; `conduct` is what this peer knows of others."""
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
-        self._conduct = conduct or Conduct()
-        self._conduct.on_shunned.append(self._part_from_shunned)
+        self._peer_score = peer_score or PeerScore()
+        self._peer_score.on_banned.append(self._disconnect_banned)
         self.malformed = 0
-        self.strangers = 0
+        self.non_members = 0
         """Who knocked and did not prove to be a member."""
         self._lines = Lines()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
-        self._gate: Gate | None = None
+        self._acceptor: Acceptor | None = None
         """Of a swarm with a key."""
         self._incoming: dict[Incoming, Asker] = {}
         """The connections; a dict, as it keeps their order."""
@@ -79,8 +79,8 @@ class LinkServer:
         """Theirs."""
         self._answering: set[asyncio.Task[None]] = set()
         """Questions of all connections."""
-        self._crowd: Crowd | None = None
-        self._burdens: WeakValueDictionary[bytes, Burden] = WeakValueDictionary()
+        self._admission_control: AdmissionControl | None = None
+        self._quotas: WeakValueDictionary[bytes, PeerQuota] = WeakValueDictionary()
         """Peer -> what it has asked, for as long as any of it is being handled."""
 
     def handle(self, kind: type[Kind], handler: Callable[[Kind], Awaitable[Message]]) -> None:
@@ -94,13 +94,15 @@ class LinkServer:
         note = partial(self._log, "http", "a member")
         # Cancelled with its connection: what was read and has not begun is let go.
         server = web.Server(self._respond, access_log=None, logger=limited(log, note), handler_cancellation=True)
-        self._crowd = Crowd(self._part_from)
+        self._admission_control = AdmissionControl(self._disconnect_from)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
         try:
             if self._credentials is not None:
-                self._gate = Gate(self._credentials.server, server, self._note_stranger, self._used.__contains__)
-                return await self._gate.open(host, port)
+                self._acceptor = Acceptor(
+                    self._credentials.server, server, self._note_non_member, self._used.__contains__
+                )
+                return await self._acceptor.open(host, port)
             await web.TCPSite(self._runner, host, port).start()
         except OSError:
             await self.close()
@@ -115,8 +117,8 @@ class LinkServer:
         runner, self._runner = self._runner, None
         for site in list(runner.sites):
             await site.stop()
-        if self._gate is not None:
-            await self._gate.close()
+        if self._acceptor is not None:
+            await self._acceptor.close()
         if self._answering:
             _, late = await asyncio.wait(self._answering, timeout=CLOSE_S)
             for task in late:
@@ -128,16 +130,16 @@ class LinkServer:
         if self._answering:
             await asyncio.wait(self._answering, timeout=CLOSE_S)
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """End all connections: whoever asks on dials anew, and by keys that are good now."""
         for incoming in self._incoming:
-            incoming.part()
+            incoming.disconnect()
         server = self._runner.server if self._runner is not None else None
         for one in server.connections if server is not None else []:  # Those that asked for nothing yet as well.
             one.force_close()
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.method != "GET" or request.path != PATH:
+        if request.method != "GET" or request.path != LINK_PATH:
             return web.Response(status=404)
         if "Origin" in request.headers:
             return web.Response(status=403)  # A page in somebody's browser, which has no business here.
@@ -163,15 +165,15 @@ class LinkServer:
         if tls is not None and self._credentials is not None and not self._credentials.is_good(tls.context):
             transport.abort()  # It got in by a former key while that was good, and asks for this only now.
             return socket
-        if self._shuns(asker):
-            self._log("shunned", asker, "it has done wrong too often")
+        if self._is_banned(asker):
+            self._log("banned", asker, "it has done wrong too often")
             transport.abort()
             return socket
         self._make_room(asker)
-        assert self._crowd is not None, "it listens"
-        burden = self._burdens.get(asker.peer or b"") or Burden(self._crowd)
+        assert self._admission_control is not None, "it listens"
+        burden = self._quotas.get(asker.peer or b"") or PeerQuota(self._admission_control)
         if asker.peer is not None:
-            self._burdens[asker.peer] = burden
+            self._quotas[asker.peer] = burden
         incoming = Incoming(socket, request.protocol, transport, partial(self._reply, asker), self._answering, burden)
         self._incoming[incoming] = asker
         self._used.add(transport)
@@ -193,22 +195,22 @@ class LinkServer:
         if len(before) >= OF_ONE_PEER_MAX:
             self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
             for incoming in before[: len(before) - OF_ONE_PEER_MAX + 1]:
-                incoming.part()
-        if len(self._incoming) < CONNECTIONS_MAX:
+                incoming.disconnect()
+        if len(self._incoming) < SERVER_CONNECTIONS_MAX:
             return  # As nearly always: each that comes would have all looked through.
         open_ = {incoming: other for incoming, other in self._incoming.items() if not incoming.is_ending}
-        if len(open_) >= CONNECTIONS_MAX:
+        if len(open_) >= SERVER_CONNECTIONS_MAX:
             counts = Counter(other.peer for other in open_.values())
             quietest = min(open_, key=lambda one: (-counts[open_[one].peer], one.under_way > 0, one.heard_at))
             self._log("crowded", open_[quietest], f"there are {len(open_)} connections; one of who has most is ended")
-            quietest.part()
+            quietest.disconnect()
 
-    def _part_from(self, burden: Burden) -> None:
+    def _disconnect_from(self, quota: PeerQuota) -> None:
         """End the connections of one of whom more waits than of anybody else."""
         for incoming, asker in self._incoming.items():
-            if incoming.burden is burden:
+            if incoming.quota is quota:
                 self._log("unread", asker, "more waits here of its questions and answers than of anybody else's")
-                incoming.part()
+                incoming.disconnect()
 
     async def _reply(self, asker: Asker, question: bytes) -> bytes:
         """Return the packed answer to a packed question; nothing if it is malformed."""
@@ -224,8 +226,8 @@ class LinkServer:
             # Its text has paths of this machine, which are nobody else's business.
             full = isinstance(error, DiskFullError)
             return pack(Refused("the disk of this peer is full" if full else "this peer cannot write to its disk"))
-        except FaultError as error:
-            self._note_malformed(error, asker, error.fault)
+        except MisbehaviorError as error:
+            self._note_malformed(error, asker, error.misbehavior)
             return pack(Refused(str(error)[:1000]))
         except KadcrawlError as error:
             return pack(Refused(str(error)[:1000]))
@@ -234,33 +236,33 @@ class LinkServer:
             return pack(Refused(f"a fault of this peer: {error!r}"[:1000]))
 
     async def _answer(self, asker: Asker, message: Message) -> Message:
-        if asker.peer is not None and (named := speaker(message)) is not None and named != asker.peer:
-            self._note_malformed(f"{type(message).__name__} in the name of {named.hex()}", asker, Fault.CLAIM)
+        if asker.peer is not None and (named := claimed_sender(message)) is not None and named != asker.peer:
+            self._note_malformed(f"{type(message).__name__} in the name of {named.hex()}", asker, Misbehavior.CLAIM)
             return Refused("this peer takes nothing in the name of another")
         handler = self._handlers.get(type(message))
         if handler is None:
             return Refused(f"this peer does not answer {type(message).__name__}")
         return await handler(message)
 
-    def _note_malformed(self, why: object, asker: Asker, fault: Fault = Fault.MALFORMED) -> None:
+    def _note_malformed(self, why: object, asker: Asker, misbehavior: Misbehavior = Misbehavior.MALFORMED) -> None:
         self.malformed += 1
         self._log("malformed", asker, str(why))
         # Only a proven ID is to blame: at one address there may be many.
-        if asker.peer is not None and self._conduct.note(asker.peer, fault, asyncio.get_running_loop().time()):
-            self._log("shunned", asker, "it has done wrong too often")
+        if asker.peer is not None and self._peer_score.note(asker.peer, misbehavior, asyncio.get_running_loop().time()):
+            self._log("banned", asker, "it has done wrong too often")
 
-    def _part_from_shunned(self, shunned: Source) -> None:
+    def _disconnect_banned(self, banned: Source) -> None:
         for incoming, asker in self._incoming.items():
-            if asker.peer == shunned:
-                incoming.part()
+            if asker.peer == banned:
+                incoming.disconnect()
 
-    def _note_stranger(self, host: str, why: str) -> None:
-        self.strangers += 1
-        self._log("stranger", host, why)
+    def _note_non_member(self, host: str, why: str) -> None:
+        self.non_members += 1
+        self._log("non_member", host, why)
 
-    def _shuns(self, asker: Asker) -> bool:
+    def _is_banned(self, asker: Asker) -> bool:
         now = asyncio.get_running_loop().time()
-        return asker.peer is not None and self._conduct.shunned_until(asker.peer, now) is not None
+        return asker.peer is not None and self._peer_score.banned_until(asker.peer, now) is not None
 
     def _log(self, what: str, who: object, why: str) -> None:
         left_out = self._lines.count(what, asyncio.get_running_loop().time())

@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import WebSocketError, WSCloseCode, WSMsgType, web
 
-from kadcrawl.link.admission_control import SMALL_BYTES, Burden
+from kadcrawl.link.admission_control import SMALL_BYTES, PeerQuota
 from kadcrawl.link.client_connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S, NUMBER_BYTES
 from kadcrawl.link.wire.codec import MalformedError
 
@@ -33,7 +33,7 @@ class Incoming:
         transport: asyncio.Transport,
         reply: Callable[[bytes], Awaitable[bytes]],
         tasks: set[asyncio.Task[None]],
-        burden: Burden,
+        quota: PeerQuota,
     ) -> None:
         """`protocol` and `transport` are below `socket`.
 
@@ -47,7 +47,7 @@ class Incoming:
         self._transport = transport
         self._reply = reply
         self._tasks = tasks
-        self.burden = burden
+        self.quota = quota
         self._read = 0
         """Bytes of questions that were not let in, ..."""
         self._told = 0
@@ -90,7 +90,7 @@ class Incoming:
                 self._heard += 1
                 self.heard_at = loop.time()
                 count = max(len(frame.data), SMALL_BYTES)
-                await self.burden.add(count)
+                await self.quota.add(count)
                 self._note_read(-_frame_bytes(len(frame.data)))
                 self.under_way += 1
                 task = loop.create_task(self._answer(frame.data, count), name="link answer")
@@ -119,14 +119,14 @@ class Incoming:
             # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
             self._transport.abort()
 
-    def part(self) -> None:
+    def disconnect(self) -> None:
         """End the connection at once; what is being handled is done, although nobody hears of it."""
         self._transport.abort()
 
     async def _answer(self, frame: bytes, count: int) -> None:
         held = 0
         try:
-            await self.burden.turn()
+            await self.quota.turn()
             if self._transport.is_closing():
                 return  # Nobody waits for it any more, and nothing has been done about it.
             number, reply = frame[:NUMBER_BYTES], self._reply(frame[NUMBER_BYTES:])
@@ -136,7 +136,7 @@ class Incoming:
                 return
             if len(answer) > SMALL_BYTES:
                 held = len(answer)
-                self.burden.hold_answer(held)
+                self.quota.hold_answer(held)
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
             async with asyncio.timeout(SEND_S), self._sending:
                 if not self._transport.is_closing():  # Each answer to nobody would be a line of the log.
@@ -148,9 +148,9 @@ class Incoming:
         finally:
             self.under_way -= 1
             self._places.release()
-            self.burden.drop(count)
+            self.quota.drop(count)
             if held:
-                self.burden.release_answer(held)
+                self.quota.release_answer(held)
 
     def _look(self, heard: int) -> None:
         if self._heard == heard:
@@ -163,7 +163,7 @@ class Incoming:
         self._read = max(0, self._read + more)
         told = self._read if self._read > SMALL_BYTES and not self._is_over else 0
         if told != self._told:
-            self.burden.hold(told - self._told)
+            self.quota.hold(told - self._told)
             self._told = told
 
 

@@ -9,7 +9,7 @@ from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.members.swarm_key import SwarmKey
 
 STDIN = Path("-")
-FILE_BYTES_MAX = 4096
+KEY_FILE_BYTES_MAX = 4096
 """Of a file with a key; anything longer is none."""
 
 
@@ -24,7 +24,7 @@ def read_key(path: Path) -> SwarmKey:
             "that is a key where the name of a file is wanted, and every user of a machine can see it there: make "
             "another (kadcrawl keygen > FILE), and give the file's name"
         )
-    secret = sys.stdin.buffer.read(FILE_BYTES_MAX) if path == STDIN else read_secret(path, pipe=True)
+    secret = sys.stdin.buffer.read(KEY_FILE_BYTES_MAX) if path == STDIN else read_secret(path, pipe=True)
     try:
         return SwarmKey.from_text(secret.decode(errors="replace").strip().partition("\n")[0], source)
     except ConfigError as error:
@@ -50,12 +50,12 @@ def read_secret(path: Path, *, pipe: bool = False) -> bytes:
             mode = os.fstat(file.fileno()).st_mode
             if pipe and stat.S_ISFIFO(mode):  # What one reads of it no other can, and it keeps nothing.
                 os.set_blocking(file.fileno(), True)
-                return file.read(FILE_BYTES_MAX)
+                return file.read(KEY_FILE_BYTES_MAX)
             if not stat.S_ISREG(mode):
                 raise ConfigError(f"{path} is no file with a key in it")
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise ConfigError(f"others can read {path}, so it keeps no secret: chmod 600 {path}")
-            return file.read(FILE_BYTES_MAX)
+            return file.read(KEY_FILE_BYTES_MAX)
     except OSError as error:
         raise ConfigError(f"cannot read the key in {path}: {error.strerror}") from None
 

@@ -23,12 +23,12 @@ from kadcrawl.members.replay import ReplayWindow
 from kadcrawl.members.swarm_key import LABEL_BYTES, SwarmKey
 
 PAIRED: Final = 1
-INTRODUCTION: Final = 2
+FIRST_CONTACT: Final = 2
 """Under the key of all, to one whose ID is known."""
 GREETING: Final = 3
 """Under the key of all, to whoever is there."""
 ANYBODY = bytes(ID_BYTES)
-_PAIRED, _INTRODUCTION, _GREETING = (bytes((kind,)) for kind in (PAIRED, INTRODUCTION, GREETING))
+_PAIRED, _FIRST_CONTACT, _GREETING = (bytes((kind,)) for kind in (PAIRED, FIRST_CONTACT, GREETING))
 _TO_ALL = b"\0\0\0\2"
 """How the nonces of introductions begin."""
 PUBLIC_AT = LABEL_BYTES + 1
@@ -60,7 +60,17 @@ class _Keys:
 class _Correspondent:
     """What is kept of one other peer."""
 
-    __slots__ = ("ciphers", "heard_by", "id", "introduced", "introductions", "paired", "public", "to", "whence")
+    __slots__ = (
+        "ciphers",
+        "first_contact",
+        "first_contact_ciphers",
+        "heard_by",
+        "id",
+        "paired",
+        "public",
+        "to",
+        "whence",
+    )
 
     def __init__(self, public: bytes, me: bytes) -> None:
         self.public = public
@@ -71,10 +81,10 @@ class _Correspondent:
         self.to = b"\0\0\0\1" if below else b"\0\0\0\0"
         self.ciphers: dict[bytes, ChaCha20Poly1305] = {}
         """The pair's own, by label."""
-        self.introductions: dict[bytes, ChaCha20Poly1305] = {}
+        self.first_contact_ciphers: dict[bytes, ChaCha20Poly1305] = {}
         """For what it sends under the key of all, by label."""
         self.paired = ReplayWindow()
-        self.introduced = ReplayWindow()
+        self.first_contact = ReplayWindow()
         """Apart, as any member can send introductions in the name of another."""
         self.heard_by: bytes | None = None
         """The label of the key it last spoke by."""
@@ -113,7 +123,7 @@ class Sealing:
             self._labels = tuple(self._by_label)
             self._unproven.clear()
             for correspondent in self._correspondents.values():
-                for ciphers in (correspondent.ciphers, correspondent.introductions):
+                for ciphers in (correspondent.ciphers, correspondent.first_contact_ciphers):
                     for label in ciphers.keys() - self._by_label.keys():
                         del ciphers[label]
 
@@ -143,8 +153,8 @@ class Sealing:
         elif proven:
             return None
         else:
-            header = label + (_GREETING if to is None else _INTRODUCTION) + self.peer_key.public + number
-            cipher = ChaCha20Poly1305(_introducing(self._by_label[label], self.peer_key.public))
+            header = label + (_GREETING if to is None else _FIRST_CONTACT) + self.peer_key.public + number
+            cipher = ChaCha20Poly1305(_first_contact_key(self._by_label[label], self.peer_key.public))
             sealed = cipher.encrypt(_TO_ALL + number, said, header + (to or ANYBODY))
         check = self._by_label[label].check.copy()
         check.update(header)
@@ -163,7 +173,7 @@ class Sealing:
         kind, public, number = header[LABEL_BYTES], header[PUBLIC_AT:NUMBER_AT], header[NUMBER_AT:]
         known = self._correspondents.get(public)
         correspondent = known or self._unproven.get(public) or self._unknown(public)
-        window = correspondent.paired if kind == PAIRED else correspondent.introduced
+        window = correspondent.paired if kind == PAIRED else correspondent.first_contact
         count = int.from_bytes(number, "big")
         if not window.is_new(count):  # Before it is decrypted: who repeats what it saw does so as fast as it can.
             return None
@@ -171,9 +181,11 @@ class Sealing:
             if kind == PAIRED:
                 cipher = correspondent.ciphers.get(keys.label) or self._pair(correspondent, keys.label)
                 said = cipher.decrypt(correspondent.whence + number, datagram[BODY_AT:], header)
-            elif kind in (INTRODUCTION, GREETING):
-                to = self.peer_key.id if kind == INTRODUCTION else ANYBODY
-                said = self._introducer(correspondent, keys).decrypt(_TO_ALL + number, datagram[BODY_AT:], header + to)
+            elif kind in (FIRST_CONTACT, GREETING):
+                to = self.peer_key.id if kind == FIRST_CONTACT else ANYBODY
+                said = self._first_contact_cipher(correspondent, keys).decrypt(
+                    _TO_ALL + number, datagram[BODY_AT:], header + to
+                )
                 if keys.label not in correspondent.ciphers:
                     self._pair(correspondent, keys.label)  # Now, as an answer will need it, and it may be impossible.
             else:
@@ -202,11 +214,11 @@ class Sealing:
         cipher = correspondent.ciphers[label] = ChaCha20Poly1305(key)
         return cipher
 
-    def _introducer(self, correspondent: _Correspondent, keys: _Keys) -> ChaCha20Poly1305:
-        cipher = correspondent.introductions.get(keys.label)
+    def _first_contact_cipher(self, correspondent: _Correspondent, keys: _Keys) -> ChaCha20Poly1305:
+        cipher = correspondent.first_contact_ciphers.get(keys.label)
         if cipher is None:
-            cipher = ChaCha20Poly1305(_introducing(keys, correspondent.public))
-            correspondent.introductions[keys.label] = cipher
+            cipher = ChaCha20Poly1305(_first_contact_key(keys, correspondent.public))
+            correspondent.first_contact_ciphers[keys.label] = cipher
         return cipher
 
     def _unknown(self, public: bytes) -> _Correspondent:
@@ -223,6 +235,6 @@ class Sealing:
         self._by_id[correspondent.id] = correspondent
 
 
-def _introducing(keys: _Keys, public: bytes) -> bytes:
+def _first_contact_key(keys: _Keys, public: bytes) -> bytes:
     """Return the key of one sender's introductions, so that the numbers of two of them never meet."""
     return blake2s(public, key=keys.group, digest_size=32).digest()

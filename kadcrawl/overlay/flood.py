@@ -20,7 +20,7 @@ CALM = 4
 """Twice the share is let through only when so many times fewer come than may, so that it is no flood again."""
 
 
-class Flood:
+class FloodSampler:
     """What is let through of strangers' datagrams."""
 
     def __init__(self) -> None:
@@ -29,13 +29,13 @@ class Flood:
         self._count = 0
         self._since: float | None = None
 
-    def look(self, strangers: int, now: float) -> bool:
+    def sample(self, non_members: int, now: float) -> bool:
         """Note how many have been looked at since the start; return whether the kernel must be told.
 
         That is when `one_in` changes, and each time while it is above 1, as known peers come and go.
         """
-        came, since = strangers - self._count, self._since
-        self._count, self._since = strangers, now
+        came, since = non_members - self._count, self._since
+        self._count, self._since = non_members, now
         if since is None or now <= since:
             return False
         a_second, before = came / (now - since), self.one_in
@@ -45,5 +45,5 @@ class Flood:
         if self.one_in == before > 1 and a_second < LOOKED_AT_MAX / CALM:
             self.one_in //= 2
         if self.one_in != before:
-            log.warning("overlay.flood one_in=%d strangers=%d", self.one_in, strangers)
+            log.warning("overlay.flood one_in=%d strangers=%d", self.one_in, non_members)
         return max(self.one_in, before) > 1

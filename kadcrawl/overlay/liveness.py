@@ -19,7 +19,7 @@ from kadcrawl.overlay.settings import OverlaySettings
 NEVER = float("-inf")
 
 
-class Verdict(Enum):
+class LivenessVerdict(Enum):
     """What misses in a row make of a peer."""
 
     LIVE = "live"
@@ -46,7 +46,7 @@ class Liveness:
         self._settings = settings
         self._random = random
         self._members: dict[bytes, Pulse] = {}
-        self._strangers: OrderedDict[bytes, Pulse] = OrderedDict()
+        self._non_members: OrderedDict[bytes, Pulse] = OrderedDict()
 
     def heard(self, peer: bytes, now: float) -> None:
         """Note that `peer` (its ID) answered, or as a known one spoke."""
@@ -57,10 +57,10 @@ class Liveness:
         pulse.jitter = self._random.uniform(0.75, 1.25)
         pulse.wake_at = now + self._settings.heartbeat_s * pulse.jitter
 
-    def missed(self, peer: bytes, now: float) -> Verdict:
+    def missed(self, peer: bytes, now: float) -> LivenessVerdict:
         """Note that `peer` did not answer and return what to think of it."""
         pulse = self._pulse(peer)
-        if pulse.misses and peer in self._strangers and now - pulse.missed_at >= self._settings.stranger_miss_s:
+        if pulse.misses and peer in self._non_members and now - pulse.missed_at >= self._settings.non_member_miss_s:
             pulse.misses = 0
         if now - pulse.missed_at >= self._spacing(pulse):
             pulse.misses += 1
@@ -71,11 +71,11 @@ class Liveness:
     def suspected(self, peer: bytes, now: float) -> bool:
         """Return whether `peer` has missed too often to be handed out or asked in a lookup."""
         if (pulse := self._members.get(peer)) is not None:
-            return pulse.misses > 0 and self._verdict(pulse) is not Verdict.LIVE
-        pulse = self._strangers.get(peer)
-        if pulse is None or now - pulse.missed_at >= self._settings.stranger_miss_s:
+            return pulse.misses > 0 and self._verdict(pulse) is not LivenessVerdict.LIVE
+        pulse = self._non_members.get(peer)
+        if pulse is None or now - pulse.missed_at >= self._settings.non_member_miss_s:
             return False
-        return self._verdict(pulse) is not Verdict.LIVE
+        return self._verdict(pulse) is not LivenessVerdict.LIVE
 
     def in_doubt(self, peer: bytes) -> bool:
         """Return whether the member `peer` has missed since it was last heard."""
@@ -84,13 +84,13 @@ class Liveness:
 
     def heard_within(self, peer: bytes, now: float, seconds: float) -> bool:
         """Return whether `peer` was heard within the last `seconds` and has missed nothing since."""
-        pulse = self._members.get(peer) or self._strangers.get(peer)
+        pulse = self._members.get(peer) or self._non_members.get(peer)
         return pulse is not None and not pulse.misses and now - pulse.heard_at <= seconds
 
     def admit(self, peer: bytes) -> None:
         """Watch `peer` from now on: it has entered the table."""
         if peer not in self._members:
-            self._members[peer] = self._strangers.pop(peer, Pulse())
+            self._members[peer] = self._non_members.pop(peer, Pulse())
 
     def expel(self, peer: bytes) -> None:
         """Stop watching `peer`, but remember it as a stranger."""
@@ -113,20 +113,20 @@ class Liveness:
         first, later = self._settings.miss_spacing_s
         return first if pulse.misses <= 1 else later
 
-    def _verdict(self, pulse: Pulse) -> Verdict:
+    def _verdict(self, pulse: Pulse) -> LivenessVerdict:
         if pulse.misses >= self._settings.misses_evict:
-            return Verdict.DEAD
-        return Verdict.SUSPECT if pulse.misses >= self._settings.misses_suspect else Verdict.LIVE
+            return LivenessVerdict.DEAD
+        return LivenessVerdict.SUSPECT if pulse.misses >= self._settings.misses_suspect else LivenessVerdict.LIVE
 
     def _pulse(self, peer: bytes) -> Pulse:
         pulse = self._members.get(peer)
         if pulse is None:
-            pulse = self._strangers.get(peer) or Pulse()
+            pulse = self._non_members.get(peer) or Pulse()
             self._remember(peer, pulse)
         return pulse
 
     def _remember(self, peer: bytes, pulse: Pulse) -> None:
-        self._strangers[peer] = pulse
-        self._strangers.move_to_end(peer)
-        if len(self._strangers) > self._settings.strangers_max:
-            self._strangers.popitem(last=False)
+        self._non_members[peer] = pulse
+        self._non_members.move_to_end(peer)
+        if len(self._non_members) > self._settings.non_members_max:
+            self._non_members.popitem(last=False)

@@ -16,7 +16,7 @@ from enum import Enum
 from kadcrawl.link.wire.messages import Contact
 
 
-class Progress(Enum):
+class CandidateProgress(Enum):
     """How far the lookup has come with one candidate."""
 
     UNASKED = "unasked"
@@ -33,7 +33,7 @@ class Candidate:
 
     distance: int
     contact: Contact = field(compare=False)
-    progress: Progress = field(compare=False, default=Progress.UNASKED)
+    progress: CandidateProgress = field(compare=False, default=CandidateProgress.UNASKED)
 
 
 class Lookup:
@@ -48,7 +48,7 @@ class Lookup:
         self._asks_left = asks_max
         self._nearest: list[Candidate] = []
         self._by_id: dict[bytes, Candidate] = {}
-        self._add(me).progress = Progress.ANSWERED
+        self._add(me).progress = CandidateProgress.ANSWERED
         self.learn(known)
 
     def learn(self, contacts: Iterable[Contact]) -> None:
@@ -59,17 +59,17 @@ class Lookup:
 
     def next(self) -> Contact | None:
         """Return a peer to ask now, counted as asked; None while enough are being asked, or when all are."""
-        in_flight = sum(c.progress is Progress.ASKED for c in self._nearest)
+        in_flight = sum(c.progress is CandidateProgress.ASKED for c in self._nearest)
         if in_flight >= self._alpha or self._asks_left == 0:
             return None
         # Beyond the nearest `width` an answer could not change the result, unless somebody nearer fails.
         width = max(self._count, self._alpha)
         for candidate in self._nearest:
-            if candidate.progress is Progress.UNASKED:
-                candidate.progress = Progress.ASKED
+            if candidate.progress is CandidateProgress.UNASKED:
+                candidate.progress = CandidateProgress.ASKED
                 self._asks_left -= 1
                 return candidate.contact
-            if candidate.progress in (Progress.ASKED, Progress.ANSWERED):
+            if candidate.progress in (CandidateProgress.ASKED, CandidateProgress.ANSWERED):
                 width -= 1
                 if width == 0:
                     break
@@ -78,36 +78,36 @@ class Lookup:
     def slow(self, contact: Contact) -> None:
         """Note that `contact` has not answered yet: ask another beside it."""
         candidate = self._by_id[contact.id]
-        if candidate.progress is Progress.ASKED:
-            candidate.progress = Progress.SLOW
+        if candidate.progress is CandidateProgress.ASKED:
+            candidate.progress = CandidateProgress.SLOW
 
     def answered(self, contact: Contact, contacts: Iterable[Contact]) -> None:
         """Take the answer of `contact`: the peers it knows nearest to the target."""
-        self._by_id[contact.id].progress = Progress.ANSWERED
+        self._by_id[contact.id].progress = CandidateProgress.ANSWERED
         self.learn(contacts)
 
     def failed(self, contact: Contact) -> None:
         """Note that `contact` will not answer."""
-        self._by_id[contact.id].progress = Progress.FAILED
+        self._by_id[contact.id].progress = CandidateProgress.FAILED
 
     @property
     def finished(self) -> bool:
         """Whether the result is certain, or no further question is allowed and none is open."""
-        if all(progress is Progress.ANSWERED for progress in self._leading()):
+        if all(progress is CandidateProgress.ANSWERED for progress in self._leading()):
             return True
-        waiting = any(c.progress in (Progress.ASKED, Progress.SLOW) for c in self._nearest)
+        waiting = any(c.progress in (CandidateProgress.ASKED, CandidateProgress.SLOW) for c in self._nearest)
         return self._asks_left == 0 and not waiting
 
     def result(self) -> list[Contact]:
         """Return the up to `count` nearest peers that answered, nearest first."""
-        answered = [c.contact for c in self._nearest if c.progress is Progress.ANSWERED]
+        answered = [c.contact for c in self._nearest if c.progress is CandidateProgress.ANSWERED]
         return answered[: self._count]
 
-    def _leading(self) -> list[Progress]:
+    def _leading(self) -> list[CandidateProgress]:
         """The progress of the `count` nearest candidates that have not failed."""
-        leading: list[Progress] = []
+        leading: list[CandidateProgress] = []
         for candidate in self._nearest:
-            if candidate.progress is not Progress.FAILED:
+            if candidate.progress is not CandidateProgress.FAILED:
                 leading.append(candidate.progress)
                 if len(leading) == self._count:
                     break

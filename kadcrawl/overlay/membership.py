@@ -14,9 +14,9 @@ from random import Random
 
 from kadcrawl.keys import Cell, NodeId, anchor
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.overlay.liveness import Liveness, Verdict
+from kadcrawl.overlay.liveness import Liveness, LivenessVerdict
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
-from kadcrawl.overlay.routing import Neighbor, Table
+from kadcrawl.overlay.routing import LiveRoutingTable, Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
 from kadcrawl.overlay.siblings import Pace, Siblings
 
@@ -26,7 +26,7 @@ class Membership:
 
     def __init__(self, me: NodeId, cell_bits: int, settings: OverlaySettings, random: Random) -> None:
         self.me = me
-        self.table = Table(me, settings.k)
+        self.table = LiveRoutingTable(me, settings.k)
         self.liveness = Liveness(settings, random)
         self.siblings = Siblings(me, settings.siblings)
         self.owners = OwnerCache(cell_bits, settings.owners_max, settings.owner_ttl_s)
@@ -108,13 +108,13 @@ class Membership:
         if neighbor.contact.address != contact.address:
             return []
         verdict = self.liveness.missed(contact.id, now)
-        if verdict is Verdict.DEAD:
+        if verdict is LivenessVerdict.DEAD:
             self.evictions += 1
             self.evicted[contact.id] = contact
             if len(self.evicted) > self._settings.evicted_max:
                 self.evicted.popitem(last=False)
             return self.gone(contact, now)
-        if verdict is Verdict.SUSPECT and neighbor.live:
+        if verdict is LivenessVerdict.SUSPECT and neighbor.live:
             self.table.set_live(neighbor, False)
             self._lost(neighbor, now)
         return []

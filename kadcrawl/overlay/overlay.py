@@ -16,18 +16,18 @@ from kademlia.node import Node
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
-from kadcrawl.link.peer_scoring import Conduct
+from kadcrawl.link.peer_scoring import PeerScore
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import ip_version, sendable, why_silent
-from kadcrawl.overlay.flood import Flood
+from kadcrawl.overlay.flood import FloodSampler
 from kadcrawl.overlay.lookup import Lookup
 from kadcrawl.overlay.membership import Membership
-from kadcrawl.overlay.protocol import Address, Counters, Protocol
+from kadcrawl.overlay.protocol import Address, DatagramCounters, Protocol
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
-from kadcrawl.overlay.stray_filter import drop_strays
+from kadcrawl.overlay.stray_filter import attach_packet_filter
 
 TICK_S = 0.5
 """How often the overlay looks whether something is due: the grain of all its longer intervals."""
@@ -57,10 +57,10 @@ class Overlay:
         cell_bits: int,
         settings: OverlaySettings | None = None,
         credentials: Credentials | None = None,
-        conduct: Conduct | None = None,
+        peer_score: PeerScore | None = None,
     ) -> None:
         """`credentials`: of the peer with this ID; without, all is said openly. `conduct`: what it knows of others."""
-        self._conduct = conduct
+        self._peer_score = peer_score
         self._settings = settings or OverlaySettings()
         self._node_id = node_id
         self._random = random
@@ -71,7 +71,7 @@ class Overlay:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._resolving: dict[Cell, asyncio.Task[Contact]] = {}
         self._verifying: set[bytes] = set()
-        self._flood = Flood()
+        self._flood_sampler = FloodSampler()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -84,21 +84,21 @@ class Overlay:
         loop = asyncio.get_running_loop()
         transport, self._protocol = await loop.create_datagram_endpoint(
             lambda: Protocol(
-                self._membership, self._random, self._settings, self._verify, self._sealing, self._conduct
+                self._membership, self._random, self._settings, self._verify, self._sealing, self._peer_score
             ),
             local_addr=(host, port),
         )
         self._transport = transport
-        self.drop_strays()
+        self.update_packet_filter()
         bound = transport.get_extra_info("sockname")
         self.me = Contact(id_bytes(self._node_id), bound[0], bound[1])
         self._spawn(self._keep_in_touch(), "keep in touch")
 
-    def drop_strays(self) -> None:
+    def update_packet_filter(self) -> None:
         """Let the system keep out what no member can have sent; call it again when the swarm's keys have changed."""
         if self._sealing is not None:
             udp = self._transport.get_extra_info("socket").fileno()
-            drop_strays(udp, self._sealing.labels, self._flood.one_in, self._membership.addresses)
+            attach_packet_filter(udp, self._sealing.labels, self._flood_sampler.one_in, self._membership.addresses)
 
     def keep_nameless(self) -> None:
         """Answer nobody until `identify`: our ID is not settled. Call right after `listen`."""
@@ -236,13 +236,13 @@ class Overlay:
     def load(self, level: int) -> None:
         self._socket.load = level
 
-    def say_course(self, fingerprint: int) -> None:
+    def set_state_fingerprint(self, fingerprint: int) -> None:
         """Send with every heartbeat this fingerprint of what we take the swarm to be told; at first it is 0."""
-        self._socket.course = fingerprint
+        self._socket.state_fingerprint = fingerprint
 
-    def tell_courses(self, listener: Callable[[Contact, int], None]) -> None:
+    def listen_state_fingerprints(self, listener: Callable[[Contact, int], None]) -> None:
         """From now on call this with each heartbeat of a live contact; it must not raise."""
-        self._socket.on_course = listener
+        self._socket.on_state_fingerprint = listener
 
     @property
     def loads(self) -> Mapping[bytes, int]:
@@ -250,7 +250,7 @@ class Overlay:
         return {neighbor.id: neighbor.load for neighbor in self._membership.table.live()}
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> DatagramCounters:
         return self._socket.counters
 
     @property
@@ -345,8 +345,8 @@ class Overlay:
         while True:
             await asyncio.sleep(TICK_S)
             now = self._now()
-            if self._flood.look(self.counters.strangers, now):
-                self.drop_strays()
+            if self._flood_sampler.sample(self.counters.non_members, now):
+                self.update_packet_filter()
             if self._socket.silent:
                 # We watch over nobody; but who comes now may be the one to take what we hold, and nobody else tells us.
                 await self._sibling_round()

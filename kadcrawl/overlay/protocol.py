@@ -24,11 +24,11 @@ from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.peer_scoring import Conduct, Fault, Lines, more
+from kadcrawl.link.peer_scoring import Lines, Misbehavior, PeerScore, more
 from kadcrawl.link.wire.codec import MalformedError, VersionError, pack, unpack
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
-    VERSION,
+    WIRE_VERSION,
     Contact,
     FindNode,
     GetRange,
@@ -59,9 +59,9 @@ CONTACT_BYTES = 28
 """One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
 UNPROVEN_BYTES_MAX = 346
 """Of an answer to who may be somewhere else: with its seal three times what a FindNode takes (as RFC 9000, 8.1)."""
-STRANGERS_A_LOOK = 1000
+NON_MEMBERS_A_LOOK = 1000
 """Of so many datagrams of strangers one may be worth a line."""
-LATE_S = 0.1
+LOOP_STALL_S = 0.1
 """A timer later than this means that our own loop was held up."""
 Datagram = Ping | Pong | FindNode | Nodes | Leave | Left | GetRange | OwnRange
 KINDS: tuple[type[Datagram], ...] = (Ping, Pong, FindNode, Nodes, Leave, Left, GetRange, OwnRange)
@@ -75,7 +75,7 @@ HANDLERS: dict[type[Message], str] = {
 
 
 @dataclass(slots=True)
-class Counters:
+class DatagramCounters:
     """What went over the wire since the start."""
 
     sent: int = 0
@@ -85,9 +85,9 @@ class Counters:
     unexpected: int = 0
     """Replies nobody waits for: late, repeated, or not proven to be from the peer asked."""
     timeouts: int = 0
-    strangers: int = 0
+    non_members: int = 0
     """Datagrams that no member has sent to this peer, or that came a second time."""
-    shunned: int = 0
+    banned: int = 0
     """Datagrams of members that have done wrong too often."""
 
 
@@ -126,17 +126,17 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         settings: OverlaySettings,
         verify: Callable[[Contact], None],
         sealing: Sealing | None = None,
-        conduct: Conduct | None = None,
+        peer_score: PeerScore | None = None,
     ) -> None:
         """Without `sealing` all is said openly; `conduct` is what this peer knows of others."""
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
         self.become(membership, sealing)
-        self.counters = Counters()
-        self._conduct = conduct or Conduct()
+        self.counters = DatagramCounters()
+        self._peer_score = peer_score or PeerScore()
         self._lines = Lines()
         self.load = 0
-        self.course = 0
-        self.on_course: Callable[[Contact, int], None] = lambda contact, course: None
+        self.state_fingerprint = 0
+        self.on_state_fingerprint: Callable[[Contact, int], None] = lambda contact, course: None
         self.silent = False
         """Set while leaving: whoever asks us now must not take us back."""
         self.nameless = False
@@ -181,34 +181,34 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if self._sealing is not None:
             opened = self._sealing.open(data)
             if opened is None:
-                self.counters.strangers += 1
-                if self.counters.strangers % STRANGERS_A_LOOK == 1:
-                    self._log("stranger", addr, "no member has sent it, or not to this peer, or before")
+                self.counters.non_members += 1
+                if self.counters.non_members % NON_MEMBERS_A_LOOK == 1:
+                    self._log("non_member", addr, "no member has sent it, or not to this peer, or before")
                 return
             data, sender, proven = opened.said, opened.sender, opened.proven
-            if self._conduct.shunned_until(sender, self._loop.time()) is not None:
-                self.counters.shunned += 1
+            if self._peer_score.banned_until(sender, self._loop.time()) is not None:
+                self.counters.banned += 1
                 return
         address = (addr[0], addr[1])
         try:
             request_id, message = decode(data)
         except MalformedError as error:
-            fault = Fault.VERSION if isinstance(error, VersionError) else Fault.MALFORMED
+            fault = Misbehavior.VERSION if isinstance(error, VersionError) else Misbehavior.MALFORMED
             self._note(fault, sender if proven else None, addr, str(error))
             return
         if sender is not None and sender != message.sender:
-            self._note(Fault.CLAIM, sender if proven else None, addr, "it says that it is another")
+            self._note(Misbehavior.CLAIM, sender if proven else None, addr, "it says that it is another")
         elif type(message) not in HANDLERS:
             self._accept_reply(request_id, message, address, proven)
         elif address[1] and not self.nameless and (proven or type(message) is not Leave):  # Port 0 cannot be answered.
             self._answer(request_id, message, Sender(*address, proven))
 
-    def _note(self, fault: Fault, sender: bytes | None, addr: tuple[Any, ...], why: str) -> None:
+    def _note(self, misbehavior: Misbehavior, sender: bytes | None, addr: tuple[Any, ...], why: str) -> None:
         """Count what is no message of a peer; `sender` is whom to blame, if that is certain."""
         self.counters.malformed += 1
         self._log("malformed", addr, why)
-        if sender is not None and self._conduct.note(sender, fault, self._loop.time()):
-            self._log("shunned", addr, f"{sender.hex()[:8]} has done wrong too often")
+        if sender is not None and self._peer_score.note(sender, misbehavior, self._loop.time()):
+            self._log("banned", addr, f"{sender.hex()[:8]} has done wrong too often")
 
     def _log(self, what: str, addr: tuple[Any, ...], why: str) -> None:
         left_out = self._lines.count(what, self._loop.time())
@@ -253,8 +253,8 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             return None
         self._welcome(sender, message.sender, message.load)
         if sender.proven:
-            self._compare(Contact(message.sender, sender.host, sender.port), message.course)
-        return Pong(self.source_node.id, self.load, self.course)
+            self._compare(Contact(message.sender, sender.host, sender.port), message.state_fingerprint)
+        return Pong(self.source_node.id, self.load, self.state_fingerprint)
 
     def rpc_find_node(self, sender: Sender, message: FindNode) -> Message | None:
         if self.silent:
@@ -294,16 +294,16 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         if (asked := self._membership.met(contact, load)) is not None:
             self._verify(asked)
 
-    def _compare(self, contact: Contact, course: int) -> None:
+    def _compare(self, contact: Contact, state_fingerprint: int) -> None:
         neighbor = self._membership.table.members.get(contact.id)
         if neighbor is not None and neighbor.live and neighbor.contact.address == contact.address:
-            self.on_course(contact, course)
+            self.on_state_fingerprint(contact, state_fingerprint)
 
     # --- requests of ours
 
     async def ping(self, address: Address, sender: bytes) -> Result:
         """Greet whoever is at an address."""
-        return await self._request(address, Ping(sender, self.load, self.course), None)
+        return await self._request(address, Ping(sender, self.load, self.state_fingerprint), None)
 
     async def call_find_node(self, node_to_ask: Neighbor, node_to_find: Node) -> Result:
         contact = node_to_ask.contact
@@ -331,7 +331,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             self._verify_all(self._membership.gone(node.contact, now))
         self._membership.heard(actual, now, reply.load if isinstance(reply, Pong) else None)
         if isinstance(reply, Pong):
-            self._compare(actual, reply.course)
+            self._compare(actual, reply.state_fingerprint)
         return (True, reply) if actual.id == node.id else (False, None)
 
     def usable(self, reply: Nodes) -> list[Contact]:
@@ -361,7 +361,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             if self.transport is not None:
                 self.handle_call_response((reply is not None, reply), Neighbor(contact))
 
-        self._begin(contact.address, Ping(self.source_node.id, self.load, self.course), contact.id, settle)
+        self._begin(contact.address, Ping(self.source_node.id, self.load, self.state_fingerprint), contact.id, settle)
 
     async def _request(self, address: Address, message: Message, to: bytes | None) -> Result:
         """Ask once, again after `resend_s`, and give up after `timeout_s`."""
@@ -408,7 +408,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
     def _give_up(self, request_id: int) -> None:
         exchange = self._outstanding[request_id]
         now = self._loop.time()
-        if now - exchange.due_at > LATE_S:
+        if now - exchange.due_at > LOOP_STALL_S:
             # It was us who were held up: the reply may be waiting in the socket. Look there once before blaming.
             exchange.due_at = float("inf")
             exchange.timer = self._loop.call_later(self._settings.resend_s, self._give_up, request_id)
@@ -424,7 +424,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
 
 def encode(request_id: int, message: Message) -> bytes:
     """Return one datagram."""
-    return HEADER.pack(VERSION, KINDS.index(type(message)), request_id) + pack(message)
+    return HEADER.pack(WIRE_VERSION, KINDS.index(type(message)), request_id) + pack(message)
 
 
 def decode(data: bytes) -> tuple[int, Datagram]:
@@ -432,7 +432,7 @@ def decode(data: bytes) -> tuple[int, Datagram]:
     if len(data) < HEADER.size:
         raise MalformedError(f"{len(data)} bytes")
     version, kind, request_id = HEADER.unpack_from(data)
-    if version != VERSION:
+    if version != WIRE_VERSION:
         raise VersionError(f"version {version}")
     if kind >= len(KINDS):
         raise MalformedError(f"kind {kind}")

@@ -56,7 +56,7 @@ class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped
         self.nodes.pop(node.id, None)
 
 
-class Table(RoutingTable):  # type: ignore[misc]  # the package is untyped
+class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is untyped
     """All contacts of the peer `me` (a 160-bit number), at most `k` a bucket and some siblings."""
 
     def __init__(self, me: int, k: int) -> None:

@@ -39,9 +39,9 @@ class OverlaySettings:
     """Cells in the cache cell -> owner: a quarter of all cells."""
     owner_ttl_s: float = 60.0
     """A cached owner is looked up anew after this long: a nearer one may have come of whom nobody has told us."""
-    strangers_max: int = 2048
+    non_members_max: int = 2048
     """Peers outside the table whose last answer or miss is remembered."""
-    stranger_miss_s: float = 30.0
+    non_member_miss_s: float = 30.0
     """How long a miss of a peer outside the table is held against it."""
     evicted_max: int = 64
     """Evicted contacts still tried now and then, so that two sides of a partition find each other again."""

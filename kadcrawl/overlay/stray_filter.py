@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-KNOWN_MAX = 200
+FILTER_ADDRESSES_MAX = 200
 """Addresses in one program: 8 to 20 kB of the kernel's memory for a socket's options, of which 20 kB is the least."""
 
 _SO_ATTACH_FILTER = 26
@@ -37,7 +37,9 @@ _Address = tuple[str, int]
 _Instruction = tuple[int, int, int, int]
 
 
-def drop_strays(descriptor: int, labels: Sequence[bytes], one_in: int = 1, known: Iterable[_Address] = ()) -> bool:
+def attach_packet_filter(
+    descriptor: int, labels: Sequence[bytes], one_in: int = 1, known: Iterable[_Address] = ()
+) -> bool:
     """Let only datagrams through that begin with one of these labels, of 4 bytes; return whether the system can.
 
     Of what does not come from the `known` addresses (literals of the socket's own IP version) only one in `one_in`, a
@@ -77,7 +79,7 @@ def _thin_out(one_in: int, family: int, known: Iterable[_Address]) -> list[_Inst
     checks: list[_Instruction] = []
     for kept, (load, at) in enumerate(loads):
         checks += [(load, 0, 0, at), (_KEEP, 0, 0, kept)]
-    for host, port in islice(known, KNOWN_MAX):
+    for host, port in islice(known, FILTER_ADDRESSES_MAX):
         source = struct.unpack(f"!{len(words)}I", socket.inet_pton(family, host))
         for kept, value in enumerate((*source, port)):
             # Over what is left of this address.

@@ -15,7 +15,7 @@ from kadcrawl.overlay.quiescence import Quiescence
 from kadcrawl.overlay.wave import Waves
 
 SOON_S = 0.3
-LATE_S = 10.0
+QUIESCENCE_POLL_MAX_S = 10.0
 PEERS_PER_SECOND = 50
 """The wait is spread over one second per this many peers, so that few ask at once however many are idle."""
 WAVES_IN_A_ROW_MAX = 4
@@ -107,7 +107,7 @@ class Termination:
                 await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
                 wait_s = SOON_S  # If somebody comes now, all soon know whether that changes anything.
             else:
-                wait_s = LATE_S if self._others_busy else min(2 * wait_s, LATE_S)
+                wait_s = QUIESCENCE_POLL_MAX_S if self._others_busy else min(2 * wait_s, QUIESCENCE_POLL_MAX_S)
 
     async def _busy_within(self, seconds: float) -> bool:
         try:

@@ -18,13 +18,13 @@ from kadcrawl.link.wire.census_rows import fitting, has_left, packed_rows
 from kadcrawl.link.wire.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
 from kadcrawl.overlay.quiescence import MISSING, add_up
 
-DEADLINE_S = 10.0
+WAVE_DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7
 """Of its own deadline each peer gives this much to those below, so that it can still try another contact."""
 TRIES_PER_BUCKET = 3
 TELL_TRIES = 5
 """How often a wave that must reach everybody is repeated while somebody is missing."""
-TELL_AGAIN_S = 0.5
+WAVE_RETRY_S = 0.5
 """First wait before that; it doubles."""
 NO_BUCKET = 0
 """Limit of a wave that goes no further."""
@@ -55,7 +55,7 @@ class Waves:
         self.surveys = 0
         """Surveys answered or started here; lets an idle peer see that somebody else is asking already."""
 
-    async def ask_all(self, question: Question, deadline_s: float = DEADLINE_S) -> Answer:
+    async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
         """Ask every peer, this one included."""
         return await self.answer(Wave(ID_BITS, deadline_s, question))
 
@@ -65,7 +65,7 @@ class Waves:
             answer = await self.ask_all(question)
             if not answer.tally.missing:
                 return answer
-            await asyncio.sleep(TELL_AGAIN_S * 2**attempt)
+            await asyncio.sleep(WAVE_RETRY_S * 2**attempt)
         raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
 
     async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:

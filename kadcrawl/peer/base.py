@@ -9,71 +9,70 @@ from random import Random
 from types import TracebackType
 from typing import Any, Self
 
-from kadcrawl.crawl.build import Parts
+from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.record_extractor import Extraction
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.errors import StartError
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.errors import StartError, StorageError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_scoring import Conduct
+from kadcrawl.link.peer_scoring import PeerScore
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.peer.directory import Directory
-from kadcrawl.peer.environment import World
+from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.job_store import JobRecord
-from kadcrawl.peer.membership.key_rotation import admission
+from kadcrawl.peer.membership.key_rotation import key_rotation
 from kadcrawl.peer.membership.known_peers import KnownPeers
-from kadcrawl.peer.shutdown import disk_failure
 from kadcrawl.settings.config import Config, Job
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
-from kadcrawl.system.daemon_threads import Daemons
+from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
 log = logging.getLogger(__name__)
 
 
-class Member:
+class PeerBase:
     """One member of a swarm, as a context manager. All methods belong to the loop it was entered on."""
 
     known: KnownPeers
     """Set by `_open`."""
 
-    def __init__(self, config: Config, world: World | None) -> None:
+    def __init__(self, config: Config, environment: Environment | None) -> None:
         self.config = config
-        self.world = world or World()
-        self.random = self.world.random or Random(os.urandom(32))
+        self.environment = environment or Environment()
+        self.random = self.environment.random or Random(os.urandom(32))
         self.activity = Activity()
         self._stopping = asyncio.Event()
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
         self._deliverer: asyncio.Task[None] | None = None
         self._broken_off = False
-        self._parts: Parts | None = None
+        self._components: CrawlComponents | None = None
         self._extraction: Extraction | None = None
 
     async def __aenter__(self) -> Self:
         """Lock the directory, open the journal and the connections. Raises StartError, and ConfigError for a sink."""
         async with AsyncExitStack() as stack:
             now = asyncio.get_running_loop().time
-            self.deliveries = Deliveries(self.config.data, self.config.sinks, Daemons(), now)
+            self.deliveries = Deliveries(self.config.data, self.config.sinks, DaemonThreadExecutor(), now)
             stack.callback(Directory(self.config.data).close)
-            self.deadly = self.world.deadly(self.config.data)
-            stack.callback(self.deadly.close)
-            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.world.sync)
+            self.poison_pages = self.environment.poison_pages(self.config.data)
+            stack.callback(self.poison_pages.close)
+            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.environment.sync)
             stack.callback(self.store.close)
             self._jobs = JobRecord(self.store)
-            self.clock = Clock(asyncio.get_running_loop(), self.world.wall)
+            self.clock = Clock(asyncio.get_running_loop(), self.environment.wall)
             self.started_at = self.clock.now()
             self.store.take_up_time(self.started_at)
-            self.totals = Totals.from_bytes(self.store.meta("totals"))
-            self._messages_before = self.totals.peer_messages
-            self.admission = admission(self.config, self.store, self.clock)
+            self.counters = Counters.from_bytes(self.store.meta("totals"))
+            self._messages_before = self.counters.peer_messages
+            self.key_rotation = key_rotation(self.config, self.store, self.clock)
             self.credentials = None
-            if self.admission is not None:
-                self.credentials = self.admission.credentials
+            if self.key_rotation is not None:
+                self.credentials = self.key_rotation.credentials
                 await self.store.commit()
-            self.conduct = Conduct()
-            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.conduct)
+            self.peer_score = PeerScore()
+            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.peer_score)
             await self.client.open()
             stack.push_async_callback(self.client.close)
             await self._open(stack)
@@ -122,7 +121,7 @@ class Member:
 
     def warning(self) -> str | None:
         """Return what whoever runs it should know and was not told yet, as a sentence; None if there is nothing."""
-        return self._parts.refused.take() if self._parts is not None else None
+        return self._components.refused.take() if self._components is not None else None
 
     @property
     def journaled_job(self) -> Job | None:
@@ -164,7 +163,7 @@ class Member:
                 f"if you know what it does, join with {options}"
             )
         if job.records:
-            self._extraction = self.world.extraction(job.records, self.config.limits)
+            self._extraction = self.environment.extraction(job.records, self.config.limits)
             await self._extraction.start()
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -178,8 +177,8 @@ class Member:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._parts is not None:
-            await self._parts.fetcher.close()
+        if self._components is not None:
+            await self._components.fetcher.close()
         if self._extraction is not None:
             await self._extraction.close()
         try:
@@ -190,13 +189,22 @@ class Member:
             self._committer.cancel()
             if self._deliverer is not None:
                 self._deliverer.cancel()
-            if self._parts is not None:
-                self._parts.outputs.close()
+            if self._components is not None:
+                self._components.outputs.close()
 
     def _flush(self) -> list[int]:
         """Before each commit: journal the counters and hand the outputs to the system."""
-        self.totals.peer_messages = self._messages_before + self._messages
-        self.store.set_meta("totals", self.totals.to_bytes())
+        self.counters.peer_messages = self._messages_before + self._messages
+        self.store.set_meta("totals", self.counters.to_bytes())
         self.store.keep_time(self.clock.now())
         self.known.keep()
-        return self._parts.outputs.flush() if self._parts is not None else []
+        return self._components.outputs.flush() if self._components is not None else []
+
+
+def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:
+    """Return the first failure of the disk among those that ended a peer."""
+    for error in group.exceptions:
+        found = disk_failure(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(found, StorageError):
+            return found
+    return None

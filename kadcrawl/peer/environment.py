@@ -10,7 +10,7 @@ from aiohttp.abc import AbstractResolver
 from kadcrawl.crawl.content.record_extractor import Extraction, WorkerExtraction
 from kadcrawl.crawl.disk_guard import free_bytes
 from kadcrawl.crawl.fetch.fetcher import system_resolver
-from kadcrawl.crawl.fetch.poison_pages import Deadly
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import RecordRule
@@ -18,7 +18,7 @@ from kadcrawl.store.journal import sync_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class Environment:
     """The machine's own, unless said otherwise."""
 
     random: Random | None = None
@@ -37,5 +37,5 @@ class World:
     """Makes what finds the addresses of the sites' names."""
     extraction: Callable[[tuple[RecordRule, ...], Limits], Extraction] = WorkerExtraction
     """Makes what takes records out of pages; asked only if the job has any. By default a process."""
-    deadly: Callable[[Path], Deadly] = Deadly
+    poison_pages: Callable[[Path], PoisonPages] = PoisonPages
     """Makes what notes, in a peer's directory, which page it may be dying of."""

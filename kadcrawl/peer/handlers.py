@@ -12,47 +12,45 @@ import msgpack
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.keys import anchor
 from kadcrawl.lending.leaf_host import Leaves
-from kadcrawl.link.peer_scoring import Fault, FaultError
+from kadcrawl.link.peer_scoring import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import (
-    VERSION,
+    WIRE_VERSION,
     Accepted,
     Add,
     Answer,
+    AssignReplica,
+    CellsAccepted,
+    CellsHeld,
     Census,
-    Claim,
-    Claimed,
     Command,
-    Compare,
-    Compared,
+    CompareDigests,
     Contact,
     DatedOffer,
-    Draw,
-    Drawn,
-    Elsewhere,
-    Exchange,
-    Exchanged,
-    Farewell,
+    DigestsCompared,
+    FindMyCells,
     FindRanges,
-    GetCourse,
-    GetLevel,
-    GetSlicePart,
-    GetSlices,
+    GetEpochFilters,
+    GetFilterPart,
+    GetLoad,
     GetStatus,
-    GotCourse,
-    GotSlicePart,
-    GotSlices,
+    GetSwarmState,
+    GotEpochFilters,
+    GotFilterPart,
+    GotSwarmState,
     Grant,
-    Have,
     Hello,
-    KeepSlicePart,
-    KeepSlices,
-    KeptSlicePart,
+    KeepEpochFilters,
+    KeepFilterPart,
+    KeptFilterPart,
+    LeaseRenewed,
+    LeaveStats,
     Lend,
     Lent,
     Link,
-    Loaded,
+    Load,
     Message,
+    MyCells,
     NewSeeds,
     Offer,
     Ok,
@@ -62,27 +60,29 @@ from kadcrawl.link.wire.messages import (
     Ranges,
     Recall,
     Recalled,
-    Recorded,
-    Records,
+    Reconcile,
+    Reconciled,
+    Redirect,
     Refused,
     Rekey,
-    Report,
-    Reported,
-    Settle,
-    Settled,
+    RenewLease,
+    ReplicaAssigned,
+    Replicate,
+    Replicated,
     Status,
-    Sync,
-    Synced,
-    Taken,
+    TakeOver,
+    TakeOverAnswer,
     Tally,
     Wave,
     Welcome,
+    WorkGrant,
+    WorkRequest,
 )
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.overlay.quiescence import own_view
 from kadcrawl.overlay.wave import NO_BUCKET
-from kadcrawl.peer.membership.node_id import Guide
+from kadcrawl.peer.membership.node_id import RangeFinder
 from kadcrawl.urls import is_canonical
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ class NotReadyError(KadcrawlError):
     """This peer cannot answer yet, or no longer."""
 
 
-class Service:
+class Handlers:
     """The handlers of one peer."""
 
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
-        self._guide = Guide()
+        self._range_finder = RangeFinder()
         self._leaves = Leaves(peer)
 
     def register(self, server: LinkServer) -> None:
@@ -106,26 +106,26 @@ class Service:
         server.handle(Offer, self.offer)
         server.handle(DatedOffer, self.offer)
         server.handle(Hello, self.hello)
-        server.handle(GetCourse, self.course)
+        server.handle(GetSwarmState, self.swarm_state)
         server.handle(FindRanges, self.find_ranges)
         server.handle(Wave, self.wave)
-        server.handle(Records, self.records)
-        server.handle(Claim, self.claim)
-        server.handle(Have, self.have)
-        server.handle(Sync, self.sync)
-        server.handle(Compare, self.compare)
-        server.handle(Exchange, self.exchange)
-        server.handle(GetSlices, self.get_slices)
-        server.handle(GetSlicePart, self.get_slice_part)
-        server.handle(KeepSlices, self.keep_slices)
-        server.handle(KeepSlicePart, self.keep_slice_part)
-        server.handle(Settle, self.settle)
-        server.handle(GetLevel, self.level)
+        server.handle(Replicate, self.replicate)
+        server.handle(FindMyCells, self.find_my_cells)
+        server.handle(CellsHeld, self.cells_held)
+        server.handle(TakeOver, self.take_over)
+        server.handle(CompareDigests, self.compare_digests)
+        server.handle(Reconcile, self.reconcile)
+        server.handle(GetEpochFilters, self.get_epoch_filters)
+        server.handle(GetFilterPart, self.get_filter_part)
+        server.handle(KeepEpochFilters, self.keep_epoch_filters)
+        server.handle(KeepFilterPart, self.keep_filter_part)
+        server.handle(AssignReplica, self.assign_replica)
+        server.handle(GetLoad, self.load)
         server.handle(Lend, self.lend)
-        server.handle(Report, self.report)
+        server.handle(RenewLease, self.renew_lease)
         server.handle(Recall, self.recall)
-        server.handle(Draw, self.draw)
-        server.handle(Farewell, self.farewell)
+        server.handle(WorkRequest, self.request_work)
+        server.handle(LeaveStats, self.leave_stats)
         server.handle(GetStatus, self.status)
         server.handle(Add, self.add)
         server.handle(Command, self.command)
@@ -140,31 +140,31 @@ class Service:
         indices = []
         elsewhere = []
         for index, link in enumerate(offer.links):
-            place = peer.parts.placer.place_offered(link.url)
+            place = peer.components.partitioner.locate_offered(link.url)
             if place is None:
-                peer.parts.intake.rejected += 1
-            elif peer.overlay.owns(place.cell) and not peer.cells.telling.leaving:
-                if self._comes_early(link, offer.mark):
-                    elsewhere.append(Elsewhere(index, peer.contact))
+                peer.components.intake.rejected += 1
+            elif peer.overlay.owns(place.cell) and not peer.cells.holder_side.leaving:
+                if self._comes_early(link, offer.seeds_fingerprint):
+                    elsewhere.append(Redirect(index, peer.contact))
                 else:
                     mine.append((link, place))
                     indices.append(index)
             else:
-                elsewhere.append(Elsewhere(index, self._nearest_other(anchor(place.cell, peer.job.cell_bits))))
+                elsewhere.append(Redirect(index, self._nearest_other(anchor(place.cell, peer.job.cell_bits))))
         elsewhere += [
-            Elsewhere(indices[again], peer.contact)
-            for again in await peer.cells.take(mine, peer.parts.intake.take_offered)
+            Redirect(indices[again], peer.contact)
+            for again in await peer.cells.accept(mine, peer.components.intake.accept_offered)
         ]
         return Accepted(elsewhere)
 
-    def _comes_early(self, link: Link, mark: int) -> bool:
+    def _comes_early(self, link: Link, seeds_fingerprint: int) -> bool:
         """Whether this peer should hear of seeds before it judges the link of a peer with seeds of this mark."""
-        concord = self._peer.concord
+        concord = self._peer.state_gossip
         return (
-            mark not in (0, concord.mark)
+            seeds_fingerprint not in (0, concord.seeds_fingerprint)
             and is_canonical(link.url)
-            and self._peer.parts.scope.why_not(link.url, link.depth) == "scope"
-            and concord.may_know_more(mark)
+            and self._peer.components.scope.why_not(link.url, link.depth) == "scope"
+            and concord.may_know_more(seeds_fingerprint)
         )
 
     def _nearest_other(self, target: int) -> Contact:
@@ -177,81 +177,81 @@ class Service:
     # --- joining and moving --------------------------------------------------------------------------------------
 
     async def hello(self, hello: Hello) -> Welcome:
-        if hello.version != VERSION:
-            why = f"this swarm speaks version {VERSION} of the wire, not {hello.version}: use the same release"
-            raise FaultError(Fault.VERSION, why)
+        if hello.version != WIRE_VERSION:
+            why = f"this swarm speaks version {WIRE_VERSION} of the wire, not {hello.version}: use the same release"
+            raise MisbehaviorError(Misbehavior.VERSION, why)
         peer = self._ready()
-        return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.concord.course.stamp)
+        return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.state_gossip.state.stamp)
 
-    async def course(self, _: GetCourse) -> GotCourse:
+    async def swarm_state(self, _: GetSwarmState) -> GotSwarmState:
         peer = self._settled()  # One that is still joining may have missed what it is asked for.
-        course = peer.concord.course
-        return GotCourse(course.stamp, course.paused, list(peer.job.seeds))
+        course = peer.state_gossip.state
+        return GotSwarmState(course.stamp, course.paused, list(peer.job.seeds))
 
     async def find_ranges(self, question: FindRanges) -> Ranges:
-        return await self._guide.find(self._settled().overlay, question)
+        return await self._range_finder.find(self._settled().overlay, question)
 
-    async def records(self, records: Records) -> Recorded:
-        await self._asked_by(records.sender).cells.receive(records)
-        return Recorded()
+    async def replicate(self, message: Replicate) -> Replicated:
+        await self._asked_by(message.sender).cells.receive(message)
+        return Replicated()
 
-    async def have(self, have: Have) -> Taken:
+    async def cells_held(self, message: CellsHeld) -> CellsAccepted:
         self._settled()
-        return self._asked_by(have.holder).cells.sync.have(have)
+        return self._asked_by(message.holder).cells.sync.cells_held(message)
 
-    async def claim(self, claim: Claim) -> Claimed:
-        return self._asked_by(claim.newcomer).cells.sync.claim(claim)
+    async def find_my_cells(self, message: FindMyCells) -> MyCells:
+        return self._asked_by(message.newcomer).cells.sync.find_my_cells(message)
 
-    async def sync(self, sync: Sync) -> Synced:
-        return self._asked_by(sync.owner).cells.telling.answer(sync)
+    async def take_over(self, message: TakeOver) -> TakeOverAnswer:
+        return self._asked_by(message.owner).cells.holder_side.answer(message)
 
-    async def compare(self, compare: Compare) -> Compared:
-        return await self._ready().cells.exchanger.compare(compare)
+    async def compare_digests(self, message: CompareDigests) -> DigestsCompared:
+        return await self._ready().cells.anti_entropy.answer_compare(message)
 
-    async def exchange(self, exchange: Exchange) -> Exchanged:
-        return await self._ready().cells.exchanger.exchange(exchange)
+    async def reconcile(self, message: Reconcile) -> Reconciled:
+        return await self._ready().cells.anti_entropy.answer_reconcile(message)
 
-    async def get_slices(self, question: GetSlices) -> GotSlices:
-        return await self._ready().cells.slices.answer(question)
+    async def get_epoch_filters(self, question: GetEpochFilters) -> GotEpochFilters:
+        return await self._ready().cells.filter_sync.answer(question)
 
-    async def get_slice_part(self, question: GetSlicePart) -> GotSlicePart:
-        return await self._ready().cells.slices.part(question)
+    async def get_filter_part(self, question: GetFilterPart) -> GotFilterPart:
+        return await self._ready().cells.filter_sync.part(question)
 
-    async def keep_slices(self, message: KeepSlices) -> Recorded:
-        await self._asked_by(message.owner).cells.keep_slices(message)
-        return Recorded()
+    async def keep_epoch_filters(self, message: KeepEpochFilters) -> Replicated:
+        await self._asked_by(message.owner).cells.keep_epoch_filters(message)
+        return Replicated()
 
-    async def keep_slice_part(self, message: KeepSlicePart) -> KeptSlicePart:
-        return KeptSlicePart(await self._asked_by(message.owner).cells.keep_slice_part(message))
+    async def keep_filter_part(self, message: KeepFilterPart) -> KeptFilterPart:
+        return KeptFilterPart(await self._asked_by(message.owner).cells.keep_filter_part(message))
 
-    async def settle(self, settle: Settle) -> Settled:
-        return self._asked_by(settle.owner).cells.telling.settle(settle)
+    async def assign_replica(self, message: AssignReplica) -> ReplicaAssigned:
+        return self._asked_by(message.owner).cells.holder_side.assign_replica(message)
 
     # --- loans ---------------------------------------------------------------------------------------------------
 
-    async def level(self, question: GetLevel) -> Loaded:
+    async def load(self, question: GetLoad) -> Load:
         return self._settled().balancing.told(question)
 
     async def lend(self, lend: Lend) -> Lent:
         self._settled()
-        return Lent(self._asked_by(lend.giver).balancing.take(lend))
+        return Lent(self._asked_by(lend.lender).balancing.take(lend))
 
-    async def report(self, report: Report) -> Reported:
-        return await self._ready().balancing.loans.lending.reported(report)
+    async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
+        return await self._ready().balancing.loans.lending.renew_lease(message)
 
     async def recall(self, recall: Recall) -> Recalled:
         self._ready().balancing.loans.borrowing.recall(recall)
         return Recalled()
 
-    async def draw(self, draw: Draw) -> Drawn:
+    async def request_work(self, request: WorkRequest) -> WorkGrant:
         self._settled()
-        return await self._leaves.draw(draw)
+        return await self._leaves.grant(request)
 
-    async def farewell(self, farewell: Farewell) -> Ok:
+    async def leave_stats(self, message: LeaveStats) -> Ok:
         peer = self._ready()
         if peer.leaving:
             raise NotReadyError("this peer leaves as well")
-        peer.departed.keep(farewell.departed)
+        peer.departed.keep(message.departed)
         await peer.store.durable()
         return Ok()
 
@@ -272,9 +272,9 @@ class Service:
             case NewSeeds():
                 peer.add_seeds(question.urls)
             case Grant():
-                peer.parts.budget.learn(question.totals, peer.contact.id, question.spent)
-                peer.store.set_meta("grants", msgpack.packb(peer.parts.budget.known))
-                peer.parts.crawler.wake()
+                peer.components.budget.learn(question.totals, peer.contact.id, question.spent)
+                peer.store.set_meta("grants", msgpack.packb(peer.components.budget.known))
+                peer.components.crawler.wake()
         tally = Tally(
             members=1,
             view=own_view(peer.contact.id, peer.incarnation, peer.activity.count),
@@ -306,12 +306,14 @@ class Service:
         if command.verb == "leave":
             peer.leave_soon()
         else:
-            await peer.concord.order(command.verb)
+            await peer.state_gossip.order(command.verb)
         return Ok()
 
     async def rekey(self, message: Rekey) -> Ok:
         if message.peer != self._peer.contact.id:
-            raise FaultError(Fault.CLAIM, "only whoever runs a peer changes its key: on its machine, by its directory")
+            raise MisbehaviorError(
+                Misbehavior.CLAIM, "only whoever runs a peer changes its key: on its machine, by its directory"
+            )
         self._peer.change_key(SwarmKey(message.key))
         return Ok()
 
@@ -326,7 +328,7 @@ class Service:
         Raises FaultError if no single host can be there (overlay/addresses.py).
         """
         if ip_version(contact.host) is None:
-            raise FaultError(Fault.CONTACT, f"no peer is asked at {contact.host}")
+            raise MisbehaviorError(Misbehavior.CONTACT, f"no peer is asked at {contact.host}")
         return self._ready()
 
     def _settled(self) -> "Peer":

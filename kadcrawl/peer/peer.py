@@ -13,30 +13,30 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from kadcrawl.crawl.build import Parts, build
+from kadcrawl.crawl.build import CrawlComponents, build
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.disk_guard import guard
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
-from kadcrawl.crawl.scope.partitioner import Place
+from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import ConfigError, StartError
-from kadcrawl.lending.balancer import Balancing, balanced
-from kadcrawl.lending.leaf_host import each_once
+from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.pace_learning import learning
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import read_rows
-from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Described, Link, Order, PeerRow
+from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Link, Order, PeerRow, SwarmStatus
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Termination
 from kadcrawl.overlay.wave import Waves
-from kadcrawl.peer.base import Member
-from kadcrawl.peer.environment import World
-from kadcrawl.peer.handlers import Service
+from kadcrawl.peer.base import PeerBase
+from kadcrawl.peer.build import build_balancer
+from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
-from kadcrawl.peer.membership.departed import DepartedPeers
+from kadcrawl.peer.membership.departed import DepartedPeers, each_once
 from kadcrawl.peer.membership.endpoints import keep_to_loopback, listen, reachable_host
-from kadcrawl.peer.membership.key_refusals import Refusals, watch
+from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor, watch
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.membership.node_id import Identity
 from kadcrawl.peer.page_reader import read
@@ -44,7 +44,7 @@ from kadcrawl.peer.shutdown import drain, leave
 from kadcrawl.peer.status import row_of, state_of
 from kadcrawl.peer.swarm.budget_sharing import share_budget
 from kadcrawl.peer.swarm.seeds import Seeding
-from kadcrawl.peer.swarm.state_gossip import Concord
+from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.config import Config, Job
 from kadcrawl.urls import is_canonical, seed
@@ -52,30 +52,30 @@ from kadcrawl.urls import is_canonical, seed
 log = logging.getLogger(__name__)
 
 
-class Peer(Member):
+class Peer(PeerBase):
     """One peer. All methods belong to the loop it was entered on."""
 
     def __init__(
         self,
         config: Config,
         job: Job | None = None,
-        world: World | None = None,
+        environment: Environment | None = None,
     ) -> None:
         """`job` is what a first peer crawls; one that joins takes the swarm's.
 
         `world` is for simulations; by default it is the machine.
         """
-        super().__init__(config, world)
-        self.concord = Concord(self)
+        super().__init__(config, environment)
+        self.state_gossip = StateGossip(self)
         self._given_job = job
-        self._service = Service(self)
+        self._service = Handlers(self)
         self._cells: Cells | None = None
-        self._balancing: Balancing | None = None
+        self._balancing: Balancer | None = None
         self._recrawling: Recrawling | None = None
         self._expiring: Expiring | None = None
         self._seeding = Seeding(self)
         self._left = False
-        self.refusals = Refusals()
+        self.key_mismatches = KeyMismatchMonitor()
         self.joining = False
         """The swarm's waves do not come here for certain yet, so this peer may not know the whole job."""
 
@@ -91,10 +91,10 @@ class Peer(Member):
         holds a crawl of another kind.
         """
         if not self.begun:
-            if self.admission is not None:
-                self.admission.refuse_newcomer()
+            if self.key_rotation is not None:
+                self.key_rotation.refuse_newcomer()
             self._identity.settle(self.overlay)
-            self.concord.course.paused |= paused
+            self.state_gossip.state.paused |= paused
             job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
             await self._prepare(job, self._given_job)
             self._build(job, first_update_s=None)
@@ -119,20 +119,20 @@ class Peer(Member):
         await self._prepare(job, self._given_job)
         await self._identity.choose(self.overlay, self.client, bootstrap)
         if self.credentials is not None:
-            self.client.part()  # What others were asked by until now was not yet this peer.
-        self.concord.adopt(welcome.stamp, paused=welcome.paused)
+            self.client.disconnect()  # What others were asked by until now was not yet this peer.
+        self.state_gossip.adopt(welcome.stamp, paused=welcome.paused)
         first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
         self._build(job, first_update_s=first_update_s)
         self.joining = True
-        self.parts.crawler.holds.add("joining")
+        self.components.crawler.pause_reasons.add("joining")
         await self._find_host(bootstrap[0])
         await self.overlay.join(bootstrap)
         await self._start()
         # Only now do waves come here as well: what was said meanwhile must be asked for.
-        await self.concord.catch_up(bootstrap)
+        await self.state_gossip.catch_up(bootstrap)
         self.joining = False
-        self.parts.crawler.holds.discard("joining")
-        self.parts.crawler.wake()
+        self.components.crawler.pause_reasons.discard("joining")
+        self.components.crawler.wake()
 
     async def crawl(self, urls: Sequence[str]) -> None:
         """Add seeds, as typed by a person, to the swarm's job; returns when their owners have journaled them.
@@ -175,9 +175,9 @@ class Peer(Member):
         return self.contact.address
 
     @property
-    def parts(self) -> Parts:
-        assert self._parts is not None, "the peer has not begun: call begin, join or crawl"
-        return self._parts
+    def components(self) -> CrawlComponents:
+        assert self._components is not None, "the peer has not begun: call begin, join or crawl"
+        return self._components
 
     @property
     def cells(self) -> Cells:
@@ -185,21 +185,21 @@ class Peer(Member):
         return self._cells
 
     @property
-    def balancing(self) -> Balancing:
+    def balancing(self) -> Balancer:
         assert self._balancing is not None, "the peer has not begun: call begin, join or crawl"
         return self._balancing
 
     @property
     def begun(self) -> bool:
-        return self._parts is not None
+        return self._components is not None
 
     @property
     def job(self) -> Job:
-        return self.parts.job
+        return self.components.job
 
     @property
     def paused(self) -> bool:
-        return self.concord.course.paused
+        return self.state_gossip.state.paused
 
     @property
     def leaving(self) -> bool:
@@ -208,7 +208,7 @@ class Peer(Member):
     @property
     def remaining(self) -> int:
         """URLs to be fetched by this peer; once it leaves, those that nobody has taken over."""
-        return self.store.pending if self._left else self.parts.frontier.pending
+        return self.store.pending if self._left else self.components.frontier.pending
 
     @property
     def state(self) -> str:
@@ -217,12 +217,12 @@ class Peer(Member):
 
     @property
     def pending(self) -> int:
-        return self.parts.crawler.pending
+        return self.components.crawler.pending
 
     @property
     def unacknowledged(self) -> int:
         """What is on its way to other peers: links, seeds, copies."""
-        under_way = self.parts.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
+        under_way = self.components.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
         if self.job.recrawl_after_s is not None:
             under_way += self.cells.unsettled  # Only who crawls a cell says when its pages are due.
         return under_way + self.balancing.loans.borrowing.unreported
@@ -238,11 +238,11 @@ class Peer(Member):
         """Describe this peer."""
         return row_of(self)
 
-    async def census(self) -> Described:
+    async def census(self) -> SwarmStatus:
         """Ask every peer of the swarm to describe itself."""
         answer = await self.waves.ask_all(Census())
         rows = [*await read_rows(answer.rows), *await read_rows(answer.left)]
-        return Described(answer.tally, each_once(rows)[:ROWS_MAX])
+        return SwarmStatus(answer.tally, each_once(rows)[:ROWS_MAX])
 
     # --- what others ask of it (see `service`) ----------------------------------------------------------------------
 
@@ -250,17 +250,17 @@ class Peer(Member):
         """Carry out an order of the swarm."""
         match order.verb:
             case "pause" | "resume":
-                self.concord.obey(order.stamp, paused=order.verb == "pause")
+                self.state_gossip.obey(order.stamp, paused=order.verb == "pause")
             case "stop":
                 self.stop()
             case "rest":
                 if not self.pending and not self.unacknowledged and not self.activity.resting:
                     self.activity.rest()
-                    log.info("swarm.resting pages=%d", self.totals.pages)
+                    log.info("swarm.resting pages=%d", self.counters.pages)
             case "ended":
                 if not self.pending and not self.unacknowledged:
                     self.activity.end()
-                    log.info("swarm.done pages=%d", self.totals.pages)
+                    log.info("swarm.done pages=%d", self.counters.pages)
                     if self.config.exit_when_done:
                         self.stop()
 
@@ -270,9 +270,9 @@ class Peer(Member):
         One before that, if it is good still, ends at once: whoever has only that is out. Raises ConfigError if the
         swarm has none.
         """
-        if self.admission is None:
+        if self.key_rotation is None:
             raise ConfigError("this swarm has no key to be changed: begin it anew with one")
-        self.admission.change(key)
+        self.key_rotation.change(key)
 
     def leave_soon(self) -> None:
         """As `stop`, but the range is to be handed over."""
@@ -285,10 +285,10 @@ class Peer(Member):
         fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
         seeds = (*self.job.seeds, *fresh)
         if fresh:
-            self._parts = replace(self.parts, job=replace(self.job, seeds=seeds))
-            self.parts.scope.add_seeds(fresh)
+            self._components = replace(self.components, job=replace(self.job, seeds=seeds))
+            self.components.scope.add_seeds(fresh)
             self._jobs.keep(self.job)
-            self.concord.follow()
+            self.state_gossip.follow()
         if seeds:
             self.activity.armed = True
             self.activity.move()
@@ -296,7 +296,7 @@ class Peer(Member):
     # --- inside --------------------------------------------------------------------------------------------------
 
     async def _open(self, stack: AsyncExitStack) -> None:
-        self.concord.restore()
+        self.state_gossip.restore()
         self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
         await self._listen(stack)
         self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
@@ -304,11 +304,11 @@ class Peer(Member):
         self.waves = Waves(self.overlay, self.client, self._service.respond)
 
     async def _listen(self, stack: AsyncExitStack) -> None:
-        self._identity = Identity(self.store, self.random, self.admission)
+        self._identity = Identity(self.store, self.random, self.key_rotation)
         self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
 
         def make_server() -> LinkServer:
-            server = LinkServer(self.config.limits.message_bytes_max, self.credentials, self.conduct)
+            server = LinkServer(self.config.limits.message_bytes_max, self.credentials, self.peer_score)
             self._service.register(server)
             return server
 
@@ -317,12 +317,12 @@ class Peer(Member):
                 self._identity.node_id,
                 self.random,
                 cell_bits=self._cell_bits,
-                settings=self.world.overlay,
+                settings=self.environment.overlay,
                 credentials=self.credentials,
-                conduct=self.conduct,
+                peer_score=self.peer_score,
             )
 
-        if self.credentials is None and not self.world.trusted_network:
+        if self.credentials is None and not self.environment.trusted_network:
             keep_to_loopback(self.config.host)
         self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
         stack.push_async_callback(self.overlay.close)
@@ -330,7 +330,7 @@ class Peer(Member):
         if not self._identity.settled:
             self.overlay.keep_nameless()
         self._bound_host = self.overlay.me.host
-        self.overlay.tell_courses(self.concord.heard)
+        self.overlay.listen_state_fingerprints(self.state_gossip.heard)
         await self._find_host()
 
     async def _find_host(self, *towards: tuple[str, int]) -> None:
@@ -345,7 +345,7 @@ class Peer(Member):
         """
         learns = learning(self.config) if job.lends_by == "predictive" else None
         try:
-            self._parts = build(
+            self._components = build(
                 job=job,
                 config=self.config,
                 directory=self.config.data,
@@ -353,19 +353,19 @@ class Peer(Member):
                 owners=self.overlay,
                 client=self.client,
                 activity=self.activity,
-                totals=self.totals,
+                counters=self.counters,
                 clock=self.clock,
                 random=self.random,
-                resolver=self.world.resolver,
+                resolver=self.environment.resolver,
                 may_start=lambda: not self.cells.is_stalled(),
                 accept_here=self._accept_here,
                 extraction=self._extraction,
-                deadly=self.deadly,
+                poison_pages=self.poison_pages,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None
         self._cells = Cells(
-            self._parts,
+            self._components,
             self.overlay,
             self.client,
             self.store,
@@ -373,52 +373,52 @@ class Peer(Member):
             self.clock,
             self.config.limits.batch_spacing_s,
         )
-        self._balancing = balanced(self, first_update_s, learns)
-        if self._parts.rounds is not None:
-            copies = self._cells.copies
+        self._balancing = build_balancer(self, first_update_s, learns)
+        if self._components.rounds is not None:
+            copies = self._cells.replicator
             self._recrawling = recrawling = Recrawling(
                 self.store,
-                self._parts.frontier,
-                self._parts.crawler,
+                self._components.frontier,
+                self._components.crawler,
                 self.activity,
                 self.clock,
                 lambda: copies.unacknowledged,
             )
-            self._parts.rounds.on_due = self._parts.intake.on_visit = recrawling.visited
+            self._components.rounds.on_due = self._components.intake.on_visit = recrawling.visited
             self._cells.crawl.on_opened = recrawling.opened
             self._cells.crawl.on_closed.append(recrawling.closed)
-        elif job.recrawl_after_s is not None and self.store.seen is not None:
-            parts = self._parts
+        elif job.recrawl_after_s is not None and self.store.expiring_filters is not None:
+            parts = self._components
             self._expiring = Expiring(
                 self.store,
-                *(parts.frontier, parts.intake, parts.forwarder, parts.placer),
+                *(parts.frontier, parts.intake, parts.forwarder, parts.partitioner),
                 self.clock,
-                self.store.seen.period,
+                self.store.expiring_filters.period,
                 lambda: self.job.seeds,
             )
-        self._parts.scope.is_whole = lambda: self.concord.is_settled
+        self._components.scope.scope_is_final = lambda: self.state_gossip.converged
         self.activity.armed = bool(job.seeds)
-        self.concord.follow()
+        self.state_gossip.follow()
 
     async def _start(self) -> None:
-        parts = self.parts
+        parts = self.components
         self._jobs.keep(self.job)
         self._jobs.keep_networks(self.config.allow_networks)
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
         await parts.fetcher.start()
         reserve = self.config.limits.disk_reserve_bytes
-        if self.admission is not None:
-            self.admission.keep()
-            self.admission.on_changed.append(self.overlay.drop_strays)
-            self.admission.on_former_ended += [self.client.part, self.server.part]
-            self._run(self.admission.run(), "keys")
+        if self.key_rotation is not None:
+            self.key_rotation.keep()
+            self.key_rotation.on_changed.append(self.overlay.update_packet_filter)
+            self.key_rotation.on_former_ended += [self.client.disconnect, self.server.disconnect]
+            self._run(self.key_rotation.run(), "keys")
             self._run(watch(self), "refusals")
-        self._run(guard(parts.crawler, self.config.data, reserve, self.world.free_bytes), "disk")
+        self._run(guard(parts.crawler, self.config.data, reserve, self.environment.free_bytes), "disk")
         self._run(parts.crawler.run(), "crawl")
         self._run(parts.forwarder.run(), "forward")
         self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
         self._run(self.cells.run(), "cells")
-        self._run(self.concord.run(), "concord")
+        self._run(self.state_gossip.run(), "state_gossip")
         self._run(self.balancing.run(), "balance")
         if parts.proxy_checks is not None:
             self._run(parts.proxy_checks.run(parts.crawler), "proxies")
@@ -435,9 +435,9 @@ class Peer(Member):
         return self.client.asked + self.overlay.counters.sent
 
     def _flush(self) -> list[int]:
-        if self._parts is not None:
-            self.store.set_meta("granted", str(self._parts.budget.granted).encode())
+        if self._components is not None:
+            self.store.set_meta("granted", str(self._components.budget.granted).encode())
         return super()._flush()
 
-    async def _accept_here(self, links: Sequence[tuple[Link, Place]]) -> list[int]:
-        return await self.cells.take(links, self.parts.intake.take)
+    async def _accept_here(self, links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:
+        return await self.cells.accept(links, self.components.intake.accept)

@@ -6,9 +6,8 @@ Called by `Peer` alone. Nothing here hurries: what is not finished is on disk, a
 import asyncio
 from typing import TYPE_CHECKING
 
-from kadcrawl.errors import StorageError
 from kadcrawl.link.wire.leave_messages import Departed
-from kadcrawl.peer.membership.departed import say
+from kadcrawl.peer.membership.departed import send_leave_stats
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
@@ -27,10 +26,10 @@ LEAVE_S = 30.0
 async def drain(peer: "Peer", links_s: float = DRAIN_LINKS_S) -> None:
     """Start nothing more and wait until what is under way is finished and on disk."""
     if peer.begun:
-        peer.parts.crawler.holds.add("stopping")
+        peer.components.crawler.pause_reasons.add("stopping")
         loans = peer.balancing.loans
         loans.call_back()
-        await peer.parts.crawler.drained(links_s)
+        await peer.components.crawler.drained(links_s)
         await loans.end(links_s, LOANS_S)
         if not peer.ended:
             # Others are finishing too, and their last links may be for this peer.
@@ -42,16 +41,7 @@ async def leave(peer: "Peer") -> None:
     """Finish what is under way, say goodbye, and stay until others have taken over all that is here."""
     await drain(peer, LEAVE_LINKS_S)
     if peer.begun:
-        me = Departed(peer.contact, peer.totals.counters())
-        await say(peer.client, peer.contact.id, peer.departed.farewells(me, peer.overlay.nearest_known))
+        me = Departed(peer.contact, peer.counters.to_wire())
+        await send_leave_stats(peer.client, peer.contact.id, peer.departed.leave_stats(me, peer.overlay.nearest_known))
         await peer.cells.leave(peer.overlay.leave, LEAVE_S)
     await peer.store.commit()
-
-
-def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:
-    """Return the first failure of the disk among those that ended a peer."""
-    for error in group.exceptions:
-        found = disk_failure(error) if isinstance(error, BaseExceptionGroup) else error
-        if isinstance(found, StorageError):
-            return found
-    return None

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.crawler import NO_PROXY
-from kadcrawl.crawl.disk_guard import HOLD as DISK
+from kadcrawl.crawl.disk_guard import DISK_PAUSE as DISK
 from kadcrawl.link.wire.messages import COUNT_MAX, RESTING, PeerRow
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 DISK_FULL = "paused: disk full"
 CATCHING_UP = "catching up"
 """With cells that it owns and may not crawl yet, while it has nothing else to do."""
-WAITING = {DISK: DISK_FULL, "files": "paused: too many open files", NO_PROXY: "waiting for proxies"}
+STATE_BY_PAUSE_REASON = {DISK: DISK_FULL, "files": "paused: too many open files", NO_PROXY: "waiting for proxies"}
 """By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
 
 
@@ -20,7 +20,7 @@ def state_of(peer: "Peer") -> str:
     """Return the state for the status."""
     if not peer.begun:
         return "starting"
-    holds = peer.parts.crawler.holds
+    holds = peer.components.crawler.pause_reasons
     if peer.leaving:
         return "leaving"
     for hold in ("stopping", "joining"):
@@ -28,36 +28,36 @@ def state_of(peer: "Peer") -> str:
             return hold
     if peer.paused:
         return "paused"
-    if (by := peer.refusals.count) > len(peer.overlay.contacts()):
+    if (by := peer.key_mismatches.count) > len(peer.overlay.contacts()):
         return f"refused by {by} known peer{'s' if by > 1 else ''}: key changed?"
     if peer.ended:
         return "done"
     if peer.activity.resting:
         return RESTING
-    for hold, state in WAITING.items():
+    for hold, state in STATE_BY_PAUSE_REASON.items():
         if hold in holds:
             return state
     if not peer.activity.busy.is_set():
         return "idle"
-    nothing = not peer.parts.frontier.pending and not peer.parts.crawler.in_flight
+    nothing = not peer.components.frontier.pending and not peer.components.crawler.in_flight
     return CATCHING_UP if nothing and peer.cells.sync.busy else "crawling"
 
 
 def row_of(peer: "Peer") -> PeerRow:
     """Return the peer's row of the status."""
-    budget = peer.parts.budget
+    budget = peer.components.budget
     return PeerRow(
         contact=peer.contact,
         state=peer.state,
-        pending=min(peer.parts.frontier.pending + peer.cells.pending_closed, COUNT_MAX),
-        in_flight=peer.parts.crawler.in_flight,
+        pending=min(peer.components.frontier.pending + peer.cells.pending_closed, COUNT_MAX),
+        in_flight=peer.components.crawler.in_flight,
         uptime_s=int(peer.clock.now() - peer.started_at),
-        counters=peer.totals.counters(),
+        counters=peer.counters.to_wire(),
         allowance=budget.allowance,
         granted=budget.granted,
         lent=peer.balancing.loans.lending.urls,
         borrowed=peer.balancing.loans.borrowing.urls,
         due_s=peer.due_s,
-        behind=peer.deliveries.behind,
-        fingerprints=min(peer.store.seen.keys, COUNT_MAX) if peer.store.seen is not None else 0,
+        lag=peer.deliveries.lag,
+        fingerprints=min(peer.store.expiring_filters.keys, COUNT_MAX) if peer.store.expiring_filters is not None else 0,
     )

@@ -20,7 +20,7 @@ AHEAD_MAX_S = 366 * 86_400.0
 machine that has slept for days still agrees with the others."""
 
 
-class Course:
+class SwarmState:
     """What one peer takes the swarm to be told."""
 
     def __init__(self, stamp: int = 0, *, paused: bool = False) -> None:
@@ -41,12 +41,12 @@ class Course:
         if (stamp, paused) > (self.stamp, self.paused):
             self.stamp, self.paused = stamp, paused
 
-    def fingerprint(self, seeds: int) -> int:
+    def fingerprint(self, seeds_fingerprint: int) -> int:
         """Return a number of 32 bits, not zero, that is the same for all of this course with seeds of this mark."""
-        return _hash(f"{self.stamp} {self.paused}") ^ seeds or 1
+        return _hash(f"{self.stamp} {self.paused}") ^ seeds_fingerprint or 1
 
 
-def mark_of(seeds: Iterable[str]) -> int:
+def fingerprint_of_seeds(seeds: Iterable[str]) -> int:
     """Return a number of 32 bits, not zero, that is the same for the same seeds in whatever order they came."""
     mark = 0
     for url in seeds:

@@ -1,8 +1,8 @@
 """Two peers make one cell equal: only what differs travels, in bounded batches, each journaled before the next.
 
-The asker divides its keys into windows. Of a large cell it first asks which windows differ (`Compare`); of each that
-does it sends the keys, and gets what it lacks and a list of what the other lacks (`Exchange`). A side that has
-nothing is not compared with: all of it moves, and just that is read. Progress is what has been merged: whatever
+The asker divides its keys into windows. Of a large cell it first asks which windows differ (`CompareDigests`); of
+each that does it sends the keys, and gets what it lacks and a list of what the other lacks (`Exchange`). A side that
+has nothing is not compared with: all of it moves, and just that is read. Progress is what has been merged: whatever
 interrupts, the next comparison begins from there. Range-based set reconciliation (Meyer 2022), one level deep.
 """
 
@@ -15,28 +15,28 @@ from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     COMPARED_MAX,
     Batch,
-    CellDigest,
-    Compare,
-    Compared,
+    CellSummary,
+    CompareDigests,
     Contact,
-    Exchange,
-    Exchanged,
+    DigestsCompared,
     Later,
-    Recorded,
-    Records,
+    Reconcile,
+    Reconciled,
+    Replicate,
+    Replicated,
     Window,
 )
-from kadcrawl.replication.slice_transfer import SliceExchange
-from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, tally_of
+from kadcrawl.replication.slice_transfer import EpochFilterSync
+from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, digest_records
 from kadcrawl.store.schema import DONE, PENDING
 from kadcrawl.store.store import Store
 
-DEADLINE_S = 30.0
+RECONCILE_DEADLINE_S = 30.0
 WINDOWS_COMPARED_MIN = 3
 """A cell of fewer windows is exchanged without comparing them first."""
 
 
-class Exchanger:
+class AntiEntropy:
     """Both ends of the conversation, for one peer."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Exchanger:
         store: Store,
         make_batch: Callable[[Sequence[Key]], Batch],
         merge: Callable[[Batch, Cell, bool], object],
-        slices: SliceExchange | None = None,
+        filter_sync: EpochFilterSync | None = None,
         refused: Callable[[Batch, Cell], list[Key]] = lambda batch, cell: [],
     ) -> None:
         """`make_batch` returns records as they are now, with their sites and robots; `merge` takes in a cell's, and
@@ -60,7 +60,7 @@ class Exchanger:
         self._store = store
         self._make_batch = make_batch
         self._merge = merge
-        self._slices = slices
+        self._filter_sync = filter_sync
         self._refused = refused
         self.examined = 0
         """Records read here to be compared or sent, ..."""
@@ -69,7 +69,7 @@ class Exchanger:
 
     # --- asking --------------------------------------------------------------------------------------------------
 
-    async def reconcile(self, other: Contact, held: CellDigest, *, push: bool, believed: bool = True) -> None:
+    async def reconcile(self, other: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
         """Fetch what `other` has of a cell and we lack; with `push` send it what it lacks. Raises RemoteError.
 
         If it is not `believed`, only what it has pending is taken.
@@ -77,18 +77,18 @@ class Exchanger:
         cell = Cell(held.cell)
         if held.keys == 0:
             if push:
-                if self._slices is not None:
-                    self._slices.push_all(other, cell)
+                if self._filter_sync is not None:
+                    self._filter_sync.push_all(other, cell)
                 await self._push_all(other, cell)
             return
         # First what is done: of what is pending there it may be.
-        if self._slices is not None and believed:
-            await self._slices.reconcile(other, cell, push=push)
+        if self._filter_sync is not None and trust_done:
+            await self._filter_sync.reconcile(other, cell, push=push)
         windows = await self._windows(cell)
         if len(windows) >= WINDOWS_COMPARED_MIN and held.keys > BATCH_MAX:
             windows = await self._differing(other, cell, windows)
         for after, last in windows:
-            await self._exchange(other, cell, after, last, push, believed)
+            await self._reconcile_window(other, cell, after, last, push, trust_done)
 
     async def _windows(self, cell: Cell) -> list[tuple[Key | None, Key | None]]:
         """Return the bounds of windows of up to BATCH_MAX of our keys: beyond the first key, up to the second."""
@@ -108,17 +108,19 @@ class Exchanger:
         for start in range(0, len(windows), COMPARED_MAX):
             some = windows[start : start + COMPARED_MAX]
             told = [self._window(cell, *window) for window in some]
-            compared = await self._client.ask(other, Compare(cell, some[0][0], told), Compared, DEADLINE_S)
+            compared = await self._client.ask(
+                other, CompareDigests(cell, some[0][0], told), DigestsCompared, RECONCILE_DEADLINE_S
+            )
             differing += [some[index] for index in compared.differing if index < len(some)]
         return differing
 
     def _window(self, cell: Cell, after: Key | None, last: Key | None) -> Window:
-        tally = self._store.tally_between(cell, _beyond(after), _beyond(last) if last is not None else None)
+        tally = self._store.digest_between(cell, _beyond(after), _beyond(last) if last is not None else None)
         self.examined += tally.keys
         return Window(last, tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big"))
 
-    async def _exchange(
-        self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, believed: bool
+    async def _reconcile_window(
+        self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, trust_done: bool
     ) -> None:
         while True:
             rows = self._store.records(cell, _beyond(after), BATCH_MAX)
@@ -130,11 +132,11 @@ class Exchanger:
             pending: list[bytes] = [key for key, state in rows if state == PENDING]
             later = [Later(key, state) for key, state in rows if state > DONE]
             exchanged = await self._client.ask(
-                other, Exchange(cell, after, upto, done, pending, later), Exchanged, DEADLINE_S
+                other, Reconcile(cell, after, upto, done, pending, later), Reconciled, RECONCILE_DEADLINE_S
             )
             batch = exchanged.batch
             self.moved += len(batch.done) + len(batch.pending) + len(batch.visits)
-            self._merge(exchanged.batch, cell, believed)
+            self._merge(exchanged.batch, cell, trust_done)
             if push:
                 ours = {key for key, _ in rows}
                 wanted = [Key(key) for key in exchanged.wanted if key in ours]
@@ -158,12 +160,12 @@ class Exchanger:
         if keys:
             batch = self._make_batch(keys)
             await self._store.durable()  # As with copies: nobody hears DONE before it is on our disk.
-            await self._client.ask(other, Records(self._me(), batch), Recorded, DEADLINE_S)
+            await self._client.ask(other, Replicate(self._me(), batch), Replicated, RECONCILE_DEADLINE_S)
             self.moved += len(keys)
 
     # --- answering -----------------------------------------------------------------------------------------------
 
-    async def compare(self, question: Compare) -> Compared:
+    async def answer_compare(self, question: CompareDigests) -> DigestsCompared:
         """Say which windows are not the same here; others have their turn between two of them."""
         self._store.check(question.cell)
         cell, after = Cell(question.cell), question.after
@@ -171,15 +173,15 @@ class Exchanger:
         for index, window in enumerate(question.windows):
             # One row more than the asker has tells that they differ, however many there are.
             rows = self._store.records(cell, _beyond(after), min(window.keys, BATCH_MAX) + 1)
-            tally = tally_of(row for row in rows if window.last is None or row[0] <= window.last)
+            tally = digest_records(row for row in rows if window.last is None or row[0] <= window.last)
             self.examined += len(rows)
             if (tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big")) != (window.keys, window.digest):
                 differing.append(index)
             after = window.last
             await asyncio.sleep(0)
-        return Compared(differing)
+        return DigestsCompared(differing)
 
-    async def exchange(self, question: Exchange) -> Exchanged:
+    async def answer_reconcile(self, question: Reconcile) -> Reconciled:
         """Say what the asker lacks in a window, as far as one batch goes, and what we lack."""
         self._store.check(question.cell)
         cell, last = Cell(question.cell), question.last
@@ -197,7 +199,7 @@ class Exchanger:
         batch = self._make_batch(lacking)
         if lacking:
             await self._store.durable()
-        return Exchanged(batch, wanted[:BATCH_MAX], upto)
+        return Reconciled(batch, wanted[:BATCH_MAX], upto)
 
 
 def _beyond(key: bytes | None) -> bytes:

@@ -17,26 +17,26 @@ from kadcrawl.keys import Cell, Key
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
+    AssignReplica,
     Batch,
-    CellDigest,
+    CellSummary,
     Contact,
-    KeepSlices,
-    KeptSlicePart,
-    Recorded,
-    Records,
-    Settle,
-    Settled,
+    KeepEpochFilters,
+    KeptFilterPart,
+    ReplicaAssigned,
+    Replicate,
+    Replicated,
 )
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
 from kadcrawl.replication.slice_transfer import in_parts, packed, part_message
-from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellTally
+from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.store import Store
-from kadcrawl.system.throttle import Spacing
+from kadcrawl.system.throttle import MinInterval
 
-DEADLINE_S = 10.0
+REPLICATE_DEADLINE_S = 10.0
 """One batch, journaled at the other end."""
-RETRY_S = 0.5
+REPLICATE_RETRY_S = 0.5
 FAILURES_MAX = 3
 """In a row, after which a peer the overlay does not know is taken for dead."""
 SILENT_S = 1.0
@@ -52,7 +52,7 @@ MakeBatch = Callable[[Sequence[Key], Sequence[str]], Batch]
 """(keys, sites) -> their records as they are now."""
 
 
-class Overlay(Protocol):
+class LivenessOverlay(Protocol):
     """What copies need of the overlay."""
 
     @property
@@ -61,27 +61,27 @@ class Overlay(Protocol):
     def suspect(self, contact: Contact) -> None: ...
 
 
-def digest_of(cell: Cell, tally: CellTally) -> CellDigest:
+def digest_of(cell: Cell, digest: CellDigest) -> CellSummary:
     """Return a tally as it travels."""
-    return CellDigest(cell, tally.keys, tally.pending, tally.digest.to_bytes(DIGEST_BYTES, "big"))
+    return CellSummary(cell, digest.keys, digest.pending, digest.digest.to_bytes(DIGEST_BYTES, "big"))
 
 
-def held_of(store: Store, cell: Cell) -> CellDigest:
+def held_of(store: Store, cell: Cell) -> CellSummary:
     """Return what a store has of a cell, as it travels."""
     return digest_of(cell, store.cells.get(cell, EMPTY))
 
 
-class Stream:
+class ReplicationStream:
     """What is on its way to one peer."""
 
-    def __init__(self, contact: Contact, spacing: Spacing) -> None:
+    def __init__(self, contact: Contact, min_interval: MinInterval) -> None:
         self.contact = contact
-        self.spacing = spacing
+        self.min_interval = min_interval
         self.keys: dict[Key, Cell] = {}
         self.sites: dict[str, None] = {}
-        self.slices: dict[Cell, set[int]] = {}
+        self.epochs: dict[Cell, set[int]] = {}
         """Of jobs that keep fingerprints: grains of a cell in which the peer has something else. They go first."""
-        self.notices: dict[Cell, tuple[int, CellDigest | None]] = {}
+        self.notices: dict[Cell, tuple[int, CellSummary | None]] = {}
         """Cell -> role, and what the peer has of it; what we have, if None."""
         self.queued = 0
         """Changes ever queued; `delivered` counts those journaled at the other end."""
@@ -96,14 +96,14 @@ class Stream:
 
     @property
     def empty(self) -> bool:
-        return not (self.keys or self.sites or self.slices or self.notices)
+        return not (self.keys or self.sites or self.epochs or self.notices)
 
-    def put_slice(self, cell: Cell, grain: int, now: float) -> None:
-        grains = self.slices.setdefault(cell, set())
-        if grain not in grains:
+    def put_epoch(self, cell: Cell, epoch: int, now: float) -> None:
+        grains = self.epochs.setdefault(cell, set())
+        if epoch not in grains:
             if self.delivered == self.queued:
                 self.moved_at = now
-            grains.add(grain)
+            grains.add(epoch)
             self.queued += 1
 
     def put(self, key: Key, cell: Cell, now: float) -> None:
@@ -115,7 +115,7 @@ class Stream:
 
     def is_silent(self, now: float) -> bool:
         """Say whether changes have waited so long that the peer may be lost, yet not so long that it is known."""
-        waited_s = now - self.moved_at - self.spacing.apart_s
+        waited_s = now - self.moved_at - self.min_interval.interval_s
         return self.delivered < self.queued and SILENT_S <= waited_s < SILENT_MAX_S
 
     def take(self) -> tuple[dict[Key, Cell], list[str]]:
@@ -128,14 +128,14 @@ class Stream:
             del self.sites[site]
         return keys, sites
 
-    def take_slices(self) -> dict[Cell, list[int]]:
+    def take_epochs(self) -> dict[Cell, list[int]]:
         """Take the slices of the next cells from the queue, each cell's in order of time."""
-        taken = {cell: sorted(grains) for cell, grains in islice(self.slices.items(), BATCH_MAX)}
+        taken = {cell: sorted(grains) for cell, grains in islice(self.epochs.items(), BATCH_MAX)}
         for cell in taken:
-            del self.slices[cell]
+            del self.epochs[cell]
         return taken
 
-    def take_notices(self) -> tuple[int, dict[Cell, CellDigest | None]]:
+    def take_notices(self) -> tuple[int, dict[Cell, CellSummary | None]]:
         """Take the next notices of one role from the queue."""
         role = next(iter(self.notices.values()))[0]
         taken = {cell: held for cell, (its, held) in islice(self.notices.items(), BATCH_MAX) if its == role}
@@ -164,21 +164,21 @@ class Stream:
         self.waiting.clear()
         self.keys.clear()
         self.sites.clear()
-        self.slices.clear()
+        self.epochs.clear()
         self.notices.clear()
 
 
-class Copies:
+class Replicator:
     """All streams of one peer."""
 
     def __init__(
         self,
-        overlay: Overlay,
+        overlay: LivenessOverlay,
         client: LinkClient,
         store: Store,
         holdings: Holdings,
         make_batch: MakeBatch,
-        spacing_s: float,
+        min_interval_s: float,
     ) -> None:
         """`spacing_s`: least time between two beginnings of a stream."""
         self._overlay = overlay
@@ -186,8 +186,8 @@ class Copies:
         self._store = store
         self._holdings = holdings
         self._make_batch = make_batch
-        self._spacing_s = spacing_s
-        self._streams: dict[bytes, Stream] = {}
+        self._min_interval_s = min_interval_s
+        self._streams: dict[bytes, ReplicationStream] = {}
         self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
         """Starts a task that ends with the peer."""
         self.on_unlike: Callable[[Contact, Cell], None] = lambda contact, cell: None
@@ -200,7 +200,7 @@ class Copies:
         """Changes on their way."""
         return sum(stream.queued - stream.delivered for stream in self._streams.values())
 
-    def is_unheard(self, cell: Cell) -> bool:
+    def no_backup_reachable(self, cell: Cell) -> bool:
         """Say whether no backup of a cell owned here takes what we send it; by and by the overlay knows why.
 
         Until then what is fetched of the cell is known to this peer alone, and would be fetched again were it to die.
@@ -232,17 +232,17 @@ class Copies:
                 if len(stream.sites) > QUEUE_MAX:
                     self.on_dead(contact)
 
-    def put_slices(self, contact: Contact, cell: Cell, grains: Iterable[int]) -> None:
+    def put_epochs(self, contact: Contact, cell: Cell, epochs: Iterable[int]) -> None:
         """Send these slices of a cell owned here to a backup."""
-        for grain in grains:
-            self._stream(contact).put_slice(cell, grain, asyncio.get_running_loop().time())
+        for grain in epochs:
+            self._stream(contact).put_epoch(cell, grain, asyncio.get_running_loop().time())
 
     def keep(self, contact: Contact, cell: Cell, role: int) -> None:
         """Tell a backup of a cell owned here that it is one, and compare what it has."""
         assert role in (FIRST_BACKUP, SECOND_BACKUP), "the owner needs no telling"
         self._stream(contact).notices[cell] = (role, None)
 
-    def drop(self, contact: Contact, held: CellDigest) -> None:
+    def drop(self, contact: Contact, held: CellSummary) -> None:
         """Tell a peer to drop what it holds of a cell, if it is still just that."""
         self._stream(contact).notices[Cell(held.cell)] = (OWNER, held)
 
@@ -262,21 +262,21 @@ class Copies:
         if stream is not None:
             stream.give_up()
 
-    def _stream(self, contact: Contact) -> Stream:
+    def _stream(self, contact: Contact) -> ReplicationStream:
         stream = self._streams.get(contact.id)
         if stream is None:
-            stream = self._streams[contact.id] = Stream(contact, Spacing(self._spacing_s))
+            stream = self._streams[contact.id] = ReplicationStream(contact, MinInterval(self._min_interval_s))
         if stream.task is None or stream.task.done():
             stream.task = self.spawn(self._deliver(stream), f"copies to {contact}")
         return stream
 
-    async def _deliver(self, stream: Stream) -> None:
+    async def _deliver(self, stream: ReplicationStream) -> None:
         """Deliver what is queued; returns when all is delivered or the peer is lost."""
-        await asyncio.sleep(stream.spacing.wait_s(asyncio.get_running_loop().time()))
+        await asyncio.sleep(stream.min_interval.wait_s(asyncio.get_running_loop().time()))
         while not stream.empty and not stream.lost:
             try:
-                if stream.slices:
-                    await self._deliver_slices(stream)
+                if stream.epochs:
+                    await self._deliver_epoch_filters(stream)
                 elif stream.keys or stream.sites:
                     await self._deliver_records(stream)
                 else:
@@ -285,28 +285,28 @@ class Copies:
                 raise
             except Exception:
                 # A fault of ours must not end the peer; what did not arrive is found by comparing.
-                log.exception("copies.bug to=%s", stream.contact)
+                log.exception("replication.bug to=%s", stream.contact)
                 self.on_dead(stream.contact)
 
-    async def _deliver_records(self, stream: Stream) -> None:
+    async def _deliver_records(self, stream: ReplicationStream) -> None:
         keys, sites = stream.take()
         while not stream.lost:
             # Made anew at each try: by then it may be DONE.
-            records = Records(self._overlay.me, self._make_batch(list(keys), sites))
+            records = Replicate(self._overlay.me, self._make_batch(list(keys), sites))
             # Were others to hear DONE before it is on our disk, a crash would lose the page and nobody would know.
             await self._store.durable()
-            if await self._ask(stream, records, Recorded) is not None:
+            if await self._ask(stream, records, Replicated) is not None:
                 stream.advance(len(keys), asyncio.get_running_loop().time())
                 return
 
-    async def _deliver_slices(self, stream: Stream) -> None:
+    async def _deliver_epoch_filters(self, stream: ReplicationStream) -> None:
         """Deliver slices of some cells, as they are by then: with all that has gone before, and some that comes."""
-        left = stream.take_slices()
+        left = stream.take_epochs()
         while left and not stream.lost:
             cells, portions = packed(self._store, left)
             if cells:
                 await self._store.durable()
-            if not cells or await self._ask(stream, KeepSlices(self._overlay.me, cells), Recorded) is not None:
+            if not cells or await self._ask(stream, KeepEpochFilters(self._overlay.me, cells), Replicated) is not None:
                 for cell, some in portions.items():
                     for grain in some.large:
                         await self._deliver_parts(stream, cell, grain)
@@ -314,27 +314,27 @@ class Copies:
                     left[cell] = left[cell][some.through :]
                 left = {cell: rest for cell, rest in left.items() if rest}
 
-    async def _deliver_parts(self, stream: Stream, cell: Cell, grain: int) -> None:
+    async def _deliver_parts(self, stream: ReplicationStream, cell: Cell, epoch: int) -> None:
         """Deliver a large slice; if it cannot be now, the next comparison finds that it is missing."""
-        outgoing = in_parts(self._store, cell, grain)
+        outgoing = in_parts(self._store, cell, epoch)
         while outgoing is not None and not outgoing.is_over and not stream.lost:
-            message = part_message(self._overlay.me, cell, grain, outgoing)
+            message = part_message(self._overlay.me, cell, epoch, outgoing)
             await self._store.durable()
-            kept = await self._ask(stream, message, KeptSlicePart)
+            kept = await self._ask(stream, message, KeptFilterPart)
             if kept is None:
                 outgoing.failed()
             else:
                 outgoing.kept(kept.upto)
                 stream.advance(0, asyncio.get_running_loop().time())
 
-    async def _deliver_notices(self, stream: Stream) -> None:
+    async def _deliver_notices(self, stream: ReplicationStream) -> None:
         role, taken = stream.take_notices()
         # Of what was given away meanwhile others decide.
         taken = {cell: held for cell, held in taken.items() if self._holdings.is_open(cell)}
         if not taken:
             return
         cells = [held or held_of(self._store, cell) for cell, held in taken.items()]
-        settled = await self._ask(stream, Settle(self._overlay.me, role, cells), Settled)
+        settled = await self._ask(stream, AssignReplica(self._overlay.me, role, cells), ReplicaAssigned)
         if settled is None:
             # Comes again with the next repair; whoever cannot be told to drop keeps what it has and asks.
             return
@@ -342,16 +342,16 @@ class Copies:
             if Cell(unlike.cell) in taken:
                 self.on_unlike(stream.contact, Cell(unlike.cell))
 
-    async def _ask(self, stream: Stream, message: Any, expected: Any) -> Any:
+    async def _ask(self, stream: ReplicationStream, message: Any, expected: Any) -> Any:
         """Return the answer; None, after a while, if there is none."""
         contact = stream.contact
         try:
-            answer = await self._client.ask(contact, message, expected, DEADLINE_S)
+            answer = await self._client.ask(contact, message, expected, REPLICATE_DEADLINE_S)
         except RemoteError as error:
-            log.info("copies.failed to=%s why=%s", contact, error.why)
+            log.info("replication.failed to=%s why=%s", contact, error.why)
             stream.failures += 1
             self._overlay.suspect(contact)
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(REPLICATE_RETRY_S)
             if stream.failures >= FAILURES_MAX and not stream.lost and not self._overlay.is_live(contact.id):
                 self.on_dead(contact)
             return None

@@ -12,31 +12,31 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from kadcrawl.crawl.build import Parts
-from kadcrawl.crawl.scope.partitioner import Place
+from kadcrawl.crawl.build import CrawlComponents
+from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell, Key, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
-    SLICE_BYTES_MAX,
+    EPOCH_FILTER_BYTES_MAX,
     Contact,
-    KeepSlicePart,
-    KeepSlices,
+    KeepEpochFilters,
+    KeepFilterPart,
     Link,
-    Records as RecordsMessage,
+    Replicate as RecordsMessage,
     SiteRecord,
 )
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.replication.anti_entropy import Exchanger
-from kadcrawl.replication.backup_streams import Copies
-from kadcrawl.replication.holder import Telling
+from kadcrawl.replication.anti_entropy import AntiEntropy
+from kadcrawl.replication.backup_streams import Replicator
+from kadcrawl.replication.holder import HolderSide
 from kadcrawl.replication.owner.sync import CellSync
-from kadcrawl.replication.owner.trust import Belief
+from kadcrawl.replication.owner.trust import TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, Records, site_record
-from kadcrawl.replication.slice_chunks import Incoming
-from kadcrawl.replication.slice_transfer import SliceExchange, sent_by, told_by
+from kadcrawl.replication.slice_chunks import IncomingSlice
+from kadcrawl.replication.slice_transfer import EpochFilterSync, encoded_filters, sent_by
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -62,11 +62,11 @@ class NotRunningError(KadcrawlError):
 class CellCrawl:
     """Opens and closes cells for the crawler."""
 
-    def __init__(self, parts: Parts, store: Store, clock: Clock) -> None:
+    def __init__(self, components: CrawlComponents, store: Store, clock: Clock) -> None:
         self._store = store
-        self._frontier = parts.frontier
-        self._placer = parts.placer
-        self._crawler = parts.crawler
+        self._frontier = components.frontier
+        self._partitioner = components.partitioner
+        self._crawler = components.crawler
         self._clock = clock
         self._closed_at: dict[Cell, float] = {}
         self.on_opened: Callable[[Cell], None] = lambda cell: None
@@ -114,7 +114,7 @@ class CellCrawl:
 
     def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
         for site in sites:
-            if self._placer.cell(site.site) == cell:
+            if self._partitioner.cell(site.site) == cell:
                 self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
 
 
@@ -123,62 +123,80 @@ class Cells:
 
     def __init__(
         self,
-        parts: Parts,
+        components: CrawlComponents,
         overlay: Overlay,
         client: LinkClient,
         store: Store,
         activity: Activity,
         clock: Clock,
-        spacing_s: float,
+        min_interval_s: float,
     ) -> None:
         """Hook into the store and the overlay; nothing is sent before `run`."""
-        bits = parts.job.cell_bits
-        self._parts = parts
+        bits = components.job.cell_bits
+        self._components = components
         self._store = store
         self._activity = activity
         self._clock = clock
-        self.crawl = crawl = CellCrawl(parts, store, clock)
-        self.records = Records(store, parts.frontier, parts.intake, parts.placer, parts.crawler.is_taken, clock.now)
+        self.crawl = crawl = CellCrawl(components, store, clock)
+        self.records = Records(
+            store,
+            components.frontier,
+            components.intake,
+            components.partitioner,
+            components.crawler.is_taken,
+            clock.now,
+        )
         self.holdings = Holdings(overlay.me.number, bits)
         self.records.owns = lambda cell: cell in self.holdings.owned
         self.records.owned_by = lambda contact, cell: overlay.nearest_known(anchor(cell, bits), 1)[0] == contact
-        belief = Belief(overlay, self.holdings, bits)
-        self.records.believes = lambda contact, cell: belief.counts(contact, cell, asyncio.get_running_loop().time())
-        self.copies = Copies(overlay, client, store, self.holdings, self.records.copies, spacing_s)
-        merge_slices = partial(self.records.merge_slices, adopt=False)
-        self.slices = SliceExchange(client, store, merge_slices, self.copies.put_slices)
-        self._incoming = Incoming(SLICE_BYTES_MAX)
-        self.exchanger = Exchanger(
+        belief = TrustPolicy(overlay, self.holdings, bits)
+        self.records.trusts = lambda contact, cell: belief.trusts(contact, cell, asyncio.get_running_loop().time())
+        self.replicator = Replicator(
+            overlay, client, store, self.holdings, self.records.replication_batch, min_interval_s
+        )
+        merge_slices = partial(self.records.merge_epoch_filters, adopt=False)
+        self.filter_sync = EpochFilterSync(client, store, merge_slices, self.replicator.put_epochs)
+        self._incoming = IncomingSlice(EPOCH_FILTER_BYTES_MAX)
+        self.anti_entropy = AntiEntropy(
             lambda: overlay.me,
             client,
             store,
             self.records.moving,
             self.records.merge,
-            self.slices,
+            self.filter_sync,
             self.records.refused,
         )
-        self.telling = Telling(overlay, client, store, self.holdings, crawl, bits)
+        self.holder_side = HolderSide(overlay, client, store, self.holdings, crawl, bits)
         self.sync = CellSync(
-            overlay, client, store, self.holdings, self.copies, self.exchanger, self.telling, crawl, bits, belief
+            overlay,
+            client,
+            store,
+            self.holdings,
+            self.replicator,
+            self.anti_entropy,
+            self.holder_side,
+            crawl,
+            bits,
+            belief,
         )
-        self.telling.on_forgotten = parts.crawler.wake
-        parts.crawler.is_unheard = self.copies.is_unheard
+        self.holder_side.on_forgotten = components.crawler.wake
+        components.crawler.no_backup_reachable = self.replicator.no_backup_reachable
         store.on_changed = self._changed
         store.on_site = self._site_changed
         overlay.on_joined.append(self._joined)
         overlay.on_lost.append(self._lost)
-        self.copies.spawn = self.sync.spawn = self.spawn
+        self.replicator.spawn = self.sync.spawn = self.spawn
         self._group: asyncio.TaskGroup | None = None
         self._beat_at: float | None = None
 
     @property
     def unacknowledged(self) -> int:
-        return self.copies.unacknowledged
+        return self.replicator.unacknowledged
 
     @property
     def unsettled(self) -> int:
         """Cells that are between two owners, as far as is known here: nobody may crawl them just now."""
-        return self.telling.untold + sum(not owned.open for owned in self.holdings.owned.values())
+        return self.holder_side.unnotified + sum(not owned.open for owned in self.holdings.owned.values())
 
     @property
     def pending_closed(self) -> int:
@@ -205,12 +223,14 @@ class Cells:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 group.create_task(self.sync.run(), name="sync")
-                group.create_task(self.telling.run(), name="tell")
+                group.create_task(self.holder_side.run(), name="notify_owners")
                 group.create_task(self._beat(), name="beat")
         finally:
             self._group = None
 
-    async def take(self, links: Sequence[tuple[Link, Place]], take: Callable[[Link, Place, float], None]) -> list[int]:
+    async def accept(
+        self, links: Sequence[tuple[Link, UrlLocation]], accept_link: Callable[[Link, UrlLocation, float], None]
+    ) -> list[int]:
         """Take links of cells owned here; return, once the others are safe, the indices of those to be tried again.
 
         `take` puts one into the open transaction.
@@ -220,7 +240,7 @@ class Cells:
         now = self._clock.now()
         for link, place in links:
             if place.cell in opened:
-                take(link, place, now)
+                accept_link(link, place, now)
         try:
             async with asyncio.timeout(WHOLE_WAIT_S):
                 _, safe = await asyncio.gather(self._store.durable(), self.sync.whole(opened))
@@ -230,50 +250,50 @@ class Cells:
 
     async def receive(self, message: RecordsMessage) -> None:
         """Journal records another peer sent."""
-        self.telling.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
+        self.holder_side.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
         self._activity.move()
         await self._store.durable()
-        self._parts.crawler.wake()
+        self._components.crawler.wake()
 
-    async def keep_slices(self, message: KeepSlices) -> None:
+    async def keep_epoch_filters(self, message: KeepEpochFilters) -> None:
         """Journal what the owner of a cell knows as done in it."""
         for one in message.cells:
             self._store.check(one.cell)
         for one in message.cells:
             cell = Cell(one.cell)
             if cell not in self.holdings.owned and self._is_owner(message.owner, cell):
-                await self.records.merge_slices(cell, told_by(one.slices), adopt=True)
-                self.telling.backed([cell], message.owner)
+                await self.records.merge_epoch_filters(cell, encoded_filters(one.epoch_filters), adopt=True)
+                self.holder_side.backed([cell], message.owner)
         self._activity.move()
         await self._store.durable()
-        self._parts.crawler.wake()
+        self._components.crawler.wake()
 
-    async def keep_slice_part(self, message: KeepSlicePart) -> int | None:
+    async def keep_filter_part(self, message: KeepFilterPart) -> int | None:
         """Take in a part of such a slice; return how much of it is here, None if it is to come later.
 
         Raises PartError for a part that is none.
         """
         self._store.check(message.cell)
         sent, size = sent_by(message), message.size
-        seen = self._store.seen
-        if seen is None or sent.cell in self.holdings.owned or not seen.may_live(sent.told.grain):
+        seen = self._store.expiring_filters
+        if seen is None or sent.cell in self.holdings.owned or not seen.may_live(sent.encoded.epoch):
             return size
         if not self._is_owner(message.owner, sent.cell):
             return size  # Not kept: who owns the cell is to send it.
-        if seen.labels(sent.cell).get(sent.told.grain) == sent.told.label:
+        if seen.labels(sent.cell).get(sent.encoded.epoch) == sent.encoded.label:
             return size  # It came another way, or the answer was lost.
         upto = self._incoming.take(sent, message.at, message.bits, asyncio.get_running_loop().time())
         if upto == size:
-            await self.records.merge_slices(sent.cell, [self._incoming.whole()], adopt=True)
-            self.telling.backed([sent.cell], message.owner)
+            await self.records.merge_epoch_filters(sent.cell, [self._incoming.whole()], adopt=True)
+            self.holder_side.backed([sent.cell], message.owner)
             await self._store.durable()
         self._activity.move()
-        self._parts.crawler.wake()
+        self._components.crawler.wake()
         return upto
 
-    def _is_owner(self, speaker: Contact, cell: Cell) -> bool:
+    def _is_owner(self, claimed_sender: Contact, cell: Cell) -> bool:
         """Return whether a peer may be the owner of a cell, as nobody nearer to it is known."""
-        return self.telling.rival(speaker, anchor(cell, self._parts.job.cell_bits)) is None
+        return self.holder_side.rival(claimed_sender, anchor(cell, self._components.job.cell_bits)) is None
 
     def away_s(self, now: float) -> float:
         """Return for how many seconds, until this second of the loop, the peer has done nothing."""
@@ -292,11 +312,11 @@ class Cells:
 
     async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:
         """Let others take all cells: close them, say goodbye, and answer until nothing is left or nothing moves."""
-        self.telling.leaving = True
+        self.holder_side.leaving = True
         await goodbye()
         self.sync.close_all()
         left, since = sum(tally.keys for tally in self._store.cells.values()), self._clock.now()
-        handed_over = asyncio.create_task(self.telling.handed_over(), name="hand over")
+        handed_over = asyncio.create_task(self.holder_side.handed_over(), name="hand over")
         try:
             while not handed_over.done() and self._clock.now() < since + deadline_s:
                 await asyncio.wait([handed_over], timeout=1.0)
@@ -311,9 +331,9 @@ class Cells:
         if cell in self.holdings.owned:
             # What a sync merges it compares with the backups at its end.
             if not (self.records.merging and self.sync.is_syncing(cell)):
-                self.copies.changed(cell, key)
+                self.replicator.changed(cell, key)
         elif not self.records.merging:
-            self.telling.tell(cell)  # Finished late: its owner must know.
+            self.holder_side.notify_owner(cell)  # Finished late: its owner must know.
 
     def _joined(self, newcomer: Contact) -> None:
         # After a partition we may have taken for the end what was the end of our side only.
@@ -326,7 +346,7 @@ class Cells:
             self.sync.lost(peer)
 
     def _site_changed(self, site: str) -> None:
-        self.copies.site_changed(self._parts.placer.cell(site), site)
+        self.replicator.site_changed(self._components.partitioner.cell(site), site)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task that ends with the peer. Raises NotRunningError before `run` and after it."""

@@ -1,9 +1,10 @@
 """The side of whoever holds something of a cell: remind its owner, answer its questions, keep or drop as it says.
 
 A peer that holds records of a cell, and has not been told by the cell's owner to keep them, tells that owner so
-(`Have`), again and again until it is told. So no state of the swarm, however it came about, leaves a record unknown to
-its cell's owner for long. Asked by whoever owns a cell now, a peer that was crawling it stops, lets its requests end,
-and passes its sites' clocks on. It drops a cell only when the owner says so, and only what the owner has seen.
+(`CellsHeld`), again and again until it is told. So no state of the swarm, however it came about, leaves a record
+unknown to its cell's owner for long. Asked by whoever owns a cell now, a peer that was crawling it stops, lets its
+requests end, and passes its sites' clocks on. It drops a cell only when the owner says so, and only what the owner
+has seen.
 """
 
 import asyncio
@@ -15,39 +16,39 @@ from math import inf
 from typing import Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
-from kadcrawl.keys import Cell, anchor
+from kadcrawl.keys import Cell, anchor, check_cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     CONTACTS_MAX,
-    CellAnswer,
+    AssignReplica,
+    CellsAccepted,
+    CellsHeld,
+    CellState,
     Contact,
-    Have,
-    Settle,
-    Settled,
-    Sync,
-    Synced,
-    Taken,
+    ReplicaAssigned,
+    TakeOver,
+    TakeOverAnswer,
 )
 from kadcrawl.replication.backup_streams import held_of
 from kadcrawl.replication.crawl_port import Crawl
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import HOLDERS, OWNER, check_cell, holders, nearer, placement_keys
-from kadcrawl.replication.timers import Reminders
+from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, nearer, placement_keys
+from kadcrawl.replication.timers import TimerQueue
 from kadcrawl.store.store import Store
 
-DEADLINE_S = 5.0
-RETRY_S = 0.5
-TELL_S = 0.25
+CELLS_HELD_DEADLINE_S = 5.0
+CELLS_HELD_RETRY_S = 0.5
+NOTIFY_S = 0.25
 """How long what is to be told waits for more, so that it travels together."""
-TELL_AGAIN_S = 5.0
-TELL_MISPLACED_S = 0.5
+NOTIFY_AGAIN_S = 5.0
+NOTIFY_MISPLACED_S = 0.5
 """After which a backup that is not one of the nearest says so; its owner may be about to notice."""
 MISPLACED_MAX_S = 64.0
 """This wait doubles up to that, as owner and backup may know different peers for long."""
 TAKERS_MAX = 8
 """Peers tried in turn as takers of what a leaving peer has."""
-CLOCKS_MAX = 2_000
+CLOCKS_PER_ANSWER_MAX = 2_000
 """Sites whose clocks are told in one answer; of a cell with more the new owner waits a full delay for each."""
 BACKUP_CLOCKS_MAX = 64
 """Of a cell with more sites only who crawled it tells the clocks: as many cells may be asked for at once."""
@@ -57,7 +58,7 @@ FORGET_COUNT = 2_000
 log = logging.getLogger(__name__)
 
 
-class Overlay(Protocol):
+class HolderOverlay(Protocol):
     """What telling needs of the overlay."""
 
     @property
@@ -73,11 +74,11 @@ class NoOwnerError(KadcrawlError):
     """Somebody speaks as the owner of a cell and cannot be it."""
 
 
-class Telling:
+class HolderSide:
     """What one peer tells and answers about the cells it holds."""
 
     def __init__(
-        self, overlay: Overlay, client: LinkClient, store: Store, holdings: Holdings, crawl: Crawl, cell_bits: int
+        self, overlay: HolderOverlay, client: LinkClient, store: Store, holdings: Holdings, crawl: Crawl, cell_bits: int
     ) -> None:
         self._overlay = overlay
         self._client = client
@@ -91,13 +92,13 @@ class Telling:
         """Peers, by ID, that did not take what this leaving peer has: perhaps they leave as well."""
         self.on_own: Callable[[Cell], None] = lambda cell: None
         """Called with a cell that this peer owns and should sync."""
-        self.on_claimed: Callable[[Cell, Contact], None] = lambda cell, claimant: None
+        self.on_taken_over: Callable[[Cell, Contact], None] = lambda cell, claimant: None
         """Called when another peer takes a cell over, and nobody nearer is known."""
         self.on_forgotten: Callable[[], None] = lambda: None
         """Called when records are gone: there may be nothing left to do."""
-        self._due = Reminders()
+        self._timers = TimerQueue()
         """Cells whose owners are to be told."""
-        self._news: dict[Cell, None] = {}
+        self._unnotified_changes: dict[Cell, None] = {}
         """Cells of which something is here that their owners may not know, whatever they say meanwhile."""
         self._misplaced: dict[Cell, tuple[float, float]] = {}
         """Cells kept for an owner who should have another backup -> the last wait, and when to say so (again)."""
@@ -110,74 +111,74 @@ class Telling:
         """There may be something to be told or forgotten."""
 
     @property
-    def untold(self) -> int:
+    def unnotified(self) -> int:
         """Cells whose owner is still to be told, or has not said yet what is to become of them."""
-        return len(self._due)
+        return len(self._timers)
 
-    def tell(self, cell: Cell) -> None:
+    def notify_owner(self, cell: Cell) -> None:
         """Tell the owner of the cell soon: it may not know what is here. Nothing is forgotten before."""
-        self._remind(cell, self._now())
-        self._news[cell] = None
+        self._schedule(cell, self._now())
+        self._unnotified_changes[cell] = None
         self._forgetting.pop(cell, None)
 
     def displaced(self, cell: Cell) -> None:
         """A peer has come that is to hold the cell in our place: tell its owner, who may hear of it far later."""
         if cell in self._holdings.backed:
-            self._misplaced.setdefault(cell, (TELL_MISPLACED_S / 2, self._now()))
-        self.tell(cell)
+            self._misplaced.setdefault(cell, (NOTIFY_MISPLACED_S / 2, self._now()))
+        self.notify_owner(cell)
 
     def lost(self) -> None:
         """A peer is gone: what is being released may be for another one now, who must not open it before."""
         for cell in list(self._closing):
             owned = self._holdings.owned.get(cell)
             if owned is not None and owned.closing:
-                self._remind(cell, self._now())
+                self._schedule(cell, self._now())
             else:
                 del self._closing[cell]
 
-    def tell_strays(self) -> None:
+    def notify_of_strays(self) -> None:
         """Tell of every cell nobody has said anything about, unless it is to be told anyway."""
         for cell in self._holdings.strays(self._store.cells):
-            self._due.put_if_new(cell, self._now())
+            self._timers.put_if_new(cell, self._now())
         self._stirred.set()
 
-    def tell_silent(self, since: float) -> None:
+    def notify_silent_owners(self, since: float) -> None:
         """Tell of every cell whose owner has said nothing of it since that second, unless it is to be told anyway."""
         for cell in self._holdings.silent(since):
             if cell in self._store.cells:
-                self._due.put_if_new(cell, self._now())
+                self._timers.put_if_new(cell, self._now())
                 self._stirred.set()
 
-    def told(self, cell: Cell) -> None:
+    def owner_notified(self, cell: Cell) -> None:
         """The cell needs no telling (any more)."""
         self._former.pop(cell, None)
         self._misplaced.pop(cell, None)
-        self._due.drop(cell)
-        self._news.pop(cell, None)
+        self._timers.drop(cell)
+        self._unnotified_changes.pop(cell, None)
 
     async def run(self) -> None:
         """Tell owners, and forget what was dropped; until cancelled."""
         while True:
             more = False
             try:
-                more = await self._tell_due() == BATCH_MAX
+                more = await self._notify_due() == BATCH_MAX
                 await self._forget()
             except StorageError:
                 raise
             except Exception:
                 # A fault of ours must not cost more than this try in a crawl of months.
-                log.exception("tell.bug")
-            await asyncio.sleep(0 if more else TELL_S)
+                log.exception("notify.bug")
+            await asyncio.sleep(0 if more else NOTIFY_S)
             await self._something()
 
     async def handed_over(self) -> None:
         """Return when others have taken all that is here; call after `leaving` was set."""
         while self._store.cells and self._overlay.contacts():  # noqa: ASYNC110 -- what is left changes in many places
-            await asyncio.sleep(TELL_S)
+            await asyncio.sleep(NOTIFY_S)
 
     # --- answering -----------------------------------------------------------------------------------------------
 
-    def answer(self, question: Sync) -> Synced:
+    def answer(self, question: TakeOver) -> TakeOverAnswer:
         """Somebody owns these cells now, it says: stop crawling them, and say what we have."""
         if not self._overlay.is_live(question.owner.id):
             self._overlay.suspect(question.owner)
@@ -187,54 +188,61 @@ class Telling:
             raise NoOwnerError("a peer does not take cells over from itself")
         if len(set(question.cells)) < len(question.cells):
             raise NoOwnerError("a cell is asked for twice")
-        answers: list[CellAnswer] = []
-        room = CLOCKS_MAX
+        answers: list[CellState] = []
+        room = CLOCKS_PER_ANSWER_MAX
         for cell in question.cells:
             answers.append(self._answer(question.owner, Cell(cell), room))
             room -= len(answers[-1].sites)
-        return Synced(answers)
+        return TakeOverAnswer(answers)
 
-    def _answer(self, claimant: Contact, cell: Cell, room: int) -> CellAnswer:
+    def _answer(self, new_owner: Contact, cell: Cell, room: int) -> CellState:
         """Answer about one cell; `room` is how many clocks may still be told."""
         here = anchor(cell, self._bits)
         held = held_of(self._store, cell)
-        if (rival := self.rival(claimant, here)) is not None:
-            return CellAnswer(held, rival, [], releasing=False, released=False, sites=[])
-        self.on_claimed(cell, claimant)
+        if (rival := self.rival(new_owner, here)) is not None:
+            return CellState(held, rival, [], releasing=False, released=False, sites=[])
+        self.on_taken_over(cell, new_owner)
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
         if cell in self._forgetting:  # What we say is here must stay until this owner has decided.
             del self._forgetting[cell]
-            self._remind(cell, self._now() + TELL_AGAIN_S)
+            self._schedule(cell, self._now() + NOTIFY_AGAIN_S)
         if owned is None:
             self._crawl.close(cell)
             if self._crawl.is_busy(cell):  # Given up while this peer was away, with requests under way.
-                return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
+                return CellState(held, None, others, releasing=True, released=False, sites=[])
             # Backups know the clocks as well, and who leaves knows them best.
             sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
             in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
-            return CellAnswer(held, None, others, releasing=False, released=False, sites=sites, in_hand=in_hand)
+            return CellState(held, None, others, releasing=False, released=False, sites=sites, in_hand=in_hand)
         if owned.open:
             owned.open, owned.closing = False, True
             self._closing[cell] = None
-            log.debug("cell.closing cell=%d for=%s", cell, claimant)
+            log.debug("cell.closing cell=%d for=%s", cell, new_owner)
             self._crawl.close(cell)
-        self._remind(cell, self._now() + TELL_AGAIN_S)
+        self._schedule(cell, self._now() + NOTIFY_AGAIN_S)
         if self._crawl.is_busy(cell):
-            return CellAnswer(held, None, others, releasing=True, released=False, sites=[])
+            return CellState(held, None, others, releasing=True, released=False, sites=[])
         clocks = self._crawl.clocks(cell, min(room, BATCH_MAX))
         # Whoever claims it next must hear of this claimant, as it may be open there by then.
-        self._holdings.back_up_for(cell, claimant, None, self._now())
+        self._holdings.back_up_for(cell, new_owner, None, self._now())
         self._former[cell] = others
         released, untold = owned.closing and clocks is not None, owned.closing and clocks is None
-        log.debug("cell.released cell=%d to=%s", cell, claimant)
+        log.debug("cell.released cell=%d to=%s", cell, new_owner)
         in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
-        return CellAnswer(
-            held, None, others, releasing=False, released=released, sites=clocks or [], in_hand=in_hand, untold=untold
+        return CellState(
+            held,
+            None,
+            others,
+            releasing=False,
+            released=released,
+            sites=clocks or [],
+            in_hand=in_hand,
+            clocks_incomplete=untold,
         )
 
-    def settle(self, message: Settle) -> Settled:
+    def assign_replica(self, message: AssignReplica) -> ReplicaAssigned:
         """The owner of these cells says whether we keep or drop them."""
         for held in message.cells:
             check_cell(held.cell, self._bits)
@@ -264,13 +272,13 @@ class Telling:
                 unlike.append(ours)  # An old word, as it was taken back meanwhile; or who lives nearer is to say so.
             elif ours.keys == 0 or ours == held:
                 self._holdings.let_go(cell)
-                self.told(cell)
+                self.owner_notified(cell)
                 if ours.keys:
                     log.debug("cell.dropped cell=%d for=%s", cell, message.owner)
                     self._forget_soon(cell)
             else:
                 unlike.append(ours)
-        return Settled(unlike)
+        return ReplicaAssigned(unlike)
 
     def rival(self, owner: Contact, target: int) -> Contact | None:
         """Return who lives nearer to a place, as far as we know, than who speaks as the owner of its cell."""
@@ -289,12 +297,12 @@ class Telling:
             self._known(cell)
             return
         now = self._now()
-        wait_s, at = self._misplaced.get(cell, (TELL_MISPLACED_S / 2, now))
+        wait_s, at = self._misplaced.get(cell, (NOTIFY_MISPLACED_S / 2, now))
         if at <= now:
             wait_s = min(2 * wait_s, MISPLACED_MAX_S)
             at = now + wait_s
             self._misplaced[cell] = wait_s, at
-        self._due.put_if_new(cell, at)
+        self._timers.put_if_new(cell, at)
         self._stirred.set()
 
     def _is_holder(self, cell: Cell, owner: Contact, role: int) -> bool:
@@ -311,7 +319,7 @@ class Telling:
             target = anchor(cell, self._bits)
             if self._has_better(cell, owner) or not nearer(owner, self._overlay.me, target):
                 self._forgetting.pop(cell, None)
-                self._due.put_if_new(cell, self._now())
+                self._timers.put_if_new(cell, self._now())
                 self._stirred.set()
             else:
                 self._keep(cell, owner, None)
@@ -328,20 +336,20 @@ class Telling:
         self._forgetting.pop(cell, None)
         if self._holdings.backed[cell].role is None:
             # Its owner may have lost the cell in the middle of a sync: another will not know of this copy.
-            self._due.put_if_new(cell, self._now() + TELL_AGAIN_S)
+            self._timers.put_if_new(cell, self._now() + NOTIFY_AGAIN_S)
             self._stirred.set()
         else:
             self._known(cell)
 
     def _known(self, cell: Cell) -> None:
         """The owner of a cell kept for it has spoken, so that it needs no telling but of what it cannot know."""
-        if not (self.leaving or cell in self._news or cell in self._misplaced):
-            self._due.drop(cell)
+        if not (self.leaving or cell in self._unnotified_changes or cell in self._misplaced):
+            self._timers.drop(cell)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _remind(self, cell: Cell, at: float) -> None:
-        self._due.put(cell, at)
+    def _schedule(self, cell: Cell, at: float) -> None:
+        self._timers.put(cell, at)
         self._stirred.set()
 
     def _forget_soon(self, cell: Cell) -> None:
@@ -350,30 +358,30 @@ class Telling:
 
     async def _something(self) -> None:
         """Return when there is something to be told or forgotten."""
-        while not self._forgetting and (next_at := self._due.next_at) > self._now():
+        while not self._forgetting and (next_at := self._timers.next_at) > self._now():
             self._stirred.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(next_at if next_at < inf else None):
                     await self._stirred.wait()
 
-    async def _tell_due(self) -> int:
+    async def _notify_due(self) -> int:
         """Remind the owners of the next cells that are due; those owned here are synced. Return how many they were."""
         now = self._now()
-        due = self._due.due(now, BATCH_MAX)
+        due = self._timers.due(now, BATCH_MAX)
         owners = await asyncio.gather(*map(self._owner, due))
         told: defaultdict[Contact, list[Cell]] = defaultdict(list)
         for cell, owner in zip(due, owners, strict=True):
             nothing = cell not in self._store.cells and cell not in self._holdings.owned
             if nothing and not (cell in self._misplaced and cell in self._holdings.backed):
-                self.told(cell)
+                self.owner_notified(cell)
             elif owner is None:
-                self._due.put(cell, now + TELL_AGAIN_S)  # Nobody is there to be told.
+                self._timers.put(cell, now + NOTIFY_AGAIN_S)  # Nobody is there to be told.
             elif owner.id == self._overlay.me.id:
-                self._due.drop(cell)
+                self._timers.drop(cell)
                 self.on_own(cell)
             else:
                 told[owner].append(cell)
-        await asyncio.gather(*(self._say_have(owner, cells) for owner, cells in told.items()))
+        await asyncio.gather(*(self._send_cells_held(owner, cells) for owner, cells in told.items()))
         return len(due)
 
     async def _owner(self, cell: Cell) -> Contact | None:
@@ -388,13 +396,15 @@ class Telling:
             self._unwilling.clear()
         return next(iter(willing or others), None)
 
-    async def _say_have(self, owner: Contact, cells: list[Cell]) -> None:
+    async def _send_cells_held(self, owner: Contact, cells: list[Cell]) -> None:
         held = [held_of(self._store, cell) for cell in cells]
         said_at = self._now()
         for cell in cells:
-            self._due.put(cell, said_at)
+            self._timers.put(cell, said_at)
         try:
-            answer = await self._client.ask(owner, Have(self._overlay.me, held), Taken, DEADLINE_S)
+            answer = await self._client.ask(
+                owner, CellsHeld(self._overlay.me, held), CellsAccepted, CELLS_HELD_DEADLINE_S
+            )
             taken = set(answer.cells)
         except RemoteError as error:
             log.info("sync.untold owner=%s why=%s", owner, error.why)
@@ -403,14 +413,14 @@ class Telling:
         if self.leaving and not taken:
             self._unwilling[owner.id] = None
         for cell in cells:
-            if self._due.get(cell) != said_at:
+            if self._timers.get(cell) != said_at:
                 continue  # There is news since, or its owner has spoken.
             if cell in taken:
-                self._news.pop(cell, None)
+                self._unnotified_changes.pop(cell, None)
             if cell in taken and cell in self._holdings.backed:
-                self._due.drop(cell)  # Its owner knows, and will say what is to become of it.
+                self._timers.drop(cell)  # Its owner knows, and will say what is to become of it.
             else:
-                self._due.put(cell, self._now() + (TELL_AGAIN_S if cell in taken else RETRY_S))
+                self._timers.put(cell, self._now() + (NOTIFY_AGAIN_S if cell in taken else CELLS_HELD_RETRY_S))
 
     async def _forget(self) -> None:
         """Delete what was dropped, a little at a time."""
@@ -421,7 +431,7 @@ class Telling:
                 del self._forgetting[cell]
             elif not self._store.forget_cell(cell, FORGET_COUNT):
                 del self._forgetting[cell]
-                self._due.drop(cell)
+                self._timers.drop(cell)
                 self.on_forgotten()
             await asyncio.sleep(0)
 

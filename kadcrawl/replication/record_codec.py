@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.recrawl.policy import believed
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.recrawl.policy import sanitized
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import (
     LONG_S_MAX,
@@ -25,9 +25,9 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
     VisitRecord,
 )
-from kadcrawl.store.bloom.cell_filters import Told
-from kadcrawl.store.bloom.expiring_filter import Seen
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.bloom.cell_filters import EncodedFilter
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, is_pending
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -57,27 +57,27 @@ class Records:
         store: Store,
         frontier: Frontier,
         intake: Intake,
-        placer: Placer,
-        is_taken: Callable[[Entry], bool],
+        partitioner: Partitioner,
+        is_taken: Callable[[FrontierEntry], bool],
         now: Callable[[], float],
     ) -> None:
         """`is_taken`: whether the crawler has the entry just now."""
         self._store = store
         self._frontier = frontier
         self._intake = intake
-        self._placer = placer
+        self._partitioner = partitioner
         self._is_taken = is_taken
         self._now = now
         self.owns: Callable[[Cell], bool] = lambda cell: False
         """Whether a cell is this peer's own: then nobody else knows better what is done in it."""
         self.owned_by: Callable[[Contact, Cell], bool] = lambda contact, cell: False
         """Whether nobody lives nearer to a cell than a peer, as far as is known."""
-        self.believes: Callable[[Contact, Cell], bool] = lambda contact, cell: False
+        self.trusts: Callable[[Contact, Cell], bool] = lambda contact, cell: False
         """Whether a peer is believed what is done in a cell."""
         self.merging = False
         """What changes in the store just now has come from another peer."""
 
-    def copies(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
+    def replication_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         """Return these records and the clocks of these sites as they are now."""
         done, entries, visits = self._read(keys, moving=False)
         return Batch(done, self._pending(entries, moving=False), [self._site(site) for site in sites], [], visits)
@@ -87,18 +87,18 @@ class Records:
         done, entries, visits = self._read(keys, moving=True)
         sites = dict.fromkeys(entry.site for entry in entries)
         again = [visit.url for visit in visits if is_pending(visit.state)]
-        sites |= dict.fromkeys(self._placer.place(url).site for url in again)
+        sites |= dict.fromkeys(self._partitioner.locate(url).site for url in again)
         origins = dict.fromkeys(map(origin_of, [*(entry.url for entry in entries), *again]))
         records = self._pending(entries, moving=True)
         return Batch(done, records, [self._site(site) for site in sites], self._robots(origins), visits)
 
-    def lending(self, entries: Sequence[Entry]) -> Batch:
+    def lending(self, entries: Sequence[FrontierEntry]) -> Batch:
         """Return these entries, of one site, with all that another peer needs to fetch them."""
         origins = dict.fromkeys(origin_of(entry.url) for entry in entries)
         return Batch([], self._pending(entries, moving=False), [self._site(entries[0].site)], self._robots(origins))
 
     def merge(
-        self, batch: Batch, only: Cell | None = None, believed: bool = True, *, sender: Contact | None = None
+        self, batch: Batch, only: Cell | None = None, trust_done: bool = True, *, sender: Contact | None = None
     ) -> set[Cell]:
         """Take a batch into the open transaction, or what is of the cell `only`; return the cells it is of.
 
@@ -111,9 +111,9 @@ class Records:
 
         def is_believed(cell: Cell) -> bool:
             if only is not None or sender is None:
-                return believed
+                return trust_done
             if cell not in trusted:
-                trusted[cell] = self.believes(sender, cell)
+                trusted[cell] = self.trusts(sender, cell)
             return trusted[cell]
 
         def may_tell(cell: Cell) -> bool:
@@ -124,7 +124,7 @@ class Records:
         self.merging = True
         try:
             for site in batch.sites:
-                if may_tell(self._placer.cell(site.site)):
+                if may_tell(self._partitioner.cell(site.site)):
                     self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, now)
             for key in map(Key, batch.done):
                 cell = self._store.cell_of(key)
@@ -134,7 +134,7 @@ class Records:
             for one in batch.pending:
                 if not is_canonical(one.url):
                     continue
-                place = self._placer.place(one.url)
+                place = self._partitioner.locate(one.url)
                 if only is not None and place.cell != only:
                     continue
                 link = Link(one.url, one.depth, one.hops)
@@ -161,39 +161,39 @@ class Records:
 
     def refused(self, batch: Batch, only: Cell) -> list[Key]:
         """Return the keys of a cell that are pending in a batch and done here, by their fingerprints."""
-        if self._store.seen is None:
+        if self._store.expiring_filters is None:
             return []
-        places = [self._placer.place(one.url) for one in batch.pending if is_canonical(one.url)]
+        places = [self._partitioner.locate(one.url) for one in batch.pending if is_canonical(one.url)]
         return [place.key for place in places if place.cell == only and self._store.state(place.key) == DONE]
 
-    async def merge_slices(self, cell: Cell, slices: Sequence[Told], *, adopt: bool) -> None:
+    async def merge_epoch_filters(self, cell: Cell, epoch_filters: Sequence[EncodedFilter], *, adopt: bool) -> None:
         """Take in slices of a cell, those of its owner if `adopt`; a cell may have a million URLs pending.
 
         Slices may be hundreds, each of which takes a millisecond or more: others have their turn in between.
         """
-        news: list[Seen] = []
-        for one in {one.grain: one for one in slices}.values():
-            news += self._store.join_slices(cell, [one], adopt=adopt)
+        news: list[ExpiringFilter] = []
+        for one in {one.epoch: one for one in epoch_filters}.values():
+            news += self._store.join_epoch_filters(cell, [one], adopt=adopt)
             await asyncio.sleep(0)
         first: bytes | None = b"" if news else None
         while first is not None:
             self.merging = True
             try:
-                first = self._intake.merge_seen(cell, news, first, SEEN_AT_ONCE, self._now())
+                first = self._intake.merge_filters(cell, news, first, SEEN_AT_ONCE, self._now())
             finally:
                 self.merging = False
             await asyncio.sleep(0)
 
     def _merge_visit(
-        self, record: VisitRecord, only: Cell | None, now: float, is_believed: Callable[[Cell], bool]
+        self, record: VisitRecord, only: Cell | None, now: float, is_trusted: Callable[[Cell], bool]
     ) -> Cell | None:
         """Take in a visit; return its cell, or None if it is no URL or not of the cell `only`."""
-        if not is_canonical(record.url) or self._store.seen is not None:
+        if not is_canonical(record.url) or self._store.expiring_filters is not None:
             return None
-        place = self._placer.place(record.url)
+        place = self._partitioner.locate(record.url)
         if only is not None and place.cell != only:
             return None
-        if not is_believed(place.cell):
+        if not is_trusted(place.cell):
             self._intake.merge_pending(Link(record.url, record.depth, 0), place, now, 0, 0.0)
             return place.cell
         due = None if record.due_s is None else now + record.due_s
@@ -207,10 +207,10 @@ class Records:
             *(record.etag, record.last_modified, record.digest, record.captured, record.gone),
         )
         again_at = now + record.wait_s if record.wait_s else 0.0
-        self._intake.merge_visit(believed(visit), record.state, now, record.tries, again_at)
+        self._intake.merge_visit(sanitized(visit), record.state, now, record.tries, again_at)
         return place.cell
 
-    def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[Entry], list[VisitRecord]]:
+    def _read(self, keys: Sequence[Key], *, moving: bool) -> tuple[list[bytes], list[FrontierEntry], list[VisitRecord]]:
         """Return what there is of these keys: those done, those pending, and those with visits."""
         done: list[bytes] = []
         entries, visits = [], []
@@ -242,11 +242,11 @@ class Records:
             *(visit.etag, visit.last_modified, visit.digest, visit.captured, visit.gone),
         )
 
-    def _wait_s(self, entry: Entry, *, moving: bool) -> float:
+    def _wait_s(self, entry: FrontierEntry, *, moving: bool) -> float:
         unfinished = moving and self._is_taken(entry)
         return min(max(0.0, entry.due - self._now(), UNFINISHED_WAIT_S if unfinished else 0.0), WAIT_MAX_S)
 
-    def _pending(self, entries: Sequence[Entry], *, moving: bool) -> list[PendingRecord]:
+    def _pending(self, entries: Sequence[FrontierEntry], *, moving: bool) -> list[PendingRecord]:
         return [
             PendingRecord(entry.url, entry.depth, entry.hops, entry.tries, self._wait_s(entry, moving=moving))
             for entry in entries

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell
-from kadcrawl.store.bloom.cell_filters import Large, Told
+from kadcrawl.store.bloom.cell_filters import EncodedFilter, Large
 
 IDLE_S = 30.0
 """After which a slice of which nothing more comes gives way to another's: its sender would have tried again."""
@@ -78,12 +78,12 @@ class Sent(NamedTuple):
 
     sender: bytes
     cell: Cell
-    told: Told
+    encoded: EncodedFilter
     """Without its bits."""
     size: int
 
 
-class Incoming:
+class IncomingSlice:
     """What others send here: one slice at a time."""
 
     def __init__(self, part_bytes: int) -> None:
@@ -106,11 +106,11 @@ class Incoming:
         self._moved_at = now
         return len(self._assembly.bits)
 
-    def whole(self) -> Told:
+    def whole(self) -> EncodedFilter:
         """Return the slice that has come, and make room for the next."""
         assert self._of is not None, "it has come"
         assert self._assembly is not None, "it has come"
-        told = self._of.told._replace(bits=bytes(self._assembly.bits))
+        told = self._of.encoded._replace(bits=bytes(self._assembly.bits))
         self._of = self._assembly = None
         return told
 

@@ -6,7 +6,7 @@ from math import inf
 from kadcrawl.keys import Cell
 
 
-class Reminders:
+class TimerQueue:
     """Instants by cell, soonest first; putting and taking cost O(log n)."""
 
     def __init__(self) -> None:

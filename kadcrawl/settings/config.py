@@ -19,8 +19,8 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.limits import Limits as Limits, require
 from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
 from kadcrawl.settings.proxy_list import PROXIES_MAX, PROXY_CHARS_MAX, parse
+from kadcrawl.urls import Partition
 
-Partition = Literal["host", "domain", "url"]
 ScopeKind = Literal["host", "domain", "prefix", "any"]
 Balance = Literal["auto", "level", "drain", "predictive", "off"]
 LendsBy = Literal["level", "drain", "predictive", "off"]
@@ -369,3 +369,14 @@ def _to_listen_on(host: str) -> str:
     several = address.is_multicast or address == ipaddress.IPv4Address("255.255.255.255")
     require(not several, f"host {host} is the address of many machines, and a peer listens on one")
     return str(address)
+
+
+def why_no_leaf(job: "Job") -> str | None:
+    """Return why nobody can be a leaf in this job, as a sentence for a person; None if one can."""
+    if job.can_lend:
+        return None
+    return (
+        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
+        "page knows its share of the first, a shorter path to it, and what it was like before, and a fingerprint "
+        "cannot be taken back; join without --leaf"
+    )

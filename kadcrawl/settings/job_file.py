@@ -23,22 +23,12 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import rule_file
-from kadcrawl.settings.config import (
-    Balance,
-    Canonical,
-    Filters,
-    History,
-    Job,
-    Partition,
-    ScopeKind,
-    SessionIds,
-    TwinLinks,
-)
+from kadcrawl.settings.config import Balance, Canonical, Filters, History, Job, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.durations import seconds_of
 from kadcrawl.settings.proxy_list import read_file
-from kadcrawl.urls import canonical, seed
+from kadcrawl.urls import Partition, canonical, seed
 
-FILE_BYTES_MAX = 4 * 1024 * 1024
+JOB_FILE_BYTES_MAX = 4 * 1024 * 1024
 """A larger file is something else: all the seeds a job may have are 1 MB."""
 VALUE_CHARS_SHOWN_MAX = 60
 """Of a wrong value, in the sentence about it."""
@@ -101,7 +91,7 @@ PROXIES = "proxies"
 """The key that stands for two fields (`proxy_fields`), whose values are not shown."""
 SINKS = "sinks"
 """What it may say besides, of this machine alone: a list of --sink."""
-TABLES: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
+RULE_READERS: dict[str, Callable[[object], tuple[Any, ...]]] = {"roles": rule_file.roles, "records": rule_file.records}
 """Tables by the field of the job, and what reads them."""
 
 _TYPES: dict[str, Any] = {entry.name: entry.type for entry in fields(Job)}
@@ -139,11 +129,11 @@ def read(path: Path) -> JobFile:
     """Return the job in this file. Raises ConfigError if it cannot be read or is no good job."""
     try:
         with path.open("rb") as file:
-            raw = file.read(FILE_BYTES_MAX + 1)
+            raw = file.read(JOB_FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(f"cannot read the job file {path}: {error.strerror}") from None
-    if len(raw) > FILE_BYTES_MAX:
-        raise ConfigError(f"{path} is too large for a job file: at most {FILE_BYTES_MAX // 1024**2} MiB")
+    if len(raw) > JOB_FILE_BYTES_MAX:
+        raise ConfigError(f"{path} is too large for a job file: at most {JOB_FILE_BYTES_MAX // 1024**2} MiB")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -164,8 +154,8 @@ def parse(text: str, path: Path) -> JobFile:
             if key == PROXIES:
                 values |= proxy_fields(value)
                 continue
-            if key in TABLES:
-                values[key] = TABLES[key](value)
+            if key in RULE_READERS:
+                values[key] = RULE_READERS[key](value)
                 Job(**{key: values[key]})
                 continue
             if key not in KEYS:
@@ -206,7 +196,7 @@ def _unknown(key: str, value: object) -> str:
     if not tables:
         return f"there is no key {_named(key)} at the top of a job file{_meant(key)}"
     inside = list(dict.fromkeys(name for table in tables for name in table if name in KEYS))
-    near = get_close_matches(key.lower(), TABLES, 1)
+    near = get_close_matches(key.lower(), RULE_READERS, 1)
     meant = f"; did you mean [[{near[0]}]]?" if near else _meant(key)
     return f"there is no table [{_named(key)}]" + (
         f"; write {', '.join(inside)} at the top, above the first table" if inside else meant
@@ -220,7 +210,7 @@ def _named(key: str) -> str:
 def _meant(key: str) -> str:
     keys = [*KEYS, SINKS]
     near = get_close_matches(key.lower(), keys, 1)
-    tables = " and ".join(f"[[{table}]]" for table in TABLES)
+    tables = " and ".join(f"[[{table}]]" for table in RULE_READERS)
     return f"; did you mean {near[0]}?" if near else f"; the keys are {', '.join(keys)}; the tables {tables}"
 
 

@@ -28,7 +28,7 @@ class BatchSize(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class DocumentBatch:
     """Whole lines of one log, in order."""
 
     table: str

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from kadcrawl.sinks.delivery import PATIENCE_S, Delivery, Work
+from kadcrawl.sinks.delivery import DELIVERY_STALL_S, Delivery, Work
 from kadcrawl.sinks.log_work import LogWork
 from kadcrawl.sinks.names import SinkName, check, parse
 from kadcrawl.sinks.parts import PartSink, json_lines
@@ -28,9 +28,9 @@ class Deliveries:
         self.each = [Delivery(_work(directory, name, executor, now)) for name in parsed]
 
     @property
-    def behind(self) -> int:
+    def lag(self) -> int:
         """Bytes that are not delivered, of all sinks together."""
-        return sum(delivery.work.behind for delivery in self.each)
+        return sum(delivery.work.lag for delivery in self.each)
 
     @property
     def shortfalls(self) -> list[str]:
@@ -43,7 +43,7 @@ class Deliveries:
             for delivery in self.each:
                 group.create_task(delivery.run(), name=f"sink {delivery.work.name.shown}")
 
-    async def finish(self, patience_s: float = PATIENCE_S) -> None:
+    async def finish(self, patience_s: float = DELIVERY_STALL_S) -> None:
         """Return when each sink has all there is now, or does not get on."""
         await asyncio.gather(*(delivery.finish(patience_s) for delivery in self.each))
 

@@ -12,12 +12,12 @@ from typing import Protocol
 
 from kadcrawl.sinks.names import SinkName
 
-LOOK_S = 0.5
+LOG_POLL_S = 0.5
 """Between two looks at files that have nothing new."""
-RETRY_S = 1.0
+DELIVERY_RETRY_S = 1.0
 RETRY_S_MAX = 60.0
 """Waits after failures: the first, and the longest, each twice the one before."""
-PATIENCE_S = 10.0
+DELIVERY_STALL_S = 10.0
 """At the end: how long nothing may move, once a try has failed; until then a connection is perhaps being made."""
 FINISH_S = 180.0
 """At the end: how long it may take in all; whoever waits for the process waits longer (cli/local/supervisor.py)."""
@@ -35,7 +35,7 @@ class Work(Protocol):
     """Documents the sink will never take; why is in the log."""
 
     @property
-    def behind(self) -> int:
+    def lag(self) -> int:
         """Bytes still to be delivered."""
         ...
 
@@ -71,7 +71,7 @@ class Delivery:
 
     async def run(self) -> None:
         """Deliver until cancelled."""
-        wait_s = RETRY_S
+        wait_s = DELIVERY_RETRY_S
         try:
             while True:
                 hurry = self._hurry.is_set()
@@ -82,19 +82,19 @@ class Delivery:
                     self._fails(error)
                     with suppress(Exception):
                         await self.work.close()
-                    await self._pause(RETRY_S if hurry else wait_s, hurry)
+                    await self._pause(DELIVERY_RETRY_S if hurry else wait_s, hurry)
                     wait_s = min(2 * wait_s, RETRY_S_MAX)
                     continue
                 self._gets_on()
-                wait_s = RETRY_S
+                wait_s = DELIVERY_RETRY_S
                 if hurry:
                     self._settled.set()
-                await self._pause(LOOK_S, hurry)
+                await self._pause(LOG_POLL_S, hurry)
         finally:
             with suppress(Exception):
                 await self.work.close()
 
-    async def finish(self, patience_s: float = PATIENCE_S) -> None:
+    async def finish(self, patience_s: float = DELIVERY_STALL_S) -> None:
         """Return when all there is now is delivered, or nothing has moved for so long and a try has failed."""
         self._settled.clear()
         self._hurry.set()

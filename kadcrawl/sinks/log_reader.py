@@ -7,9 +7,9 @@ The peer appends a line only once it is journaled, and writes the same bytes at 
 from hashlib import blake2b
 from pathlib import Path
 
-from kadcrawl.sinks.batch import Batch, BatchSize
+from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 
-LINE_BYTES_MAX = 16 * 1024 * 1024
+LOG_LINE_BYTES_MAX = 16 * 1024 * 1024
 """A longer line is passed over: no page line, and no record of a page that was fetched, comes near."""
 
 
@@ -32,8 +32,8 @@ class LogReader:
         """Return what tells this log from all others, a hash of its first line; None before it has one."""
         if self._source is None and self.size():
             with self.path.open("rb") as log:
-                line = log.readline(LINE_BYTES_MAX)
-            if line.endswith(b"\n") or len(line) == LINE_BYTES_MAX:
+                line = log.readline(LOG_LINE_BYTES_MAX)
+            if line.endswith(b"\n") or len(line) == LOG_LINE_BYTES_MAX:
                 self._source = blake2b(line, digest_size=8, person=b"kadcrawl log").hexdigest()
         return self._source
 
@@ -45,7 +45,7 @@ class LogReader:
             log.seek(offset - 1)
             return log.read(1) == b"\n"
 
-    def read(self, offset: int, size: BatchSize) -> Batch | None:
+    def read(self, offset: int, size: BatchSize) -> DocumentBatch | None:
         """Return the whole lines from this byte on, at most a batch; None if there is none yet. Raises OSError."""
         source = self.source()
         if source is None:
@@ -55,17 +55,17 @@ class LogReader:
         with self.path.open("rb") as log:
             log.seek(offset)
             while len(lines) < size.lines_max and end - offset < size.bytes_max:
-                line = log.readline(LINE_BYTES_MAX)
+                line = log.readline(LOG_LINE_BYTES_MAX)
                 length = len(line)
                 last = line
                 while last and not last.endswith(b"\n"):
-                    last = log.readline(LINE_BYTES_MAX)
+                    last = log.readline(LOG_LINE_BYTES_MAX)
                     length += len(last)
                 if not last:
                     break
                 lines.append(line if length == len(line) else b"")
                 end += length
-        return Batch(self.table, source, offset, end, lines) if lines else None
+        return DocumentBatch(self.table, source, offset, end, lines) if lines else None
 
     def lines_after(self, offset: int) -> int:
         """Return the number of whole lines from this byte on."""

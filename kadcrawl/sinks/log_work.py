@@ -21,7 +21,7 @@ class _Followed:
 
     def __init__(self, reader: LogReader) -> None:
         self.reader = reader
-        self.mark = 0
+        self.offset = 0
         """As the sink last said."""
         self.is_asked = False
         """The sink has said it since it was opened."""
@@ -29,8 +29,8 @@ class _Followed:
         """Loop second at which more was first seen than is delivered."""
 
     @property
-    def behind(self) -> int:
-        return max(0, self.reader.size() - self.mark)
+    def lag(self) -> int:
+        return max(0, self.reader.size() - self.offset)
 
 
 class LogWork:
@@ -48,14 +48,14 @@ class LogWork:
         self._logs = [_Followed(LogReader(table, directory / file)) for table, file in LOGS.items()]
 
     @property
-    def behind(self) -> int:
+    def lag(self) -> int:
         """Bytes of the logs that are not delivered."""
-        return sum(each.behind for each in self._logs)
+        return sum(each.lag for each in self._logs)
 
     @property
     def lacking(self) -> str:
         """What is not delivered, for a person; empty if nothing is."""
-        counts = ((each.reader.table, each.reader.lines_after(each.mark)) for each in self._logs)
+        counts = ((each.reader.table, each.reader.lines_after(each.offset)) for each in self._logs)
         return " and ".join(f"{count} {table}" for table, count in counts if count)
 
     @property
@@ -72,7 +72,7 @@ class LogWork:
         logs = [each for each in self._logs if each.reader.source() is not None]
         for each in logs:
             if not each.is_asked:
-                each.mark, each.is_asked = await self._mark_of(each.reader), True
+                each.offset, each.is_asked = await self._offset_of(each.reader), True
         return any([await self._step(each, hurry) for each in logs])
 
     async def close(self) -> None:
@@ -83,14 +83,14 @@ class LogWork:
         await self._sink.close()
 
     async def _step(self, each: _Followed, hurry: bool) -> bool:
-        if not each.behind:
+        if not each.lag:
             return False
         if each.waits_since is None:
             each.waits_since = self._now()
         size = self._sink.size
-        if not hurry and each.behind < size.bytes_max and self._now() < each.waits_since + size.wait_s:
+        if not hurry and each.lag < size.bytes_max and self._now() < each.waits_since + size.wait_s:
             return False
-        batch = each.reader.read(each.mark, size)
+        batch = each.reader.read(each.offset, size)
         if batch is None:
             return False
         refused = await self._sink.put(batch)
@@ -99,13 +99,13 @@ class LogWork:
         self.refused += len(refused)
         self._lines += len(batch.lines)
         self.moved += batch.end - batch.first
-        each.mark, each.waits_since = batch.end, None
+        each.offset, each.waits_since = batch.end, None
         return True
 
-    async def _mark_of(self, reader: LogReader) -> int:
+    async def _offset_of(self, reader: LogReader) -> int:
         source = reader.source()
         assert source is not None, "a log with lines has a source"
-        mark = await self._sink.mark(reader.table, source)
+        mark = await self._sink.offset(reader.table, source)
         if mark <= reader.size() and reader.begins_line(mark):
             return mark
         log.warning("sink.mark_unfit sink=%s log=%s mark=%d", self.name.shown, reader.path, mark)

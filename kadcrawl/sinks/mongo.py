@@ -17,14 +17,14 @@ from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import BulkWriteError
 from pymongo.write_concern import WriteConcern
 
-from kadcrawl.sinks.batch import Batch, BatchSize, Document
+from kadcrawl.sinks.batch import BatchSize, Document, DocumentBatch
 from kadcrawl.sinks.sink import SinkError
 
 DOCUMENT_BYTES_MAX = 16 * 1024 * 1024
 """MongoDB's own bound on a document."""
 TIMEOUTS_MS = {"serverSelectionTimeoutMS": 10_000, "connectTimeoutMS": 10_000, "socketTimeoutMS": 30_000}
 """What the connection string may set otherwise."""
-MARKS = "kadcrawl_marks"
+OFFSETS = "kadcrawl_marks"
 
 
 _BAD_DOCUMENT = frozenset({2, 9, 14, 22, 52, 56, 57, 121, 10334, 17280, 17419})
@@ -50,11 +50,11 @@ class MongoSink:
         concern = None if self._said & {"w", "journal"} else WriteConcern(w="majority", j=True)
         self._db = self._client.get_default_database(write_concern=concern)
 
-    async def mark(self, table: str, source: str) -> int:
-        found = await self._open[MARKS].find_one({"_id": f"{table}:{source}"})
+    async def offset(self, table: str, source: str) -> int:
+        found = await self._open[OFFSETS].find_one({"_id": f"{table}:{source}"})
         return int(found["mark"]) if found else 0
 
-    async def put(self, batch: Batch) -> Sequence[str]:
+    async def put(self, batch: DocumentBatch) -> Sequence[str]:
         documents, refused = batch.documents()
         writes: list[ReplaceOne[Any]] = []
         keys = []
@@ -66,7 +66,7 @@ class MongoSink:
                 refused.append(f"{batch.table} {key}: {error}")
         if writes:
             refused += [f"{batch.table} {keys[number]}: {why}" for number, why in await self._write(batch, writes)]
-        await self._keep_mark(batch)
+        await self._keep_offset(batch)
         return refused
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class MongoSink:
         assert self._db is not None, "the sink is open"
         return self._db
 
-    async def _write(self, batch: Batch, writes: Sequence[ReplaceOne[Any]]) -> list[tuple[int, str]]:
+    async def _write(self, batch: DocumentBatch, writes: Sequence[ReplaceOne[Any]]) -> list[tuple[int, str]]:
         """Write them all; return (number, why) of those the server will never take. Raises SinkError for others."""
         try:
             await self._open[batch.table].bulk_write(writes, ordered=False)
@@ -91,9 +91,9 @@ class MongoSink:
             return [(each["index"], str(each.get("errmsg"))[:500]) for each in errors]
         return []
 
-    async def _keep_mark(self, batch: Batch) -> None:
+    async def _keep_offset(self, batch: DocumentBatch) -> None:
         name = f"{batch.table}:{batch.source}"
-        await self._open[MARKS].replace_one({"_id": name}, {"_id": name, "mark": batch.end}, upsert=True)
+        await self._open[OFFSETS].replace_one({"_id": name}, {"_id": name, "mark": batch.end}, upsert=True)
 
 
 def _may_pass(errors: Sequence[dict[str, Any]]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kadcrawl.sinks.batch import Batch
+from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.tables import TABLES, row
 
 ROW_GROUP_ROWS = 5000
@@ -15,7 +15,7 @@ ROW_GROUP_ROWS = 5000
 _TYPES = {"text": pa.string(), "integer": pa.int64(), "json": pa.string()}
 
 
-def parquet(batch: Batch) -> tuple[bytes, Sequence[str]]:
+def parquet(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:
     """Return the batch as the bytes of a file: an `Encode`."""
     documents, refused = batch.documents()
     columns = TABLES[batch.table]

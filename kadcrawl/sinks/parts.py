@@ -7,13 +7,13 @@ is there. A repeat of a part has its name and overwrites it. The JSON lines are 
 import re
 from collections.abc import Callable, Sequence
 
-from kadcrawl.sinks.batch import Batch, BatchSize
+from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.sinks.places import Place
 
 SIZE = BatchSize(lines_max=20_000, bytes_max=8 * 1024 * 1024, wait_s=300.0)
 """A part is written when it has this much, or its first line has waited so long, or the peer ends."""
 
-Encode = Callable[[Batch], tuple[bytes, Sequence[str]]]
+Encode = Callable[[DocumentBatch], tuple[bytes, Sequence[str]]]
 """A batch -> the file, and why which documents are not in it."""
 
 
@@ -30,12 +30,12 @@ class PartSink:
     def open(self) -> None:
         """Nothing is held open."""
 
-    def mark(self, table: str, source: str) -> int:
+    def offset(self, table: str, source: str) -> int:
         part = re.compile(rf"{source}-\d+-(\d+)\.{self._suffix}")
         ends = (int(found[1]) for name in self._place.sizes(table) if (found := part.fullmatch(name)))
         return max(ends, default=0)
 
-    def put(self, batch: Batch) -> Sequence[str]:
+    def put(self, batch: DocumentBatch) -> Sequence[str]:
         data, refused = self._encode(batch)
         name = f"{batch.table}/{batch.source}-{batch.first:015}-{batch.end:015}.{self._suffix}"
         self._place.write(name, lambda: (data,))
@@ -45,6 +45,6 @@ class PartSink:
         """Nothing is held open."""
 
 
-def json_lines(batch: Batch) -> tuple[bytes, Sequence[str]]:
+def json_lines(batch: DocumentBatch) -> tuple[bytes, Sequence[str]]:
     """Return the lines as they are: an `Encode`."""
     return b"".join(batch.lines), ()

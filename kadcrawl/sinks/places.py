@@ -28,10 +28,10 @@ class Place(Protocol):
 
 def place_of(name: SinkName) -> Place:
     """Return the place that a sink is at."""
-    return RemotePlace(name.target) if name.is_remote else Directory(Path(name.target))
+    return RemotePlace(name.target) if name.is_remote else DirectoryPlace(Path(name.target))
 
 
-class Directory:
+class DirectoryPlace:
     """A place on this machine's file systems."""
 
     def __init__(self, path: Path) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from kadcrawl.errors import KadcrawlError
-from kadcrawl.sinks.batch import Batch, BatchSize
+from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -28,11 +28,11 @@ class BlockingSink(Protocol):
         """Connect, and make what is missing."""
         ...
 
-    def mark(self, table: str, source: str) -> int:
+    def offset(self, table: str, source: str) -> int:
         """Return the byte of this log up to which everything is durable here."""
         ...
 
-    def put(self, batch: Batch) -> Sequence[str]:
+    def put(self, batch: DocumentBatch) -> Sequence[str]:
         """Make the batch durable by key, and its end the mark; return why which documents were refused for good."""
         ...
 
@@ -50,8 +50,8 @@ class Sink(Protocol):
         ...
 
     async def open(self) -> None: ...
-    async def mark(self, table: str, source: str) -> int: ...
-    async def put(self, batch: Batch) -> Sequence[str]: ...
+    async def offset(self, table: str, source: str) -> int: ...
+    async def put(self, batch: DocumentBatch) -> Sequence[str]: ...
     async def close(self) -> None: ...
 
 
@@ -70,10 +70,10 @@ class Threaded:
     async def open(self) -> None:
         await self._call(self._sink.open)
 
-    async def mark(self, table: str, source: str) -> int:
-        return await self._call(self._sink.mark, table, source)
+    async def offset(self, table: str, source: str) -> int:
+        return await self._call(self._sink.offset, table, source)
 
-    async def put(self, batch: Batch) -> Sequence[str]:
+    async def put(self, batch: DocumentBatch) -> Sequence[str]:
         return await self._call(self._sink.put, batch)
 
     async def close(self) -> None:

@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from kadcrawl.sinks.batch import Batch, BatchSize
+from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.sinks.sink import SinkError
 from kadcrawl.sinks.tables import TABLES, row
 
 BUSY_S = 30.0
 """How long a write waits for another peer's before it counts as failed."""
-MARKS = "kadcrawl_marks"
+OFFSETS = "kadcrawl_marks"
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "json": "TEXT"}
 
 
@@ -41,18 +41,18 @@ class SqliteSink:
             db.execute("ROLLBACK")
             raise
 
-    def mark(self, table: str, source: str) -> int:
-        found = self._open.execute(f"SELECT mark FROM {MARKS} WHERE tab=? AND source=?", (table, source)).fetchone()
+    def offset(self, table: str, source: str) -> int:
+        found = self._open.execute(f"SELECT mark FROM {OFFSETS} WHERE tab=? AND source=?", (table, source)).fetchone()
         return int(found[0]) if found else 0
 
-    def put(self, batch: Batch) -> Sequence[str]:
+    def put(self, batch: DocumentBatch) -> Sequence[str]:
         documents, refused = batch.documents()
         rows = [row(batch.table, key, document) for key, document in documents.items()]
         db = self._open
         db.execute("BEGIN IMMEDIATE")
         try:
             db.executemany(_UPSERTS[batch.table], rows)
-            db.execute(f"INSERT OR REPLACE INTO {MARKS} VALUES (?, ?, ?)", (batch.table, batch.source, batch.end))
+            db.execute(f"INSERT OR REPLACE INTO {OFFSETS} VALUES (?, ?, ?)", (batch.table, batch.source, batch.end))
             db.execute("COMMIT")
         except BaseException:
             if db.in_transaction:
@@ -72,10 +72,10 @@ class SqliteSink:
 
     def _make_tables(self, db: sqlite3.Connection) -> None:
         there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}
-        if MARKS not in there and (others := sorted(there & TABLES.keys())):
+        if OFFSETS not in there and (others := sorted(there & TABLES.keys())):
             raise SinkError(f"{self._path} has a table {others[0]} that is not kadcrawl's: name another file")
         db.execute(
-            f"CREATE TABLE IF NOT EXISTS {MARKS} (tab TEXT, source TEXT, mark INTEGER, PRIMARY KEY (tab, source))"
+            f"CREATE TABLE IF NOT EXISTS {OFFSETS} (tab TEXT, source TEXT, mark INTEGER, PRIMARY KEY (tab, source))"
         )
         for table, columns in TABLES.items():
             db.execute(f"CREATE TABLE IF NOT EXISTS {table} (key TEXT PRIMARY KEY)")

@@ -48,7 +48,7 @@ class WarcWork:
         self._left: list[_File] = []
 
     @property
-    def behind(self) -> int:
+    def lag(self) -> int:
         """Bytes of files that are to be uploaded, as of the last step."""
         return sum(file.length for file in self._left)
 

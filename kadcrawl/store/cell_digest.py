@@ -21,7 +21,7 @@ _FACTOR = 0x9E3779B97F4A7C15F39CC0605CEDC835
 _TERM = 0x243F6A8885A308D313198A2E03707344
 
 
-class CellTally(NamedTuple):
+class CellDigest(NamedTuple):
     """The records of a cell, or of a part of it."""
 
     keys: int
@@ -31,20 +31,20 @@ class CellTally(NamedTuple):
     digest: int
     """XOR of the contributions of all of them; 128 bits."""
 
-    def changed(self, key: Key, before: int | None, after: int) -> "CellTally":
+    def changed(self, key: Key, before: int | None, after: int) -> "CellDigest":
         """Return the tally once a record has gone from state `before` (None for a new one) to `after`."""
         pending = self.pending + is_pending(after) - (before is not None and is_pending(before))
         digest = self.digest ^ contribution(key, after)
         if before is None:
-            return CellTally(self.keys + 1, pending, digest)
-        return CellTally(self.keys, pending, digest ^ contribution(key, before))
+            return CellDigest(self.keys + 1, pending, digest)
+        return CellDigest(self.keys, pending, digest ^ contribution(key, before))
 
-    def minus(self, other: "CellTally") -> "CellTally":
+    def minus(self, other: "CellDigest") -> "CellDigest":
         """Return the tally of these records without those others, which are among them."""
-        return CellTally(self.keys - other.keys, self.pending - other.pending, self.digest ^ other.digest)
+        return CellDigest(self.keys - other.keys, self.pending - other.pending, self.digest ^ other.digest)
 
 
-EMPTY = CellTally(0, 0, 0)
+EMPTY = CellDigest(0, 0, 0)
 
 
 def contribution(key: Key, state: int) -> int:
@@ -59,11 +59,11 @@ def contribution(key: Key, state: int) -> int:
     return (bits * pow(_FACTOR, state - PENDING, _DIGEST_BITS_ALL + 1) + (state - PENDING) * _TERM) & _DIGEST_BITS_ALL
 
 
-def tally_of(records: Iterable[tuple[Key, int]]) -> CellTally:
+def digest_records(records: Iterable[tuple[Key, int]]) -> CellDigest:
     """Return the tally of (key, state) pairs, reading them one by one."""
     keys = pending = digest = 0
     for key, state in records:
         keys += 1
         pending += state % 2  # As `is_pending`, without a call for each of millions.
         digest ^= contribution(key, state)
-    return CellTally(keys, pending, digest)
+    return CellDigest(keys, pending, digest)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from kadcrawl.keys import Key
 
 
-class Entry(NamedTuple):
+class FrontierEntry(NamedTuple):
     """A URL to crawl. Entries compare by depth, then by order of arrival: breadth first."""
 
     depth: int

@@ -22,7 +22,7 @@ from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import LineLog
 from kadcrawl.store.schema import RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
 from kadcrawl.system.file_names import JOURNAL
-from kadcrawl.system.throttle import Spacing
+from kadcrawl.system.throttle import MinInterval
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 """What SQLite's module raises for a file that is not what was written: a size in it may be one nobody has memory for,
@@ -55,7 +55,7 @@ class Journal:
         self.path = directory / JOURNAL
         self.flush: Callable[[], Iterable[int]] = nothing_to_flush
         """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
-        self._spacing = Spacing(commit_spacing_s)
+        self._min_interval = MinInterval(commit_spacing_s)
         self._failure: StorageError | None = None
         """Why nothing can be written any more."""
         with contextlib.ExitStack() as opened:
@@ -98,7 +98,7 @@ class Journal:
         time = asyncio.get_running_loop().time
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(self._spacing.wait_s(time()))
+            await asyncio.sleep(self._min_interval.wait_s(time()))
             await self.commit()
 
     async def commit(self) -> None:

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kadcrawl.errors import StorageError
-from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, id_bytes
-from kadcrawl.replication.placement.placement import check_cell
-from kadcrawl.store.bloom.cell_filters import SeenCells, Told
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellTally, tally_of
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.keys import ID_BYTES, SITE_BYTES, Cell, Key, anchor, cell_of, check_cell, id_bytes
+from kadcrawl.store.bloom.cell_filters import EncodedFilter, ExpiringFilters
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
+from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest, digest_records
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import sync_files
 from kadcrawl.store.schema import DONE, PENDING, STATE_MAX, finished, is_pending
 from kadcrawl.store.site_table import SiteRecords
@@ -52,13 +51,13 @@ class Store(SiteRecords):
         `sync` makes the files of these descriptors durable; it is called in the loop's executor.
         """
         super().__init__(directory, commit_spacing_s, sync)
-        self.cells: dict[Cell, CellTally] = {}
+        self.cells: dict[Cell, CellDigest] = {}
         """The tally of every cell that holds anything; to be read only."""
         self.pending = 0
         """PENDING records of all cells."""
         self.on_changed: Callable[[Cell, Key], None] = lambda cell, key: None
         """Called after each change of a record: of its state, its retry state or its depth."""
-        self.seen: SeenCells | None = None
+        self.expiring_filters: ExpiringFilters | None = None
         """The fingerprints of what is done, in place of its keys."""
         self._cell_bits = 0
         try:
@@ -80,11 +79,11 @@ class Store(SiteRecords):
         self._cell_bits = cell_bits
         if period is not None:
             assert now is not None, "a period has a clock"
-            self.seen = SeenCells(period, now, self._write, self._rows)
+            self.expiring_filters = ExpiringFilters(period, now, self._write, self._rows)
         for cell, keys, pending, digest in self._rows((int, int, int, bytes), "SELECT * FROM cell"):
             if not (0 <= cell < 1 << cell_bits and 0 <= pending <= keys <= KEYS_MAX and len(digest) == DIGEST_BYTES):
                 raise self.damaged("a cell cannot hold what it says")
-            self.cells[Cell(cell)] = CellTally(keys, pending, int.from_bytes(digest, "big"))
+            self.cells[Cell(cell)] = CellDigest(keys, pending, int.from_bytes(digest, "big"))
             self.pending += pending
         self.take_up_visits()
         for cell in list(self.cells):
@@ -108,12 +107,12 @@ class Store(SiteRecords):
             return DONE
         return row[0] if row else None
 
-    def entry(self, key: Key) -> Entry | None:
+    def entry(self, key: Key) -> FrontierEntry | None:
         """Return the frontier entry of a PENDING key."""
         row = self._row(ENTRY_TYPES, f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE key=?", (key,))
-        return Entry._make(row) if row else None
+        return FrontierEntry._make(row) if row else None
 
-    def latest(self, entry: Entry) -> Entry:
+    def latest(self, entry: FrontierEntry) -> FrontierEntry:
         """Return the entry as it stands now: its depth may have been shortened."""
         return self.entry(entry.key) or entry
 
@@ -128,7 +127,7 @@ class Store(SiteRecords):
         due: float = 0,
         *,
         even_seen: bool = False,
-    ) -> Entry | None:
+    ) -> FrontierEntry | None:
         """Journal a URL as PENDING and return its entry; None if the key was met before.
 
         With `even_seen` only if it is known to be PENDING: whoever keeps a copy has what its owner has, whose
@@ -144,7 +143,7 @@ class Store(SiteRecords):
         return entry
 
     def finish(
-        self, entry: Entry, line: bytes, records: bytes = b"", visit: Visit | None = None, rounds: int = 0
+        self, entry: FrontierEntry, line: bytes, records: bytes = b"", visit: Visit | None = None, rounds: int = 0
     ) -> bool:
         """Journal the URL as done in this round, with its page line and the lines of its records; False if it was.
 
@@ -159,7 +158,7 @@ class Store(SiteRecords):
             return False
         if visit is not None:
             self._keep_visit(self.cell_of(entry.key), visit)
-        if self.seen is not None:
+        if self.expiring_filters is not None:
             return self.learn_done(entry.key)
         done = DONE + 2 * rounds if state is None else finished(state)
         self._write("INSERT OR REPLACE INTO history VALUES (?, ?)", (entry.key, done))
@@ -170,8 +169,8 @@ class Store(SiteRecords):
     def learn_done(self, key: Key) -> bool:
         """Journal that this key is done in its first round, by whomever; False if that was known."""
         assert len(key) == ID_BYTES, "a key has 20 bytes"
-        if self.seen is not None:
-            return self._see(self.seen, key)
+        if self.expiring_filters is not None:
+            return self._see(self.expiring_filters, key)
         if self._write("UPDATE history SET state=? WHERE key=? AND state=?", (DONE, key, PENDING)):
             self._write("DELETE FROM frontier WHERE key=?", (key,))
             self._changed(key, PENDING, DONE)
@@ -183,7 +182,7 @@ class Store(SiteRecords):
 
     # --- the next rounds -----------------------------------------------------------------------------------------
 
-    def begin_round(self, key: Key) -> Entry | None:
+    def begin_round(self, key: Key) -> FrontierEntry | None:
         """Journal a page that is due as pending in its next round, and return its entry; None if it is not to come."""
         state, visit = self.state(key), self.visit(key)
         if state is None or is_pending(state) or visit is None or visit.due is None or state >= STATE_MAX:
@@ -204,7 +203,7 @@ class Store(SiteRecords):
             return False
         return self._write("UPDATE visit SET due=?2 WHERE key=?1 AND (due IS NULL OR due>?2)", (key, due)) > 0
 
-    def learn_visit(self, visit: Visit, state: int, tries: int, due: float) -> Entry | None:
+    def learn_visit(self, visit: Visit, state: int, tries: int, due: float) -> FrontierEntry | None:
         """Another holder knows of this visit, and the key in this state: of two states the later one wins.
 
         Of a pending one `tries` and `due` are its retry state. Return the new entry if it has become pending here.
@@ -239,7 +238,7 @@ class Store(SiteRecords):
             )
         return self._update(key, "UPDATE frontier SET depth=?2 WHERE key=?1 AND depth>?2", depth)
 
-    def postpone(self, entry: Entry) -> None:
+    def postpone(self, entry: FrontierEntry) -> None:
         """Journal the entry's new `tries` and `due`, unless it is no longer PENDING."""
         self._update(entry.key, "UPDATE frontier SET tries=?2, due=?3 WHERE key=?1", entry.tries, entry.due)
 
@@ -269,13 +268,13 @@ class Store(SiteRecords):
         )
         return list(rows)
 
-    def tally_between(self, cell: Cell, first: bytes, before: bytes | None) -> CellTally:
+    def digest_between(self, cell: Cell, first: bytes, before: bytes | None) -> CellDigest:
         """Return the tally of a cell's records with `first` <= key < `before`; b"" and None mean the cell's ends.
 
         Reads them one by one, some half a million in a second.
         """
         begin, end = self._bounds(cell)
-        return tally_of(
+        return digest_records(
             self._rows(
                 (bytes, int),
                 "SELECT key, state FROM history WHERE key>=? AND key<?",
@@ -317,60 +316,62 @@ class Store(SiteRecords):
             known = self._site_keys[site_hash] = self._row((int,), select, (site_hash, site_hash + _BEYOND_SITE))[0]
         return known
 
-    def window(self, site: str, count: int) -> list[Entry]:
+    def window(self, site: str, count: int) -> list[FrontierEntry]:
         """Return the first `count` PENDING entries of a site, breadth first."""
         select = f"SELECT {ENTRY_COLUMNS} FROM frontier WHERE site=? ORDER BY depth, seq LIMIT ?"
-        return [Entry._make(row) for row in self._rows(ENTRY_TYPES, select, (site, count))]
+        return [FrontierEntry._make(row) for row in self._rows(ENTRY_TYPES, select, (site, count))]
 
     def forget_cell(self, cell: Cell, count: int) -> int:
         """Delete up to `count` records of a cell, which others hold now; return how many are left."""
         self._refuse_if_failed()
         gone = self.records(cell, b"", count)
-        if self.seen is not None and len(gone) < count:
-            self._change_slices(cell, self.seen.forget)
+        if self.expiring_filters is not None and len(gone) < count:
+            self._change_filters(cell, self.expiring_filters.forget)
         if gone:
             for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", (gone[0][0], gone[-1][0]))
             self._site_keys.clear()
-            self._keep(cell, self.cells.get(cell, EMPTY).minus(tally_of(gone)))
+            self._keep(cell, self.cells.get(cell, EMPTY).minus(digest_records(gone)))
         return self.cells.get(cell, EMPTY).keys
 
     def forget(self, key: Key) -> None:
         """Delete one record, which its owner has."""
-        assert self.seen is None, "no fingerprint can be taken out again"
+        assert self.expiring_filters is None, "no fingerprint can be taken out again"
         state = self.state(key)
         if state is not None:
             cell = self.cell_of(key)
             for table in self._tables:
                 self._write(f"DELETE FROM {table} WHERE key=?", (key,))
             self._site_keys.clear()
-            self._keep(cell, self.cells.get(cell, EMPTY).minus(tally_of([(key, state)])))
+            self._keep(cell, self.cells.get(cell, EMPTY).minus(digest_records([(key, state)])))
 
     # --- fingerprints --------------------------------------------------------------------------------------------
 
     def expire(self, cell: Cell) -> None:
         """Forget what of a cell was done longer ago than the period."""
-        if self.seen is not None and cell in self.seen:
-            self._change_slices(cell, self.seen.expire)
+        if self.expiring_filters is not None and cell in self.expiring_filters:
+            self._change_filters(cell, self.expiring_filters.expire)
 
-    def join_slices(self, cell: Cell, slices: Iterable[Told], *, adopt: bool) -> list[Seen]:
-        """Take up what another holder of a cell knows as done (`SeenCells.join`); return what of it was news.
+    def join_epoch_filters(
+        self, cell: Cell, epoch_filters: Iterable[EncodedFilter], *, adopt: bool
+    ) -> list[ExpiringFilter]:
+        """Take up what another holder of a cell knows as done (`ExpiringFilters.join`); return what of it was news.
 
         What is PENDING here may be in it and is still to be learned of.
         """
-        seen = self.seen
-        news: list[Seen] = []
+        seen = self.expiring_filters
+        news: list[ExpiringFilter] = []
         if seen is not None:
-            self._change_slices(cell, lambda cell: news.extend(seen.join(cell, slices, adopt=adopt)))
+            self._change_filters(cell, lambda cell: news.extend(seen.join(cell, epoch_filters, adopt=adopt)))
         return news
 
     def _is_seen(self, key: Key) -> bool:
-        return self.seen is not None and self.seen.has(self.cell_of(key), key)
+        return self.expiring_filters is not None and self.expiring_filters.has(self.cell_of(key), key)
 
-    def _see(self, seen: SeenCells, key: Key) -> bool:
+    def _see(self, filters: ExpiringFilters, key: Key) -> bool:
         """Journal that a key is done, as a fingerprint; False if that was known."""
         cell = self.cell_of(key)
-        was_seen = seen.has(cell, key)
+        was_seen = filters.has(cell, key)
         was_pending = self._write("DELETE FROM history WHERE key=?", (key,)) > 0
         if was_seen and not was_pending:
             return False
@@ -378,23 +379,23 @@ class Store(SiteRecords):
             self._write("DELETE FROM frontier WHERE key=?", (key,))
         if was_seen:
             # A slice that has come from elsewhere speaks of it already.
-            self._keep(cell, self.cells.get(cell, EMPTY).minus(tally_of([(key, PENDING)])))
+            self._keep(cell, self.cells.get(cell, EMPTY).minus(digest_records([(key, PENDING)])))
             self.on_changed(cell, key)
         else:
-            seen.add(cell, key)
+            filters.add(cell, key)
             self._changed(key, PENDING if was_pending else None, DONE)
         return True
 
-    def _change_slices(self, cell: Cell, change: Callable[[Cell], object]) -> None:
+    def _change_filters(self, cell: Cell, change: Callable[[Cell], object]) -> None:
         """Let the tally follow what is done to the slices of a cell."""
-        assert self.seen is not None, "there are slices"
-        before = self.seen.tally(cell)
+        assert self.expiring_filters is not None, "there are slices"
+        before = self.expiring_filters.digest(cell)
         change(cell)
-        after = self.seen.tally(cell)
+        after = self.expiring_filters.digest(cell)
         tally = self.cells.get(cell, EMPTY)
         if before != after:
             keys = tally.keys - before.keys + after.keys
-            self._keep(cell, CellTally(keys, tally.pending, tally.digest ^ before.digest ^ after.digest))
+            self._keep(cell, CellDigest(keys, tally.pending, tally.digest ^ before.digest ^ after.digest))
 
     # --- changes -------------------------------------------------------------------------------------------------
 
@@ -403,9 +404,11 @@ class Store(SiteRecords):
         """Those with records by key."""
         return ("frontier", "history", "visit") if self.has_visits else ("frontier", "history")
 
-    def _put_into_frontier(self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float) -> Entry:
+    def _put_into_frontier(
+        self, key: Key, site: str, url: str, depth: int, hops: int, tries: int, due: float
+    ) -> FrontierEntry:
         self._seq += 1
-        entry = Entry(depth, self._seq, key, site, url, hops, tries, due)
+        entry = FrontierEntry(depth, self._seq, key, site, url, hops, tries, due)
         self._write(f"INSERT INTO frontier({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entry)
         return entry
 
@@ -424,10 +427,10 @@ class Store(SiteRecords):
             self.on_changed(self.cell_of(key), key)
         return changed
 
-    def _keep(self, cell: Cell, tally: CellTally) -> None:
-        self.pending += tally.pending - self.cells.get(cell, EMPTY).pending
-        if tally.keys:
-            self.cells[cell] = tally
+    def _keep(self, cell: Cell, digest: CellDigest) -> None:
+        self.pending += digest.pending - self.cells.get(cell, EMPTY).pending
+        if digest.keys:
+            self.cells[cell] = digest
         else:
             self.cells.pop(cell, None)
         self._uncommitted.add(cell)
@@ -441,8 +444,8 @@ class Store(SiteRecords):
         self._db.executemany("INSERT OR REPLACE INTO cell VALUES (?, ?, ?, ?)", rows)
         self._db.executemany("DELETE FROM cell WHERE cell=?", [(cell,) for cell, keys, *_ in rows if not keys])
         self._uncommitted.clear()
-        if self.seen is not None:
-            self.seen.before_commit()
+        if self.expiring_filters is not None:
+            self.expiring_filters.before_commit()
 
     def _bounds(self, cell: Cell) -> tuple[bytes, bytes]:
         """Return the first and the last key of a cell."""

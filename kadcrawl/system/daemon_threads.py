@@ -12,7 +12,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class Daemons(Executor):
+class DaemonThreadExecutor(Executor):
     """Gives each call a daemon thread of its own."""
 
     def submit(

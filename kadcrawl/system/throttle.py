@@ -5,17 +5,17 @@ its DONE wait, a crash costs a second fetch.
 """
 
 
-class Spacing:
+class MinInterval:
     """Says how long the next of something waits, so that two are at least `apart_s` apart. Instants in seconds."""
 
-    __slots__ = ("_next_at", "apart_s")
+    __slots__ = ("_next_at", "interval_s")
 
-    def __init__(self, apart_s: float) -> None:
-        self.apart_s = apart_s
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
         self._next_at = float("-inf")
 
     def wait_s(self, now: float) -> float:
         """Return how long the next one, wanted since `now`, has to wait from then; it will go then."""
         at = max(now, self._next_at)
-        self._next_at = at + self.apart_s
+        self._next_at = at + self.interval_s
         return at - now

@@ -28,7 +28,7 @@ from scripts.chaos.machines import OnHub
 from scripts.chaos.namespaces import remove_stale, unavailable
 from scripts.chaos.network import NETWORK
 from scripts.chaos.processes import PROCESSES
-from scripts.chaos.run import PEERS, Outcome, Scenario, Size, run
+from scripts.chaos.run import PEERS, ChaosOutcome, RunSize, Scenario, run
 
 SITES: Final = 16
 PAGES: Final = 800
@@ -64,7 +64,7 @@ def main() -> None:
     sys.exit(any(outcome.faults for outcome in outcomes))
 
 
-async def _run_all(runs: Sequence[tuple[Scenario, int]], *, network: bool) -> list[Outcome]:
+async def _run_all(runs: Sequence[tuple[Scenario, int]], *, network: bool) -> list[ChaosOutcome]:
     task = asyncio.current_task()
     assert task is not None, "run by asyncio.run"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # So that nothing stays behind.
@@ -83,7 +83,7 @@ async def _run_all(runs: Sequence[tuple[Scenario, int]], *, network: bool) -> li
         for number, (scenario, seed) in enumerate(runs, 1):
             print(f"[{number}/{len(runs)}] {scenario.name}, seed {seed} ...", end=" ", flush=True)
             below = directory / f"{scenario.name}-{seed}"
-            outcome = await run(scenario, seed, web, below, Size())
+            outcome = await run(scenario, seed, web, below, RunSize())
             outcomes.append(outcome)
             print(_said(outcome, below), flush=True)
             if not outcome.faults:
@@ -93,7 +93,7 @@ async def _run_all(runs: Sequence[tuple[Scenario, int]], *, network: bool) -> li
     return outcomes
 
 
-def _said(outcome: Outcome, directory: Path) -> str:
+def _said(outcome: ChaosOutcome, directory: Path) -> str:
     packets = ", ".join(f"{count} {what}" for what, count in outcome.packets.items() if count)
     happened = "; ".join(filter(None, [f"{outcome.seconds:.0f} s", *outcome.events, packets]))
     if not outcome.faults:
@@ -103,7 +103,7 @@ def _said(outcome: Outcome, directory: Path) -> str:
     return f"FAILED, {happened}; see {directory}{shown}{more}"
 
 
-def _table(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def _table(outcomes: Sequence[ChaosOutcome]) -> Iterator[str]:
     """Yield one line per scenario, and one about the partitions if there were any."""
     yield "scenario           runs failed  pages  lost twice hurried median s"
     for scenario in dict.fromkeys(outcome.scenario for outcome in outcomes):

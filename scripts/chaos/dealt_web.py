@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from aiohttp import web
 
-from scripts.chaos.machines import Loopback, Machines
+from scripts.chaos.machines import Loopback, PeerHosts
 from scripts.sites import PACKAGES, cache_directory, sites
 from scripts.truth import crawl
 from sim.judge import Access
@@ -61,7 +61,7 @@ def made_up(count: int) -> dict[str, str]:
 class DealtWeb:
     """Async context manager: these pages, path -> text, on so many sites, served while it is open."""
 
-    def __init__(self, pages: Mapping[str, str], site_count: int, machines: Machines | None = None) -> None:
+    def __init__(self, pages: Mapping[str, str], site_count: int, machines: PeerHosts | None = None) -> None:
         self.machines = machines or Loopback()
         """Where the sites are, and the peers that crawl them."""
         self.access_log: list[Access] = []

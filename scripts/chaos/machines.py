@@ -14,7 +14,7 @@ from scripts.chaos.tun_hub import NETWORK, Faults, Hub
 from scripts.kadcrawl_run import LOOPBACK
 
 
-class Machine(NamedTuple):
+class PeerHost(NamedTuple):
     """Where one peer runs."""
 
     address: str
@@ -22,7 +22,7 @@ class Machine(NamedTuple):
     """What to put before a command so that it runs there."""
 
 
-class Machines(Protocol):
+class PeerHosts(Protocol):
     """What a swarm and its web need of the machines they are on."""
 
     network: str
@@ -34,7 +34,7 @@ class Machines(Protocol):
     def web(self) -> AbstractContextManager[None]:
         """Return a context in which this thread's sockets are opened where the web is."""
 
-    def peer(self, name: str) -> Machine:
+    def peer(self, name: str) -> PeerHost:
         """Return where the peer of this name runs, each time it is started: ``peer-1``, ``peer-2`` ..."""
 
 
@@ -49,8 +49,8 @@ class Loopback:
     def web(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def peer(self, name: str) -> Machine:
-        return Machine("127.0.0.1", [])
+    def peer(self, name: str) -> PeerHost:
+        return PeerHost("127.0.0.1", [])
 
 
 class OnHub:
@@ -83,5 +83,5 @@ class OnHub:
     def web(self) -> AbstractContextManager[None]:
         return self._hub.namespaces[0].entered()
 
-    def peer(self, name: str) -> Machine:
-        return Machine(self._peers[name], self._hub.namespaces[[*self._peers].index(name) + 1].prefix)
+    def peer(self, name: str) -> PeerHost:
+        return PeerHost(self._peers[name], self._hub.namespaces[[*self._peers].index(name) + 1].prefix)

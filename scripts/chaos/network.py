@@ -8,9 +8,9 @@ import asyncio
 from random import Random
 from typing import Final
 
-from scripts.chaos.run import Scenario, Size
-from scripts.chaos.swarm import Swarm
-from scripts.chaos.tun_hub import Conditions
+from scripts.chaos.run import RunSize, Scenario
+from scripts.chaos.swarm import ProcessSwarm
+from scripts.chaos.tun_hub import PacketConditions
 
 FEW: Final = 3 / 8
 """Share of the peers that a partition cuts off."""
@@ -18,24 +18,24 @@ ONE_WAY: Final = 2 / 3
 """How long a cut of one direction lasts, as a share of `Size.freeze_s`."""
 
 
-async def lossy(swarm: Swarm, random: Random, size: Size) -> None:
+async def lossy(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """Packets are late by 60 ms more or less, overtake each other, come twice or not at all, from beginning to end."""
     await swarm.until(1.0)
 
 
-async def partition(swarm: Swarm, random: Random, size: Size) -> None:
+async def partition(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """Three of eight are cut off for half a minute; both sides crawl on."""
     await swarm.until(random.uniform(0.05, 0.25))
     await swarm.part(swarm.chosen(random, round(FEW * size.peers)), size.freeze_s)
 
 
-async def one_way(swarm: Swarm, random: Random, size: Size) -> None:
+async def one_way(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """For 20 seconds nothing that two peers send arrives; they hear the others all the time."""
     await swarm.until(random.uniform(0.05, 0.35))
     await swarm.part(swarm.chosen(random, 2), size.freeze_s * ONE_WAY, one_way=True)
 
 
-async def partition_and_kill(swarm: Swarm, random: Random, size: Size) -> None:
+async def partition_and_kill(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """Three of eight are cut off for half a minute, and meanwhile one of the five is killed."""
     await swarm.until(random.uniform(0.05, 0.25))
     few = round(FEW * size.peers)
@@ -46,8 +46,8 @@ async def partition_and_kill(swarm: Swarm, random: Random, size: Size) -> None:
         await swarm.kill([victim])
 
 
-LAN: Final = Conditions(delay_s=0.002, jitter_s=0.001)
-BAD: Final = Conditions(delay_s=0.06, jitter_s=0.02, loss=0.03, duplication=0.01)
+LAN: Final = PacketConditions(delay_s=0.002, jitter_s=0.001)
+BAD: Final = PacketConditions(delay_s=0.06, jitter_s=0.02, loss=0.03, duplication=0.01)
 
 NETWORK: Final[dict[str, Scenario]] = {
     scenario.name: scenario

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sim.judge import Access
-from sim.plan import SETTLE_S
+from sim.plan import RECOVERY_S
 
 
-class Parting(NamedTuple):
+class NetworkSplit(NamedTuple):
     """Some peers cut off from the others, in one direction or both."""
 
     few: frozenset[str]
@@ -27,7 +27,7 @@ class Parting(NamedTuple):
 
         For `SETTLE_S` after it has healed the two sides may still be strangers to each other.
         """
-        if self.from_s <= access.time <= self.healed_s + SETTLE_S:
+        if self.from_s <= access.time <= self.healed_s + RECOVERY_S:
             return access.asker in self.few
         return None
 
@@ -43,14 +43,14 @@ class Across(NamedTuple):
     """How long after it had healed the last site was hurried so."""
 
 
-def views(log: Sequence[Access], parting: Parting | None) -> list[list[Access]]:
+def views(log: Sequence[Access], parting: NetworkSplit | None) -> list[list[Access]]:
     """Return the log as the two sides may know it; all of it, and once, if there was no parting."""
     if parting is None:
         return [list(log)]
     return [[access for access in log if parting.side(access) is not other] for other in (True, False)]
 
 
-def across(log: Sequence[Access], parting: Parting | None, delay_s: float) -> Across:
+def across(log: Sequence[Access], parting: NetworkSplit | None, delay_s: float) -> Across:
     """Return what the two sides did to each other's sites and pages, unknowing."""
     if parting is None:
         return Across(0, 0, 0.0)
@@ -62,7 +62,7 @@ def across(log: Sequence[Access], parting: Parting | None, delay_s: float) -> Ac
     return Across(len(hurried), len(repeated), max(0.0, settled_s))
 
 
-def _pairs(log: Sequence[Access], parting: Parting) -> Iterator[tuple[Access, Access]]:
+def _pairs(log: Sequence[Access], parting: NetworkSplit) -> Iterator[tuple[Access, Access]]:
     """Yield each request of the parting's time with each earlier one to the same site that the other side made."""
     earlier: defaultdict[tuple[str, bool], list[Access]] = defaultdict(list)
     for access in sorted(log, key=lambda access: access.time):

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scripts.chaos.machines import Machine
+from scripts.chaos.machines import PeerHost
 
 KADCRAWL: Final = str(Path(sys.executable).with_name("kadcrawl"))
 READY_S: Final = 60.0
 """A peer joins in a second or two; on a machine with other work in somewhat more."""
 COMMAND_S: Final = 60.0
-POLL_S: Final = 0.05
+PROCESS_POLL_S: Final = 0.05
 
 _LISTENS = re.compile(r"--bootstrap (\S+)")
 
@@ -21,7 +21,7 @@ class PeerProcess:
     """One peer's process; started again on its directory it is another one."""
 
     def __init__(
-        self, name: str, machine: Machine, directory: Path, said: Path, process: asyncio.subprocess.Process
+        self, name: str, machine: PeerHost, directory: Path, said: Path, process: asyncio.subprocess.Process
     ) -> None:
         self.name = name
         self.machine = machine
@@ -44,7 +44,7 @@ class PeerProcess:
             while (found := _LISTENS.search(self.said.read_text())) is None:
                 if self.process.returncode is not None:
                     raise RuntimeError(f"{self.name} ended before it was ready: {self.said.read_text().strip()}")
-                await asyncio.sleep(POLL_S)
+                await asyncio.sleep(PROCESS_POLL_S)
         self.address = found[1]
 
     async def command(self, *arguments: str) -> str:

@@ -7,25 +7,25 @@ import asyncio
 from random import Random
 from typing import Final
 
-from scripts.chaos.run import Scenario, Size
-from scripts.chaos.swarm import Swarm
-from sim.plan import SETTLE_S
+from scripts.chaos.run import RunSize, Scenario
+from scripts.chaos.swarm import ProcessSwarm
+from sim.plan import RECOVERY_S
 
 
-async def two_killed(swarm: Swarm, random: Random, size: Size) -> None:
+async def two_killed(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """Two peers are killed at once: what they owned, and backed up for others, is left with one peer each."""
     await swarm.until(random.uniform(0.05, 0.6))
     await swarm.kill(swarm.chosen(random, 2))
 
 
-async def frozen(swarm: Swarm, random: Random, size: Size) -> None:
+async def frozen(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """A peer is stopped for half a minute, and finds its sites in other hands when it goes on."""
     await swarm.until(random.uniform(0.03, 0.15))
     (victim,) = swarm.chosen(random)
     await swarm.freeze(victim, size.freeze_s)
 
 
-async def restarted(swarm: Swarm, random: Random, size: Size) -> None:
+async def restarted(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """A peer is killed, and started again on its disk a little later."""
     await swarm.until(random.uniform(0.05, 0.5))
     (victim,) = swarm.chosen(random)
@@ -34,7 +34,7 @@ async def restarted(swarm: Swarm, random: Random, size: Size) -> None:
     await _join(swarm, victim.name, "started on its disk")
 
 
-async def disk_lost(swarm: Swarm, random: Random, size: Size) -> None:
+async def disk_lost(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """A peer is killed, its disk deleted, and a new peer started in its place."""
     await swarm.until(random.uniform(0.05, 0.5))
     (victim,) = swarm.chosen(random)
@@ -44,34 +44,34 @@ async def disk_lost(swarm: Swarm, random: Random, size: Size) -> None:
     await _join(swarm, victim.name, "started without its disk")
 
 
-async def two_join(swarm: Swarm, random: Random, size: Size) -> None:
+async def two_join(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """Two peers join at once."""
     await swarm.until(random.uniform(0.05, 0.5))
     names = [f"peer-{len(swarm.processes) + 1}", f"peer-{len(swarm.processes) + 2}"]
     await asyncio.gather(*(_join(swarm, name, "joins") for name in names))
 
 
-async def one_leaves(swarm: Swarm, random: Random, size: Size) -> None:
+async def one_leaves(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """A peer is told to leave, by `kadcrawl leave`."""
     await swarm.until(random.uniform(0.05, 0.6))
     (victim,) = swarm.chosen(random)
     await swarm.leave(victim)
 
 
-async def terminated(swarm: Swarm, random: Random, size: Size) -> None:
+async def terminated(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """A peer gets a SIGTERM, as when its machine shuts down; it leaves."""
     await swarm.until(random.uniform(0.05, 0.6))
     (victim,) = swarm.chosen(random)
     swarm.terminate(victim)
 
 
-async def everything(swarm: Swarm, random: Random, size: Size) -> None:
+async def everything(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
     """All of it in one crawl, in any order, one thing after the other, with time between for three copies again."""
     parts = [two_killed, frozen, restarted, disk_lost, two_join, random.choice([one_leaves, terminated])]
     random.shuffle(parts)
     for part in parts:
         await part(swarm, random, size)
-        await asyncio.sleep(SETTLE_S + random.uniform(0.0, 2.0))
+        await asyncio.sleep(RECOVERY_S + random.uniform(0.0, 2.0))
 
 
 PROCESSES: Final[dict[str, Scenario]] = {
@@ -89,6 +89,6 @@ PROCESSES: Final[dict[str, Scenario]] = {
 }
 
 
-async def _join(swarm: Swarm, name: str, what: str) -> None:
+async def _join(swarm: ProcessSwarm, name: str, what: str) -> None:
     swarm.note(what, name)
     await swarm.join(name)

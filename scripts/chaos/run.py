@@ -18,8 +18,8 @@ from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
 from scripts.chaos.parted import Across, across, views
 from scripts.chaos.peer_process import PeerProcess
-from scripts.chaos.swarm import OverError, Swarm
-from scripts.chaos.tun_hub import Conditions, Counts
+from scripts.chaos.swarm import OverError, ProcessSwarm
+from scripts.chaos.tun_hub import Counts, PacketConditions
 from scripts.kadcrawl_run import page_lines
 from sim.judge import Expected, judge
 
@@ -34,7 +34,7 @@ RUN_S_MAX: Final = 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class RunSize:
     """How large a run is."""
 
     peers: int = PEERS
@@ -48,10 +48,10 @@ class Size:
 class Scenario:
     """What happens, to whom, and when; its name is the function's, which says it in its docstring."""
 
-    happens: Callable[[Swarm, Random, Size], Awaitable[None]]
+    happens: Callable[[ProcessSwarm, Random, RunSize], Awaitable[None]]
     slower: float = 1.0
     """Factor of the delay where the crawl must last until all has happened."""
-    conditions: Conditions = field(default_factory=Conditions)
+    conditions: PacketConditions = field(default_factory=PacketConditions)
     """Of the network, from before the first peer starts; on a hub only."""
 
     @property
@@ -60,7 +60,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ChaosOutcome:
     """What the judge says of one run."""
 
     scenario: str
@@ -81,7 +81,7 @@ class Outcome:
     faults: list[str]
 
 
-async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, size: Size) -> Outcome:
+async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, size: RunSize) -> ChaosOutcome:
     """Let one crawl of `web` go through a scenario, and judge it."""
     web.access_log.clear()
     random = Random(f"{scenario.name} {seed}")
@@ -90,7 +90,7 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
     loop = asyncio.get_running_loop()
     began = loop.time()
     faults: list[str] = []
-    async with Swarm(directory, web, delay_s) as swarm:
+    async with ProcessSwarm(directory, web, delay_s) as swarm:
         try:
             async with asyncio.timeout(RUN_S_MAX):
                 await swarm.begin(size.peers)
@@ -117,7 +117,7 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
     if duplicates > size.duplicates_max * len(web.truth):
         faults += [f"{duplicates} of {len(web.truth)} fetched twice", *verdict.duplicates]
     faults += _bugs(directory)
-    return Outcome(
+    return ChaosOutcome(
         scenario=scenario.name,
         seed=seed,
         seconds=round(loop.time() - began, 1),

@@ -17,8 +17,8 @@ from typing import Final, Self
 from kadcrawl.members.swarm_key import SwarmKey
 from scripts.chaos.dealt_web import DealtWeb
 from scripts.chaos.machines import OnHub
-from scripts.chaos.parted import Parting
-from scripts.chaos.peer_process import KADCRAWL, POLL_S, PeerProcess
+from scripts.chaos.parted import NetworkSplit
+from scripts.chaos.peer_process import KADCRAWL, PROCESS_POLL_S, PeerProcess
 
 CONTACT: Final = "chaos@example.org"
 """Asked for wherever the web is not on loopback."""
@@ -30,7 +30,7 @@ class OverError(Exception):
     """The crawl is all but over: whoever something is done to now may have ended by itself."""
 
 
-class Swarm:
+class ProcessSwarm:
     """Async context manager: peers below `directory` that crawl `web`, asking each site every `delay_s` seconds."""
 
     def __init__(self, directory: Path, web: DealtWeb, delay_s: float) -> None:
@@ -42,7 +42,7 @@ class Swarm:
         """Those told to hand over and go."""
         self.events: list[str] = []
         """What was done to whom, and when by the share of pages fetched."""
-        self.parting: Parting | None = None
+        self.parting: NetworkSplit | None = None
         """When some were cut off from the others, if they were."""
         self._web = web
         self._delay_s = delay_s
@@ -104,7 +104,7 @@ class Swarm:
     async def until(self, share: float) -> None:
         """Wait until this share of the pages has been asked for; until the end if it comes before."""
         while self.share < share and self.living:  # noqa: ASYNC110 -- the processes tell nobody
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(PROCESS_POLL_S)
 
     async def end(self, within_s: float) -> list[str]:
         """Wait until every process has ended; return the names of those that did not, by then killed."""
@@ -179,7 +179,7 @@ class Swarm:
             await asyncio.sleep(seconds)
         finally:
             machines.faults.heal()
-            self.parting = Parting(frozenset(inside), began, loop.time())
+            self.parting = NetworkSplit(frozenset(inside), began, loop.time())
         self.note("healed:", *names)
 
     # --- inside --------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ _HEADER_BYTES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conditions:
+class PacketConditions:
     """What every packet is subject to. Raises ValueError if it cannot be."""
 
     delay_s: float = 0.0
@@ -64,7 +64,7 @@ class Faults:
     """Decides the fate of each packet. Pure: `random` is the only chance."""
 
     def __init__(self, random: Random) -> None:
-        self.conditions = Conditions()
+        self.conditions = PacketConditions()
         self.counts = Counts()
         self._random = random
         self._cut: set[tuple[str, str]] = set()

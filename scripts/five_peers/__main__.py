@@ -16,7 +16,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from scripts.chaos.peer_process import KADCRAWL
-from scripts.five_peers.run import BLOCK_URLS, FETCHES, PAGES, PAGES_S, UPDATE_S, Crawl, bound_s, crawl, equal_s, lines
+from scripts.five_peers.run import (
+    BLOCK_URLS,
+    FETCHES,
+    PAGES,
+    PAGES_S,
+    UPDATE_S,
+    CrawlRun,
+    bound_s,
+    crawl,
+    equal_s,
+    lines,
+)
 
 WANTED: Final = 1.10
 """Makespan over the bound, of what is predicted and what is shed."""
@@ -43,7 +54,7 @@ def main() -> None:
     )
 
 
-async def _all(names: Sequence[str], keep: bool) -> dict[str, Crawl]:
+async def _all(names: Sequence[str], keep: bool) -> dict[str, CrawlRun]:
     task = asyncio.current_task()
     assert task is not None, "run by asyncio.run"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # So that no peer stays behind.
@@ -54,7 +65,7 @@ async def _all(names: Sequence[str], keep: bool) -> dict[str, Crawl]:
     )
     print(f"blocks of {BLOCK_URLS} URLs, updates every {UPDATE_S:g} s.", flush=True)
     directory = Path(tempfile.mkdtemp(prefix="kadcrawl-five-"))
-    crawls: dict[str, Crawl] = {}
+    crawls: dict[str, CrawlRun] = {}
     try:
         for name in names:
             if name == "equal":
@@ -77,7 +88,7 @@ async def _all(names: Sequence[str], keep: bool) -> dict[str, Crawl]:
     return crawls
 
 
-async def _shown(balance: str, name: str, directory: Path, network: Path | None = None) -> Crawl:
+async def _shown(balance: str, name: str, directory: Path, network: Path | None = None) -> CrawlRun:
     def say(what: str) -> None:
         if sys.stdout.isatty():
             print(f"\r{name}: {what}", end=" ", flush=True)
@@ -97,7 +108,7 @@ async def _train(directory: Path, network: Path) -> None:
             process.kill()
 
 
-def _figures(crawls: dict[str, Crawl]) -> dict[str, Any]:
+def _figures(crawls: dict[str, CrawlRun]) -> dict[str, Any]:
     return {
         "pages": PAGES,
         "pages_s": [line.pages_s for line in lines()],
@@ -112,7 +123,7 @@ def _figures(crawls: dict[str, Crawl]) -> dict[str, Any]:
     }
 
 
-def _table(crawls: dict[str, Crawl]) -> list[str]:
+def _table(crawls: dict[str, CrawlRun]) -> list[str]:
     """Return one line for each crawl."""
     rows = ["", "shares       makespan s  over bound  pages of each peer            end of each, s"]
     for name, one in crawls.items():

@@ -16,13 +16,13 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from kadcrawl.balance.powers import Powers
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import anchor
 from kadcrawl.members.swarm_key import SwarmKey
-from scripts.chaos.machines import Machine
+from scripts.chaos.machines import PeerHost
 from scripts.chaos.peer_process import COMMAND_S, PeerProcess
-from scripts.five_peers.web import CappedWeb, Line
+from scripts.five_peers.web import AccessLine, CappedWeb
 from scripts.kadcrawl_run import LOOPBACK
 from sim.papers.five_nodes import NODES, SHARES
 
@@ -46,7 +46,7 @@ SHOW_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crawl:
+class CrawlRun:
     """What came of one."""
 
     balance: str
@@ -62,10 +62,10 @@ class Crawl:
     missed: int
 
 
-def lines() -> list[Line]:
+def lines() -> list[AccessLine]:
     """Return what each of the five is capped to."""
     return [
-        Line(pages_s=PAGES_S * share / sum(SHARES), bytes_s=NET_SHARE * node.net_mbps * 1e6 / 8)
+        AccessLine(pages_s=PAGES_S * share / sum(SHARES), bytes_s=NET_SHARE * node.net_mbps * 1e6 / 8)
         for node, share in zip(NODES, SHARES, strict=True)
     ]
 
@@ -80,7 +80,7 @@ def equal_s() -> float:
     return PAGES / len(NODES) * max(line.page_s(PAGE_BYTES) for line in lines())
 
 
-async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, network: Path | None = None) -> Crawl:
+async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, network: Path | None = None) -> CrawlRun:
     """Crawl with that balance, the peers' directories below `directory`. Raises RuntimeError if it goes wrong."""
     askers = [f"127.0.1.{number}" for number in range(1, len(NODES) + 1)]
     capped = lines()
@@ -106,7 +106,7 @@ async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, ne
     if seen.first_at is None or seen.strangers:
         raise RuntimeError(f"{balance}: nothing was fetched, or from elsewhere; see {directory}")
     ends = tuple(line.last_at - seen.first_at if line.pages else 0.0 for line in capped)
-    return Crawl(
+    return CrawlRun(
         balance=balance,
         makespan_s=max(ends),
         over_bound=max(ends) / bound_s(),
@@ -119,13 +119,13 @@ async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, ne
 
 async def _dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
     """Open `SITES` sites for each of these peers to own; return their addresses."""
-    placer = Placer("host", CELL_BITS)
+    placer = Partitioner("host", CELL_BITS)
     owned = dict.fromkeys(ids, 0)
     opened: list[str] = []
     await web.open("127.0.2.0")  # Is no site, but chooses the port.
     for number in count():
         address = f"127.0.{3 + number // 256}.{number % 256}"
-        place = anchor(placer.place(f"http://{address}:{web.port}/").cell, CELL_BITS)
+        place = anchor(placer.locate(f"http://{address}:{web.port}/").cell, CELL_BITS)
         owner = min(ids, key=lambda one: one ^ place)
         if owned[owner] < SITES:
             owned[owner] += 1
@@ -147,7 +147,7 @@ class _Swarm:
         self._network = network
         self._peers: list[PeerProcess] = []
 
-    async def start(self, number: int, node: Powers, asker: str) -> None:
+    async def start(self, number: int, node: MachineProfile, asker: str) -> None:
         """Start one that can do what `node` can, and wait until it has joined the first."""
         name = f"peer-{number}"
         job = ["--balance", self._balance, "--delay", "0"]
@@ -175,7 +175,7 @@ class _Swarm:
                 }
                 | {"KADCRAWL_KEY": self._key},
             )
-        peer = PeerProcess(name, Machine("127.0.0.1", []), self._directory / name, said, process)
+        peer = PeerProcess(name, PeerHost("127.0.0.1", []), self._directory / name, said, process)
         self._peers.append(peer)
         await peer.ready()
 

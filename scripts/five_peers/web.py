@@ -21,7 +21,7 @@ CHUNKS: Final = 4
 
 
 @dataclass(slots=True, kw_only=True)
-class Line:
+class AccessLine:
     """What lies between one asker and the web."""
 
     pages_s: float
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Seen:
+class RequestLog:
     """What was asked for since the beginning."""
 
     first_at: float | None = None
@@ -55,10 +55,10 @@ class Seen:
 class CappedWeb:
     """Async context manager: serves so many sites as `open` is told of, each with `pages` pages of `size` bytes."""
 
-    def __init__(self, lines: dict[str, Line], pages: int, size: int) -> None:
+    def __init__(self, lines: dict[str, AccessLine], pages: int, size: int) -> None:
         """`lines` by the address of the asker."""
         self.lines = lines
-        self.seen = Seen()
+        self.seen = RequestLog()
         self.port = 0
         self._pages = pages
         self._size = size

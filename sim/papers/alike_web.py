@@ -8,7 +8,7 @@ fetched. Or each site has so many pages, to all of which its home page leads.
 from dataclasses import dataclass
 
 from ..synthetic_sites import draws
-from ..synthetic_web import Answer
+from ..synthetic_web import SyntheticResponse
 from ..trial import WEB_ADDRESS
 
 HTML = (("Content-Type", "text/html; charset=utf-8"),)
@@ -33,10 +33,10 @@ class AlikeWeb:
         """Return the IP of a host name."""
         return WEB_ADDRESS if host.endswith(".test") else None
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         """Return the answer to a GET of `target`."""
         if target == "/robots.txt":
-            return Answer(404)
+            return SyntheticResponse(404)
         if host.startswith("hub"):
             first = int(host.removeprefix("hub").removesuffix(".test")) * LINKS_OF_HUB
             links = [f"http://{self._host(site)}/" for site in range(first, min(first + LINKS_OF_HUB, self.sites))]
@@ -46,7 +46,7 @@ class AlikeWeb:
             own, other, site = draws(f"{self.seed} {host} {target}", 3)
             links = [f"/{own:016x}", f"http://{self._host(site % self.sites)}/{other:016x}"]
         body = "".join(f'<a href="{link}">' for link in links).encode()
-        return Answer(200, HTML, body, latency_s=self.answer_s)
+        return SyntheticResponse(200, HTML, body, latency_s=self.answer_s)
 
     def _host(self, site: int) -> str:
         return f"site{site}.test"

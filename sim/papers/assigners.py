@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kadcrawl.balance.level import Load
+from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.shedding import offers
 from kadcrawl.keys import ID_BITS, Cell, anchor, firstdiff
 
@@ -174,11 +174,13 @@ class XorShedding:
         order = np.lexsort((urls.place, owners == holders, holders))
         ends = np.cumsum(pending)
         for giver in sorted(alive.tolist(), key=lambda peer: (-pending[peer], peer)):
-            load = Load(int(pending[giver]), work_area, H)
+            load = BlockLoad(int(pending[giver]), work_area, H)
             blocks = min(load.blocks, int(own[giver]) // H)
             if blocks <= 0:
                 continue
-            levels = [(peer, Load(int(pending[peer]), work_area, H).level) for peer in alive.tolist() if peer != giver]
+            levels = [
+                (peer, BlockLoad(int(pending[peer]), work_area, H).level) for peer in alive.tolist() if peer != giver
+            ]
             end = int(ends[giver])
             for taker, count in offers(load.level, blocks, self._buckets(giver, levels)):
                 urls_moved = count * H
@@ -187,11 +189,11 @@ class XorShedding:
                 pending[taker] += urls_moved
                 pending[giver] -= urls_moved
 
-    def _buckets(self, giver: int, levels: list[tuple[int, float]]) -> list[list[tuple[int, float]]]:
+    def _buckets(self, lender: int, levels: list[tuple[int, float]]) -> list[list[tuple[int, float]]]:
         """Return the k-buckets of a peer, near to far, each with its peers' levels."""
         buckets = defaultdict(list)
         for peer, level in levels:
-            buckets[firstdiff(self._xor.node_ids[giver], self._xor.node_ids[peer])].append((peer, level))
+            buckets[firstdiff(self._xor.node_ids[lender], self._xor.node_ids[peer])].append((peer, level))
         return [buckets[number] for number in sorted(buckets)]
 
 

@@ -11,7 +11,7 @@ from math import inf
 from random import Random
 
 from kadcrawl.balance.drain import Backlog, shed
-from kadcrawl.balance.predict import Pace
+from kadcrawl.balance.predict import ThroughputModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +77,8 @@ def crawl(
                 peer.backlog(now, sum(urls for _, taker, urls in on_the_way if taker is peer)) for peer in known
             ]
             for move in shed(backlogs, shedding.block_urls, shedding.hand_over_s):
-                known[move.giver].pending -= move.urls
-                on_the_way.append((now + shedding.hand_over_s, known[move.taker], move.urls))
+                known[move.lender].pending -= move.urls
+                on_the_way.append((now + shedding.hand_over_s, known[move.borrower], move.urls))
                 moved += move.urls
     return Run(tuple(peer.free_at for peer in peers), tuple(peer.crawled for peer in peers), moved)
 
@@ -93,7 +93,7 @@ class _Peer:
     crawled: int = 0
     begun_at: float | None = None
     """What is crawled now; None if nothing is."""
-    pace: Pace = field(default_factory=Pace)
+    throughput: ThroughputModel = field(default_factory=ThroughputModel)
     done: int = 0
     """Since the pace was last told; and how long they took."""
     done_s: float = 0.0
@@ -117,13 +117,13 @@ class _Peer:
     def url_s_measured(self) -> float:
         """Return the pace, seconds for a URL, with what was done since; 0 if nothing was."""
         if self.done:
-            self.pace.measured(self.done, self.done_s)
+            self.throughput.measured(self.done, self.done_s)
             self.done, self.done_s = 0, 0.0
-        return self.pace.seconds(1) or 0.0
+        return self.throughput.seconds(1) or 0.0
 
     def backlog(self, now: float, coming: int) -> Backlog:
         """`coming` URLs are on their way here, and cannot be handed on."""
-        url_s = self.pace.seconds(1)
+        url_s = self.throughput.seconds(1)
         assert url_s, "who has no pace has no backlog"
         left_s = 0.0 if self.begun_at is None else max(0.0, self.begun_at + url_s - now)
         return Backlog(self.pending, url_s, left_s + coming * url_s)

@@ -25,7 +25,7 @@ BAR_IN = 0.16
 """Of a bar, and of the space between groups."""
 COLORS = ("#3d7fc1", "#df7a2e", "#3c9d72", "#b65fa8", "#8c7f3b", "#7d86d6", "#c2504f", "#6d7a86", "#2f9fb0", "#a5633f")
 """Told apart on white and on black, and by those who are color-blind in most pairs; lines differ in their marks too."""
-MARKS = "osD^vPXh<>"
+PLOT_MARKERS = "osD^vPXh<>"
 MARKS_MAX = 20
 """On one line."""
 DASHES = ("--", ":", "-.")
@@ -96,7 +96,7 @@ def _columns(series: Sequence[Series]) -> int:
 
 
 def _lines(axes: Axes, figure: Figure) -> None:
-    looks, dashes = zip(cycle(COLORS), cycle(MARKS), strict=False), cycle(DASHES)
+    looks, dashes = zip(cycle(COLORS), cycle(PLOT_MARKERS), strict=False), cycle(DASHES)
     for one in figure.series:
         if one.dashed:
             axes.plot(one.xs, one.ys, label=one.label, color=INK, linestyle=next(dashes), linewidth=1.2, alpha=0.8)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from kadcrawl.keys import Key
 from kadcrawl.store.bloom.encoding import to_bytes
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.bloom.filter import Shape, error_of
 from kadcrawl.store.bloom.pybloom import PybloomFilter
 
@@ -84,7 +84,7 @@ class Ours:
     keys: int
     wrong: float
     """Share of new keys taken for seen."""
-    errs: float
+    false_positive_rate: float
     """The same by the bits."""
     key_bytes: float
     """Of one key in one day."""
@@ -93,13 +93,13 @@ class Ours:
 def hours(random: Random) -> list[set[Key]]:
     """Ask a search page each hour, fetch what was not seen in this hour or the last; return what was fetched when."""
     news = [Key(random.randbytes(20)) for _ in range(NEWS)]
-    seen = Seen(Period(grain_s=HOUR_S, grains=2))
+    seen = ExpiringFilter(Period(epoch_s=HOUR_S, epochs=2))
     fetched: list[set[Key]] = []
     for hour in range(HOURS):
         links = random.sample(news[hour * PAGE // 2 : hour * PAGE // 2 + 2 * PAGE], PAGE)
         fetched.append(set())
         for key in links:
-            if not seen.seen(key, hour * HOUR_S):
+            if not seen.contains(key, hour * HOUR_S):
                 seen.add(key, hour * HOUR_S)
                 fetched[hour].add(key)
     return fetched
@@ -120,14 +120,14 @@ def with_six_hashes(keys: int, random: Random) -> Fixed:
 
 def with_ours(keys: int, random: Random) -> Ours:
     """Let a set live through a day and a whole period after it."""
-    seen = Seen(Period(grain_s=DAY_S, grains=DAYS, error=ERROR))
+    seen = ExpiringFilter(Period(epoch_s=DAY_S, epochs=DAYS, error=ERROR))
     for day in range(DAYS + 1):
         for _ in range(keys):
             seen.add(Key(random.randbytes(20)), day * DAY_S)
     now = DAYS * DAY_S
-    wrong = sum(seen.seen(Key(random.randbytes(20)), now) for _ in range(ASKED))
+    wrong = sum(seen.contains(Key(random.randbytes(20)), now) for _ in range(ASKED))
     size = len(to_bytes(seen, now)) / (DAYS * keys)
-    return Ours(keys=keys, wrong=wrong / ASKED, errs=seen.errs(now), key_bytes=size)
+    return Ours(keys=keys, wrong=wrong / ASKED, false_positive_rate=seen.false_positive_rate(now), key_bytes=size)
 
 
 def scrapy_bytes(keys: int, random: Random) -> float:
@@ -196,7 +196,7 @@ def _by_size(fixed: list[Fixed], ours: list[Ours], scrapy: float) -> Iterator[Fi
     last = ours[-1]
     yield Finding(
         what=f"error of all three slices, {last.keys:,} URLs a day, by the bits",
-        ours=last.errs,
+        ours=last.false_positive_rate,
         theirs=ERROR,
         most=ERROR,
     )
@@ -228,7 +228,7 @@ def _our_table(ours: list[Ours]) -> Table:
     return Table(
         title="k by the error: three slices, 1e-4 in all",
         heading=["URLs a day", "counted", "by the bits", "bytes of a URL in a slice", "least of any Bloom filter"],
-        rows=[[one.keys, one.wrong, one.errs, one.key_bytes, least_bytes(ERROR / DAYS)] for one in ours],
+        rows=[[one.keys, one.wrong, one.false_positive_rate, one.key_bytes, least_bytes(ERROR / DAYS)] for one in ours],
     )
 
 

@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy
 
-from kadcrawl.balance.powers import Powers
-from kadcrawl.balance.predict import Batch
+from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.predict import BatchTiming
 
 NODES = (
-    Powers(4, 2.4, 4.0, 18.0, 18.0),
-    Powers(4, 2.4, 4.0, 5.0, 18.0),
-    Powers(4, 2.4, 1.0, 12.0, 3.0),
-    Powers(4, 2.6, 3.0, 2.0, 1.5),
-    Powers(1, 2.4, 3.0, 12.0, 1.0),
+    MachineProfile(4, 2.4, 4.0, 18.0, 18.0),
+    MachineProfile(4, 2.4, 4.0, 5.0, 18.0),
+    MachineProfile(4, 2.4, 1.0, 12.0, 3.0),
+    MachineProfile(4, 2.6, 3.0, 2.0, 1.5),
+    MachineProfile(1, 2.4, 3.0, 12.0, 1.0),
 )
 SHARES = (164, 70, 120, 36, 110)
 BALANCED_S = 134.0
@@ -56,16 +56,16 @@ class RunTime:
     weights: tuple[float, ...]
     """a to e."""
 
-    def url_s(self, powers: Powers) -> float:
+    def url_s(self, profile: MachineProfile) -> float:
         """Return how long it takes for one URL, once it has started."""
-        return sum(weight * term for weight, term in zip(self.weights, _terms(powers), strict=True))
+        return sum(weight * term for weight, term in zip(self.weights, _terms(profile), strict=True))
 
-    def seconds(self, powers: Powers, urls: float) -> float:
-        return self.start_s + urls * self.url_s(powers)
+    def seconds(self, profile: MachineProfile, urls: float) -> float:
+        return self.start_s + urls * self.url_s(profile)
 
-    def time(self, powers: Powers) -> Callable[[float], float]:
+    def time(self, profile: MachineProfile) -> Callable[[float], float]:
         """Return URLs -> seconds."""
-        url_s = self.url_s(powers)
+        url_s = self.url_s(profile)
         return lambda urls: self.start_s + urls * url_s
 
 
@@ -82,30 +82,32 @@ def fitted(start: float) -> RunTime:
     return RunTime(start, tuple(float(weight) for weight in weights))
 
 
-def drawn_powers(random: Random) -> Powers:
+def random_profile(random: Random) -> MachineProfile:
     """Return powers as the paper varied them; what goes over a decade is as likely in each octave."""
-    return Powers(
+    return MachineProfile(
         random.choice((1, 2, 4)),
         random.choice(RANGES["clock_ghz"]),
         *(exp(random.uniform(*map(log, RANGES[name]))) for name in ("memory_gb", "net_mbps", "disk_mbps")),
     )
 
 
-def lesson(model: RunTime, random: Random, *, others: int, own: int = 0, noise: float = NOISE) -> list[Batch]:
+def training_data(
+    model: RunTime, random: Random, *, others: int, own: int = 0, noise: float = NOISE
+) -> list[BatchTiming]:
     """Return what was measured at `others` nodes of any powers, and `own` times at each of the five."""
-    nodes = [drawn_powers(random) for _ in range(others)] + [node for node in NODES for _ in range(own)]
+    nodes = [random_profile(random) for _ in range(others)] + [node for node in NODES for _ in range(own)]
     batches = []
     for node in nodes:
         urls = random.randint(*URLS)
-        batches.append(Batch(node, urls, model.seconds(node, urls) * random.lognormvariate(0.0, noise)))
+        batches.append(BatchTiming(node, urls, model.seconds(node, urls) * random.lognormvariate(0.0, noise)))
     return batches
 
 
-def effect_s(seconds: Callable[[Powers, float], float], name: str, random: Random, draws: int = 200) -> float:
+def effect_s(seconds: Callable[[MachineProfile, float], float], name: str, random: Random, draws: int = 200) -> float:
     """Return how much longer a run is, on average, with the most of a power (or of "urls") than with the least."""
     longer = []
     for _ in range(draws):
-        node, urls = drawn_powers(random), random.randint(*URLS)
+        node, urls = random_profile(random), random.randint(*URLS)
         if name == "urls":
             least_s, most_s = (seconds(node, end) for end in URLS)
         else:
@@ -114,16 +116,16 @@ def effect_s(seconds: Callable[[Powers, float], float], name: str, random: Rando
     return fmean(longer)
 
 
-def _with(powers: Powers, name: str, power: float) -> Powers:
+def _with(profile: MachineProfile, name: str, power: float) -> MachineProfile:
     changes: dict[str, Any] = {name: power}
-    return replace(powers, **changes)
+    return replace(profile, **changes)
 
 
-def _terms(powers: Powers) -> tuple[float, ...]:
+def _terms(profile: MachineProfile) -> tuple[float, ...]:
     return (
-        powers.net_mbps**-NET_EXPONENT,
-        1 / powers.disk_mbps,
-        1 / powers.memory_gb,
-        1 / powers.clock_ghz,
-        float(powers.cores),
+        profile.net_mbps**-NET_EXPONENT,
+        1 / profile.disk_mbps,
+        1 / profile.memory_gb,
+        1 / profile.clock_ghz,
+        float(profile.cores),
     )

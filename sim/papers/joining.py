@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from kadcrawl.balance.identity import Candidate, Range, choose
+from kadcrawl.balance.identity import IdCandidate, Range, choose
 from kadcrawl.keys import ID_BITS, NodeId
 
 from .experiment import Figure, Finding, Progress, Result, Series, Table
@@ -55,7 +55,7 @@ def best_ratio(peers: int) -> float:
     return peers / (1 << peers.bit_length() - 1)
 
 
-class Swarm:
+class IdSwarm:
     """Peers that have joined, and who owns what."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Swarm:
 
 Cell = str | int | float
 """Of a table."""
-Join = Callable[[Swarm, Random], int]
+Join = Callable[[IdSwarm, Random], int]
 """How a joiner comes to its ID, of 160 bits."""
 
 
@@ -122,11 +122,11 @@ def draw_id(random: Random) -> NodeId:
 def by_range(choices: int) -> Join:
     """Return the joiner that draws so many IDs and takes the one in the largest range."""
 
-    def join(swarm: Swarm, random: Random) -> int:
+    def join(swarm: IdSwarm, random: Random) -> int:
         drawn = [draw_id(random) for _ in range(choices)]
         if choices == 1:
             return drawn[0]
-        return choose([Candidate(node_id=one, found=swarm.range_of(swarm.nearest(one))) for one in drawn]).node_id
+        return choose([IdCandidate(node_id=one, found=swarm.range_of(swarm.nearest(one))) for one in drawn]).node_id
 
     return join
 
@@ -134,7 +134,7 @@ def by_range(choices: int) -> Join:
 def by_load(choices: int) -> Join:
     """Return the joiner that takes the ID whose owner has most URLs."""
 
-    def join(swarm: Swarm, random: Random) -> int:
+    def join(swarm: IdSwarm, random: Random) -> int:
         loads = swarm.loads
         return max((draw_id(random) for _ in range(choices)), key=lambda one: loads[swarm.nearest(one)])
 
@@ -142,14 +142,14 @@ def by_load(choices: int) -> Join:
 
 
 @dataclass(slots=True)
-class Seen:
+class JoinOutcome:
     """What came of some runs, by the size of the swarm."""
 
     ratio: dict[int, list[float]] = field(default_factory=dict)
     gini: dict[int, list[float]] = field(default_factory=dict)
     url_ratio: dict[int, list[float]] = field(default_factory=dict)
 
-    def note(self, swarm: Swarm) -> None:
+    def note(self, swarm: IdSwarm) -> None:
         """Take down how a swarm stands."""
         shares, loads, size = swarm.shares, swarm.loads, swarm.size
         self.ratio.setdefault(size, []).append(float(shares.max()) * size)
@@ -158,7 +158,7 @@ class Seen:
             self.url_ratio.setdefault(size, []).append(float(loads.max() / loads.mean()))
 
 
-def grow(swarm: Swarm, peers: int, join: Join, random: Random, seen: Seen | None = None) -> Swarm:
+def grow(swarm: IdSwarm, peers: int, join: Join, random: Random, seen: JoinOutcome | None = None) -> IdSwarm:
     """Let peers join, one after another, until there are so many; the first has nothing to choose."""
     while swarm.size < peers:
         swarm.join(join(swarm, random) if swarm.size else draw_id(random))
@@ -177,11 +177,11 @@ def joining(seed: int, progress: Progress) -> Result:
         progress(done / steps)
 
     ways = {_drawn(choices): by_range(choices) for choices in CHOICES}
-    seen = {name: Seen() for name in ways}
+    seen = {name: JoinOutcome() for name in ways}
     for name, join in ways.items():
         for peers, runs in RUNS.items():
             for run in range(runs):
-                grow(Swarm(peers), peers, join, Random(f"joining {seed} {name} {peers} {run}"), seen[name])
+                grow(IdSwarm(peers), peers, join, Random(f"joining {seed} {name} {peers} {run}"), seen[name])
                 advance()
     urls = of_sites(seed, URLS)
     anchors, counts = urls.cell_loads()
@@ -191,11 +191,11 @@ def joining(seed: int, progress: Progress) -> Result:
         f"{_drawn(most)}, the largest range": by_range(most),
         f"{_drawn(most)}, the most URLs": by_load(most),
     }
-    loaded = {name: Seen() for name in by_what}
+    loaded = {name: JoinOutcome() for name in by_what}
     for name, join in by_what.items():
         for run in range(URL_RUNS):
             random = Random(f"joining {seed} URLs {name} {run}")
-            grow(Swarm(max(SIZES), anchors, counts), max(SIZES), join, random, loaded[name])
+            grow(IdSwarm(max(SIZES), anchors, counts), max(SIZES), join, random, loaded[name])
             advance()
     real = _real_peers(seed, advance)
     largest_site = float(urls.largest_site.mean())
@@ -287,7 +287,7 @@ def _means(by_size: dict[int, list[float]], sizes: Iterable[int]) -> list[float]
     return [fmean(by_size[size]) for size in sizes]
 
 
-def _finding(name: str, seen: Seen, peers: int) -> Finding:
+def _finding(name: str, seen: JoinOutcome, peers: int) -> Finding:
     return Finding(
         what=f"largest range / mean, {peers:,} peers, {name}",
         ours=fmean(seen.ratio[peers]),
@@ -296,7 +296,7 @@ def _finding(name: str, seen: Seen, peers: int) -> Finding:
     )
 
 
-def _range_table(seen: dict[str, Seen]) -> Table:
+def _range_table(seen: dict[str, JoinOutcome]) -> Table:
     rows: list[list[Cell]] = [
         [name, *(number for peers in SIZES for number in (fmean(of.ratio[peers]), max(of.ratio[peers])))]
         for name, of in seen.items()
@@ -308,7 +308,7 @@ def _range_table(seen: dict[str, Seen]) -> Table:
     )
 
 
-def _gini_table(seen: dict[str, Seen]) -> Table:
+def _gini_table(seen: dict[str, JoinOutcome]) -> Table:
     return Table(
         title="Gini coefficient of the ranges",
         heading=["joiner", *(f"{peers:,} peers" for peers in SIZES)],
@@ -316,7 +316,7 @@ def _gini_table(seen: dict[str, Seen]) -> Table:
     )
 
 
-def _url_table(seen: dict[str, Seen], largest_site: float) -> Table:
+def _url_table(seen: dict[str, JoinOutcome], largest_site: float) -> Table:
     rows: list[list[Cell]] = [
         [name, *(fmean(of[peers]) for peers in SIZES for of in (one.url_ratio, one.ratio))]
         for name, one in seen.items()

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from .experiment import Figure, Series
-from .level_model import Run
+from .level_model import LevelRun
 from .table2 import PEERS, gain_bound
 
 
-def figures(ours: Run, without: Run, fewer: Run, printed: Sequence[Run]) -> list[Figure]:
+def figures(ours: LevelRun, without: LevelRun, fewer: LevelRun, printed: Sequence[LevelRun]) -> list[Figure]:
     """Return all of them: for our rules, no shedding, our rules with fewer arrivals, and the rules as printed."""
     return [
         _ratios("levels-ratio-without", "Load ratio without shedding (Fig 6a)", without, logarithmic=True),
@@ -64,7 +64,7 @@ def figures(ours: Run, without: Run, fewer: Run, printed: Sequence[Run]) -> list
     ]
 
 
-def _ratios(name: str, title: str, run: Run, *, logarithmic: bool) -> Figure:
+def _ratios(name: str, title: str, run: LevelRun, *, logarithmic: bool) -> Figure:
     return Figure(
         name=name,
         title=title,
@@ -78,15 +78,15 @@ def _ratios(name: str, title: str, run: Run, *, logarithmic: bool) -> Figure:
     )
 
 
-def _hours(run: Run) -> list[float]:
+def _hours(run: LevelRun) -> list[float]:
     return [sample.ends_at / 3600 for sample in run.samples]
 
 
-def _speeds(run: Run) -> list[float]:
+def _speeds(run: LevelRun) -> list[float]:
     return [sample.pages / sample.lasted_s for sample in run.samples]
 
 
-def _gains(run: Run, without: Run) -> list[float]:
+def _gains(run: LevelRun, without: LevelRun) -> list[float]:
     """Cumulative, in percent; both runs were sampled at the same instants."""
     pages, least = (list(accumulate(sample.pages for sample in each.samples)) for each in (run, without))
     return [100 * (more / less - 1) for more, less in zip(pages, least, strict=True)]

@@ -15,7 +15,7 @@ from random import Random
 from typing import Literal
 
 from kadcrawl.balance.shedding import Bucket, Round, accepted, kept, offers_as_published, spare, told
-from kadcrawl.balance.sizing import Rates, Tally, Updates, work_area_blocks
+from kadcrawl.balance.sizing import Rates, Updates, WorkCounts, work_area_blocks
 from kadcrawl.keys import ID_BITS, firstdiff
 
 from .packing import Packing
@@ -65,7 +65,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Run:
+class LevelRun:
     """What came of one run."""
 
     pages: int = 0
@@ -204,7 +204,7 @@ def run(
     sample_s: float,
     sized_within: int | None = None,
     draw: int = 0,
-) -> Run:
+) -> LevelRun:
     """Run the swarm until `until` s. `interval_s` is T, and divides `settled_at`, from when on extremes count.
 
     Samples are taken at the first update after every `sample_s`.
@@ -224,7 +224,7 @@ def run(
         )
         for number, setting in enumerate(settings)
     ]
-    result = Run()
+    result = LevelRun()
     sampler = _Sampler(peers, result)
     updates = Updates(0.0, interval_s)
     now, sample_at = 0.0, sample_s
@@ -234,7 +234,7 @@ def run(
         now = min(updates.next_after(now), until)
         for peer in peers:
             peer.advance(now)
-            peer.rates.note(Tally(now, peer.arrived, peer.crawled, peer.busy_s))
+            peer.rates.note(WorkCounts(now, peer.arrived, peer.crawled, peer.busy_s))
             if sized_within is not None and number > 1:
                 rates = peer.rates
                 wide = work_area_blocks(rates.arrivals, rates.crawls, interval_s, block, sized_within)
@@ -264,19 +264,19 @@ def _told(buckets: Sequence[Sequence[int]], levels: Sequence[float]) -> list[Buc
     return [[(peer, levels[peer]) for peer in bucket] for bucket in buckets]
 
 
-def _move(giver: CountedPeer, taker: CountedPeer, blocks: int, result: Run, any_of_them: bool = False) -> None:
-    was_heavy = taker.stock.level > 0
-    giver.give(blocks, any_of_them)
-    taker.take(blocks)
+def _move(lender: CountedPeer, borrower: CountedPeer, blocks: int, result: LevelRun, any_of_them: bool = False) -> None:
+    was_heavy = borrower.stock.level > 0
+    lender.give(blocks, any_of_them)
+    borrower.take(blocks)
     result.messages.blocks += blocks
-    result.flipped += not was_heavy and taker.stock.level > 0
+    result.flipped += not was_heavy and borrower.stock.level > 0
 
 
 def _shed(
     peers: Sequence[CountedPeer],
     buckets: Sequence[Sequence[Sequence[int]]],
     rng: Random,
-    result: Run,
+    result: LevelRun,
     interval_s: float,
 ) -> None:
     """One update by our rules."""
@@ -299,7 +299,7 @@ def _shed(
 
 
 def _shed_as_published(
-    peers: Sequence[CountedPeer], buckets: Sequence[Sequence[Sequence[int]]], rng: Random, result: Run
+    peers: Sequence[CountedPeer], buckets: Sequence[Sequence[Sequence[int]]], rng: Random, result: LevelRun
 ) -> None:
     """One update by the paper's rules: what is sent is taken."""
     levels = [peer.stock.level for peer in peers]
@@ -315,7 +315,7 @@ def _shed_as_published(
 class _Sampler:
     """Takes what has happened since the last sample."""
 
-    def __init__(self, peers: Sequence[CountedPeer], result: Run) -> None:
+    def __init__(self, peers: Sequence[CountedPeer], result: LevelRun) -> None:
         self._peers = peers
         self._result = result
         self._at = 0.0

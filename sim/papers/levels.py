@@ -9,7 +9,7 @@ from statistics import median
 
 from .experiment import Finding, Progress, Result, Table
 from .level_figures import figures
-from .level_model import Policy, Run, run
+from .level_model import LevelRun, Policy, run
 from .table2 import BLOCK, PEERS, gain_bound, interval_needed, light
 
 FEWER = 0.8
@@ -61,7 +61,7 @@ def levels(seed: int, progress: Progress) -> Result:
 
     def play(
         policy: Policy, interval_s: float, share: float = 1.0, sized_within: int | None = None, draw: int = 0
-    ) -> Run:
+    ) -> LevelRun:
         nonlocal done
         result = run(
             [replace(peer, arrivals=peer.arrivals * share) for peer in PEERS],
@@ -117,20 +117,20 @@ def levels(seed: int, progress: Progress) -> Result:
     )
 
 
-def gain(run: Run, without: Run, until: float = DAY_S) -> float:
+def gain(run: LevelRun, without: LevelRun, until: float = DAY_S) -> float:
     """Return by how many percent more pages a run had crawled than the one without shedding."""
     return 100 * (_pages(run, until) / _pages(without, until) - 1)
 
 
-def _pages(run: Run, until: float) -> int:
+def _pages(run: LevelRun, until: float) -> int:
     return sum(sample.pages for sample in run.samples if sample.ends_at <= until)
 
 
-def _growth(run: Run) -> float:
+def _growth(run: LevelRun) -> float:
     return (run.pending - run.pending_settled) / (DAY_S - SETTLED_S)
 
 
-def _findings(ours: Run, without: Run, fewer: Run, fewer_without: Run) -> list[Finding]:
+def _findings(ours: LevelRun, without: LevelRun, fewer: LevelRun, fewer_without: LevelRun) -> list[Finding]:
     excess = sum(peer.arrivals - peer.crawls for peer in PEERS)
     alone = sum(max(0.0, peer.arrivals - peer.crawls) for peer in PEERS)
     return [
@@ -173,11 +173,11 @@ def _findings(ours: Run, without: Run, fewer: Run, fewer_without: Run) -> list[F
     ]
 
 
-def _sent(run: Run) -> int:
+def _sent(run: LevelRun) -> int:
     return 2 * run.messages.offers + run.messages.blocks
 
 
-def _peers(ours: Run, without: Run) -> Table:
+def _peers(ours: LevelRun, without: LevelRun) -> Table:
     return Table(
         title="Table 2 and what became of it (pages in 24 h, mean load ratio of the last 10 min)",
         heading=(
@@ -208,7 +208,9 @@ def _peers(ours: Run, without: Run) -> Table:
     )
 
 
-def _policies(runs: dict[tuple[Policy, float], Run], sized: dict[tuple[float, int], Run], without: Run) -> Table:
+def _policies(
+    runs: dict[tuple[Policy, float], LevelRun], sized: dict[tuple[float, int], LevelRun], without: LevelRun
+) -> Table:
     rows = [(policy, interval_s, "Table 2", result) for (policy, interval_s), result in runs.items()]
     rows += [("ours", at, f"by the bounds, {within} T", result) for (at, within), result in sized.items()]
     return Table(
@@ -243,7 +245,7 @@ def _policies(runs: dict[tuple[Policy, float], Run], sized: dict[tuple[float, in
     )
 
 
-def _stuck(printed: Sequence[Run], without: Run) -> Table:
+def _stuck(printed: Sequence[LevelRun], without: LevelRun) -> Table:
     """Which heavy peers were left with most of what they would have had alone."""
     rows = []
     for draw, each in enumerate(printed, 1):

@@ -12,12 +12,12 @@ from hashlib import blake2b
 from typing import Any, Literal
 from unittest import mock
 
-from kadcrawl.crawl.content.link_finder import Finder, Found
-from kadcrawl.crawl.fetch.result import Fetched
+from kadcrawl.crawl.content.link_finder import FoundLinks, LinkFinder
+from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import Message, Offer, Records
+from kadcrawl.link.wire.messages import Message, Offer, Replicate
 from kadcrawl.settings.config import Job, Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import Turns
 
 from ..network import HOST
@@ -47,8 +47,8 @@ SHEDDING: dict[Literal["level", "drain"], str] = {"level": "with shedding by lev
 OVERLAY, LINKS, COPIES, BALANCE, OTHER = "overlay", "links", "copies", "balance", "moving and the end"
 KINDS = {
     **dict.fromkeys(("Offer", "DatedOffer"), LINKS),
-    **dict.fromkeys(("Records", "Settle", "Compare", "Exchange"), COPIES),
-    **dict.fromkeys(("GetLevel", "Lend", "Report", "Recall"), BALANCE),
+    **dict.fromkeys(("Replicate", "AssignReplica", "CompareDigests", "Reconcile"), COPIES),
+    **dict.fromkeys(("GetLoad", "Lend", "RenewLease", "Recall"), BALANCE),
 }
 """What a question of the link is about; what is not here is `OTHER`."""
 
@@ -91,25 +91,25 @@ class Count:
         match message:
             case Offer(links=links):
                 self.offered += len(links)
-            case Records(batch=batch):
+            case Replicate(batch=batch):
                 self.copied += len(batch.done) + len(batch.pending)
 
 
 @contextmanager
 def counted(count: Count) -> Iterator[None]:
     """While open, count what any peer asks, and write down what it discovers."""
-    ask, found = LinkClient.ask, Finder.found
+    ask, found = LinkClient.ask, LinkFinder.find_links
 
     async def asked(client: LinkClient, address: Any, message: Message, *rest: Any) -> Any:
         count.note(message)
         return await ask(client, address, message, *rest)
 
-    def discovered(finder: Finder, entry: Entry, fetched: Fetched, *rest: Any) -> Turns[Found]:
+    def discovered(finder: LinkFinder, entry: FrontierEntry, fetched: FetchResult, *rest: Any) -> Turns[FoundLinks]:
         result = yield from found(finder, entry, fetched, *rest)
         count.discovered.append((HOST.get().ip, result.links))
         return result
 
-    with mock.patch.object(LinkClient, "ask", asked), mock.patch.object(Finder, "found", discovered):
+    with mock.patch.object(LinkClient, "ask", asked), mock.patch.object(LinkFinder, "find_links", discovered):
         yield
 
 
@@ -136,7 +136,7 @@ def crawl(seed: int, peers: int, balance: Literal["off", "level", "drain"] = "of
         count.seconds = swarm.loop.time() - began
         count.datagrams = sum(peer.overlay.counters.sent for peer in swarm.peers) - before
         count.peers = {machine.host.ip: machine.peer.contact.number for machine in swarm.machines.live if machine.peer}
-        count.pages = sum(peer.totals.pages for peer in swarm.peers)
+        count.pages = sum(peer.counters.pages for peer in swarm.peers)
         count.lent = sum(peer.balancing.loans.lending.done for peer in swarm.peers)
 
     job = Job(scope="any", delay_s=0.0, balance=balance, block_urls=BLOCK, update_s=UPDATE_S)
@@ -233,7 +233,7 @@ def messages(seed: int, progress: Progress) -> Result:
             *(one for peers in SIZES for one in _offers(counts[peers], papers[peers], f"{peers} peers")),
             Finding(
                 what=f"the same with copies, requests, {PEERS} peers",
-                ours=(off.requests["Offer"] + off.requests["Records"]) / papers[PEERS].requests,
+                ours=(off.requests["Offer"] + off.requests["Replicate"]) / papers[PEERS].requests,
             ),
             Finding(
                 what=f"the same with copies, URLs, {PEERS} peers (bound: each copied twice to two)",
@@ -302,7 +302,7 @@ ROWS: dict[str, Callable[[Count, Paper], float]] = {
     "the paper: requests, and URLs in them": lambda count, paper: paper.requests,
     "here: offers": lambda count, paper: count.requests["Offer"],
     "here: URLs offered": lambda count, paper: count.offered,
-    "here: requests that copy": lambda count, paper: count.requests["Records"],
+    "here: requests that copy": lambda count, paper: count.requests["Replicate"],
     "here: URLs copied": lambda count, paper: count.copied,
     "new, of all": lambda count, paper: count.pages,
 }

@@ -65,7 +65,7 @@ class Speed:
 
 def pages(swarm: Swarm) -> int:
     """Return how many pages have been fetched so far."""
-    return sum(peer.totals.pages for peer in swarm.peers)
+    return sum(peer.counters.pages for peer in swarm.peers)
 
 
 def stepped(seed: int, period_done: Callable[[], None]) -> list[int]:
@@ -124,7 +124,7 @@ def whole(seed: int, *, shedding: bool) -> float:
         await swarm.grow(WHOLE_PEERS)
         began, before = swarm.loop.time(), pages(swarm)
         expected = WHOLE_SITES * WHOLE_PAGES + len(web.seeds)
-        await swarm.until(lambda: sum(peer.totals.done for peer in swarm.peers) >= expected)
+        await swarm.until(lambda: sum(peer.counters.done for peer in swarm.peers) >= expected)
         return (pages(swarm) - before) / WHOLE_PEERS / (swarm.loop.time() - began)
 
     job = Job(

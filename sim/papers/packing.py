@@ -5,7 +5,7 @@ is unpacked once the work area has room for all of it. What waits in the buffer 
 says nothing, or the last few URLs of a crawl would never leave it.
 """
 
-from kadcrawl.balance.level import Load
+from kadcrawl.balance.level import BlockLoad
 
 
 class Packing:
@@ -33,9 +33,9 @@ class Packing:
         return self.blocks - self.free / self.block
 
     @property
-    def load(self) -> Load:
+    def load(self) -> BlockLoad:
         """The same peer, counted as kadcrawl does."""
-        return Load(self.pending, self.work_area, self.block)
+        return BlockLoad(self.pending, self.work_area, self.block)
 
     def arrived(self) -> None:
         """Take in one URL."""

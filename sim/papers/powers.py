@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from random import Random
 from statistics import fmean
 
-from kadcrawl.balance.powers import Powers
-from kadcrawl.balance.predict import HIDDEN, Network, train
-from kadcrawl.balance.shares import PARTICLES, Shares, Time, equal, exact, makespan_s, rising, settled, swarm
+from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.predict import HIDDEN, NeuralNetwork, train
+from kadcrawl.balance.shares import PARTICLES, BatchPartition, Time, equal, exact, makespan_s, rising, settled, swarm
 
 from .drain_run import Run, Shedding, crawl
 from .experiment import Figure, Finding, Progress, Result, Series, Table
@@ -21,8 +21,8 @@ from .five_nodes import (
     RunTime,
     effect_s,
     fitted,
-    lesson,
     start_of_both_s,
+    training_data,
 )
 
 TOTAL = sum(SHARES)
@@ -74,7 +74,7 @@ class Meter:
     evaluations: int = 0
     times: int = 0
 
-    def solve(self, solver: Callable[[Sequence[Time]], Shares], times: Sequence[Time]) -> tuple[int, ...]:
+    def solve(self, solver: Callable[[Sequence[Time]], BatchPartition], times: Sequence[Time]) -> tuple[int, ...]:
         shares = solver(times)
         urls = settled(shares.urls, TOTAL)
         self.evaluations += shares.evaluations
@@ -99,7 +99,7 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
     equals = equal(len(NODES), TOTAL)
     methods = [Method("equal shares", equals, _ends(times, equals), EQUAL_S, asked=False)]
     meters = {"swarm": Meter(), "exact": Meter()}
-    networks: dict[str, list[Network]] = {}
+    networks: dict[str, list[NeuralNetwork]] = {}
     for number, (name, own) in enumerate(OWN.items()):
         networks[name] = [_network(model, own, f"{seed} {name} {each}") for each in range(effort.trainings)]
         progress((2 * number + 1) / 5)
@@ -157,9 +157,9 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
     )
 
 
-def _network(model: RunTime, own: int, seed: str) -> Network:
+def _network(model: RunTime, own: int, seed: str) -> NeuralNetwork:
     random = Random(seed)
-    return train(lesson(model, random, others=BATCHES, own=own), seed=random.getrandbits(32))
+    return train(training_data(model, random, others=BATCHES, own=own), seed=random.getrandbits(32))
 
 
 def _ends(times: Sequence[Time], urls: Sequence[int]) -> tuple[float, ...]:
@@ -167,11 +167,16 @@ def _ends(times: Sequence[Time], urls: Sequence[int]) -> tuple[float, ...]:
 
 
 def _predicted(
-    name: str, times: Sequence[Time], networks: Sequence[Network], seed: int, rounds: int, meters: dict[str, Meter]
+    name: str,
+    times: Sequence[Time],
+    networks: Sequence[NeuralNetwork],
+    seed: int,
+    rounds: int,
+    meters: dict[str, Meter],
 ) -> list[Method]:
     """Return what each solver makes of the networks' predictions, and what comes of it in truth."""
     predicted = [[rising(network.time(node), TOTAL) for node in NODES] for network in networks]
-    solvers: dict[str, Callable[[Sequence[Time]], Shares]] = {
+    solvers: dict[str, Callable[[Sequence[Time]], BatchPartition]] = {
         "swarm": lambda each: swarm(each, TOTAL, Random(seed), rounds=rounds),
         "exact": lambda each: exact(each, TOTAL),
     }
@@ -230,9 +235,9 @@ def _methods(methods: Sequence[Method], bound_s: float, start_s: float) -> Table
     )
 
 
-def _effects(model: RunTime, networks: Sequence[Network], seed: int) -> Table:
+def _effects(model: RunTime, networks: Sequence[NeuralNetwork], seed: int) -> Table:
     rows = []
-    for name in (*(field.name for field in fields(Powers)), "urls"):
+    for name in (*(field.name for field in fields(MachineProfile)), "urls"):
         learned = [effect_s(network.seconds, name, Random(seed)) for network in networks]
         rows.append((name, effect_s(model.seconds, name, Random(seed)), fmean(learned), min(learned), max(learned)))
     return Table(

@@ -13,7 +13,7 @@ import numpy as np
 
 from .assigners import Assigner, HashMod, Peers, Ring, TwoLevelHash, Xor, XorShedding
 from .experiment import Progress
-from .joining import CHOICES, Swarm, by_range, gini, grow
+from .joining import CHOICES, IdSwarm, by_range, gini, grow
 from .workload import Urls, alone, of_sites
 
 COMPARED = 100
@@ -41,7 +41,7 @@ ALIVE_OF = (100, 101, 111, 125, 160, 200)
 
 
 @dataclass(frozen=True)
-class Setting:
+class SwarmSetting:
     """A swarm, and the assigners set up for it."""
 
     possible: int
@@ -64,16 +64,16 @@ View = tuple[Peers, Peers]
 """Who is alive, as each of two peers has it."""
 
 
-def make_setting(random: Random, alive: int) -> Setting:
+def make_setting(random: Random, alive: int) -> SwarmSetting:
     """Draw who is alive, and the IDs."""
     possible = alive * 5 // 4
     numbers = random.sample(range(possible), possible)
     blind = Xor([random.getrandbits(160) for _ in range(possible)])
-    grown = grow(Swarm(possible), possible, by_range(max(CHOICES)), random).node_ids
+    grown = grow(IdSwarm(possible), possible, by_range(max(CHOICES)), random).node_ids
     # Those alive have joined first, one after another.
     ids = [node_id for _, node_id in sorted(zip(numbers, grown, strict=True))]
     chosen = Xor(ids, f"XOR owner, d = {max(CHOICES)}")
-    return Setting(
+    return SwarmSetting(
         possible=possible,
         alive=np.array(sorted(numbers[:alive]), dtype=np.int64),
         assigners=(
@@ -233,7 +233,7 @@ def _mean(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return fmean(one for one, _ in pairs), fmean(other for _, other in pairs)
 
 
-def _balances(drawn: Sequence[Setting], urls: Urls) -> dict[str, Balance]:
+def _balances(drawn: Sequence[SwarmSetting], urls: Urls) -> dict[str, Balance]:
     """Return the mean of several swarms, by assigner."""
     by_name: dict[str, list[Balance]] = {}
     for setting in drawn:

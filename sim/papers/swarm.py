@@ -14,24 +14,24 @@ from kadcrawl.settings.config import Job, Limits
 
 from ..loop import SimLoop, world
 from ..machines import Machine, Machines
-from ..synthetic_web import Answer
+from ..synthetic_web import SyntheticResponse
 from ..trial import WEB_ADDRESS
 from ..web_server import WebServer
 
-LOOK_S = 0.05
+SWARM_POLL_S = 0.05
 COLLECTED_APART_S = 30.0
 """Virtual seconds between two collections of garbage, which in a world are ours to make (see `sim.big`)."""
 
 Found = TypeVar("Found")
 
 
-class Web(Protocol):
+class AddressedWeb(Protocol):
     """What there is to crawl."""
 
     def address(self, host: str) -> str | None:
         """Return the IP of a host name; None if there is no such host."""
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         """Return the answer to a GET of `target` that was asked for `asked` times before."""
         ...
 
@@ -43,9 +43,9 @@ class NoWeb:
         """Return that no host is known."""
         return None
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         """Return that there is no such host."""
-        return Answer(421)
+        return SyntheticResponse(421)
 
 
 class Swarm:
@@ -95,7 +95,7 @@ class Swarm:
     async def until(self, condition: Callable[[], object]) -> None:
         """Return when it holds."""
         while not condition():  # noqa: ASYNC110 -- it is looked at from outside
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(SWARM_POLL_S)
 
     async def wait(self, seconds: float) -> None:
         """Let so much time pass."""
@@ -115,7 +115,7 @@ def entered(machine: Machine) -> bool:
 
 @contextmanager
 def simulated(
-    seed: int, web: Web, *, job: Job, limits: Limits | None = None, work_area: int | None = None
+    seed: int, web: AddressedWeb, *, job: Job, limits: Limits | None = None, work_area: int | None = None
 ) -> Iterator[Swarm]:
     """Give a swarm that has not begun; it is switched off at the end."""
     with tempfile.TemporaryDirectory(prefix="kadcrawl-papers-", dir=_memory()) as directory, world(seed) as loop:

@@ -9,8 +9,8 @@ from kadcrawl.balance.drain import (
     MARGIN,
     TRIAL_MAX,
     Backlog,
+    BlockTrial,
     Move,
-    Trial,
     accepts,
     common_end_s,
     gifts,
@@ -21,8 +21,8 @@ from kadcrawl.balance.drain import (
 def after(backlogs: list[Backlog], moves: list[Move]) -> list[Backlog]:
     pending = [backlog.pending for backlog in backlogs]
     for move in moves:
-        pending[move.giver] -= move.urls
-        pending[move.taker] += move.urls
+        pending[move.lender] -= move.urls
+        pending[move.borrower] += move.urls
     return [Backlog(count, backlog.url_s, backlog.busy_s) for count, backlog in zip(pending, backlogs, strict=True)]
 
 
@@ -72,12 +72,12 @@ def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> 
     assert sum(backlog.pending for backlog in backlogs) == sum(backlog.pending for backlog in then)
     assert max(backlog.drain_s for backlog in then) <= max(backlog.drain_s for backlog in backlogs)
     mean_s = sum(backlog.drain_s for backlog in backlogs) / len(backlogs)
-    givers, takers = {move.giver for move in moves}, {move.taker for move in moves}
+    givers, takers = {move.lender for move in moves}, {move.borrower for move in moves}
     assert all(backlogs[giver].drain_s > mean_s for giver in givers)
     assert all(backlogs[taker].drain_s <= mean_s for taker in takers)
     assert all(move.urls % block == 0 and move.urls > 0 for move in moves)
     for back in shed(then, block):
-        assert (back.taker, back.giver) not in {(move.giver, move.taker) for move in moves}
+        assert (back.borrower, back.lender) not in {(move.lender, move.borrower) for move in moves}
 
 
 def test_the_heaviest_ends_within_a_block_of_the_best_there_is() -> None:
@@ -147,7 +147,7 @@ def test_one_look_gives_so_much_and_no_more() -> None:
 
 
 def test_a_cold_peer_tries_twice_as_many_once_it_is_done_with_what_it_was_given() -> None:
-    trial = Trial()
+    trial = BlockTrial()
     trial.look(0)
     assert 1 == trial.blocks
     trial.took()

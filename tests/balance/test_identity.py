@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given, strategies as st
 
-from kadcrawl.balance.identity import Candidate, Range, choose
+from kadcrawl.balance.identity import IdCandidate, Range, choose
 from kadcrawl.keys import ID_BITS, NodeId, firstdiff
 
 TOP = ID_BITS - 1
@@ -27,9 +27,11 @@ def owner_of(place: int, peers: list[NodeId]) -> NodeId:
     return min(peers, key=lambda peer: peer ^ place)
 
 
-def candidate(node_id: int, halvings: int, firstdiff_to_owner: int = 0) -> Candidate:
+def candidate(node_id: int, halvings: int, firstdiff_to_owner: int = 0) -> IdCandidate:
     owner = NodeId(node_id ^ 1 << firstdiff_to_owner)
-    return Candidate(node_id=NodeId(node_id), found=Range(owner=owner, live_mask=(1 << halvings) - 1 << TOP - halvings))
+    return IdCandidate(
+        node_id=NodeId(node_id), found=Range(owner=owner, live_mask=(1 << halvings) - 1 << TOP - halvings)
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,6 @@ def test_the_owner_an_id_is_found_at_loses_half_of_its_range(peers: list[NodeId]
 def test_the_choice_is_that_of_one_who_sees_the_whole_swarm(peers: list[NodeId], seed: int) -> None:
     random = Random(seed)
     drawn = [NodeId(random.getrandbits(ID_BITS)) for _ in range(4)]
-    chosen = choose([Candidate(node_id=one, found=range_of(owner_of(one, peers), peers)) for one in drawn])
+    chosen = choose([IdCandidate(node_id=one, found=range_of(owner_of(one, peers), peers)) for one in drawn])
     split = {one: range_of(owner_of(one, peers), peers).share for one in drawn}
     assert max(split.values()) == split[chosen.node_id]

@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies as st
 
-from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S, giver_takes_back_at, taker_stops_at
+from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S, borrower_stops_at, lender_takes_back_at
 
 delays = st.floats(0.0, 60.0)
 
@@ -10,7 +10,7 @@ delays = st.floats(0.0, 60.0)
 @given(st.floats(0.0, 1e6), delays)
 def test_the_taker_has_stopped_before_the_giver_takes_back(sent_at: float, on_the_way_s: float) -> None:
     """However long the report, or its answer, was on the way."""
-    assert taker_stops_at(sent_at) + MARGIN_S <= giver_takes_back_at(sent_at + on_the_way_s) + 1e-6
+    assert borrower_stops_at(sent_at) + MARGIN_S <= lender_takes_back_at(sent_at + on_the_way_s) + 1e-6
 
 
 def test_two_reports_may_be_lost_before_a_lease_ends() -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.balance.lessons import BATCHES, FILE_BYTES_MAX, SIZES, Growing, append, batches, line, load, save
-from kadcrawl.balance.powers import Powers
-from kadcrawl.balance.predict import Batch, Network
+from kadcrawl.balance.lessons import BATCHES, LESSONS_BYTES_MAX, SIZES, Growing, append, batches, line, load, save
+from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.predict import BatchTiming, NeuralNetwork
 from kadcrawl.errors import ConfigError
 
-NODE = Powers(4, 2.4, 4.0, 10.0, 5.0)
-NETWORK = Network((0.0,) * 6, (1.0,) * 6, ((0.1,) * 7, (0.2,) * 7), (1.0, -1.0, 0.5), 0.5, 100.0)
+NODE = MachineProfile(4, 2.4, 4.0, 10.0, 5.0)
+NETWORK = NeuralNetwork((0.0,) * 6, (1.0,) * 6, ((0.1,) * 7, (0.2,) * 7), (1.0, -1.0, 0.5), 0.5, 100.0)
 GOOD = {"cores": 1, "clock_ghz": 1.0, "memory_gb": 1.0, "net_mbps": 1.0, "disk_mbps": 1.0, "urls": 1, "seconds": 1.0}
 
 
@@ -32,7 +32,7 @@ def test_a_quick_peer_skips_sizes_and_counts_what_it_has() -> None:
 
 
 def test_batches_of_many_peers_are_read_together(tmp_path: Path) -> None:
-    written = [Batch(replace(NODE, cores=number), 10 * number, 1.5) for number in range(1, 4)]
+    written = [BatchTiming(replace(NODE, cores=number), 10 * number, 1.5) for number in range(1, 4)]
     for number, batch in enumerate(written):
         (tmp_path / f"peer-{number}").mkdir()
         (tmp_path / f"peer-{number}" / BATCHES).write_bytes(line(batch))
@@ -41,15 +41,15 @@ def test_batches_of_many_peers_are_read_together(tmp_path: Path) -> None:
 
 
 def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
-    whole = line(Batch(NODE, 8, 1.0))
+    whole = line(BatchTiming(NODE, 8, 1.0))
     (tmp_path / BATCHES).write_bytes(whole + whole[:-1])
-    assert ([Batch(NODE, 8, 1.0)], 0) == batches([tmp_path])
-    (tmp_path / BATCHES).write_bytes(whole * (FILE_BYTES_MAX // len(whole) + 9))
-    assert FILE_BYTES_MAX // len(whole) == len(batches([tmp_path])[0])
+    assert ([BatchTiming(NODE, 8, 1.0)], 0) == batches([tmp_path])
+    (tmp_path / BATCHES).write_bytes(whole * (LESSONS_BYTES_MAX // len(whole) + 9))
+    assert LESSONS_BYTES_MAX // len(whole) == len(batches([tmp_path])[0])
 
 
 def test_half_a_line_spoils_no_other(tmp_path: Path) -> None:
-    path, one, other = tmp_path / BATCHES, Batch(NODE, 8, 1.0), Batch(NODE, 16, 2.0)
+    path, one, other = tmp_path / BATCHES, BatchTiming(NODE, 8, 1.0), BatchTiming(NODE, 16, 2.0)
     append(one, path)
     with path.open("ab") as file:
         file.write(line(one)[:-9])
@@ -59,10 +59,10 @@ def test_half_a_line_spoils_no_other(tmp_path: Path) -> None:
 
 
 def test_a_file_of_batches_does_not_grow_for_ever(tmp_path: Path) -> None:
-    path, one = tmp_path / BATCHES, Batch(NODE, 8, 1.0)
-    path.write_bytes(b"\n" * FILE_BYTES_MAX)
+    path, one = tmp_path / BATCHES, BatchTiming(NODE, 8, 1.0)
+    path.write_bytes(b"\n" * LESSONS_BYTES_MAX)
     append(one, path)
-    assert FILE_BYTES_MAX == path.stat().st_size
+    assert LESSONS_BYTES_MAX == path.stat().st_size
 
 
 def test_where_nothing_was_measured_it_is_said_how_to(tmp_path: Path) -> None:

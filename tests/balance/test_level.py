@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from kadcrawl.balance.level import Load
+from kadcrawl.balance.level import BlockLoad
 from sim.papers.packing import Packing
 
 H = 20
@@ -24,7 +24,7 @@ H = 20
 def test_level_counts_blocks_beyond_the_work_area_or_room_in_it(
     pending: int, level: float, blocks: int, ratio: float
 ) -> None:
-    load = Load(pending, 3 * H, H)
+    load = BlockLoad(pending, 3 * H, H)
     assert (level, blocks, ratio) == (load.level, load.blocks, load.ratio)
 
 
@@ -40,7 +40,7 @@ def test_level_counts_blocks_beyond_the_work_area_or_room_in_it(
 )
 def test_impossible_loads_are_refused(pending: int, work_area: int, block: int) -> None:
     with pytest.raises(ValueError):
-        Load(pending, work_area, block)
+        BlockLoad(pending, work_area, block)
 
 
 events = st.lists(st.one_of(st.just("arrived"), st.just("crawled"), st.integers(1, 3)), max_size=300)

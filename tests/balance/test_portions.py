@@ -2,7 +2,7 @@
 
 import pytest
 
-from kadcrawl.balance.portions import portions
+from kadcrawl.balance.portions import leaf_allotment
 
 MANY = [("a", 30), ("b", 50), ("c", 10)]
 
@@ -32,12 +32,12 @@ def test_a_leaf_gets_its_share_by_blocks_of_the_largest_sites(
     room: int,
     expected: list[tuple[str, int]],
 ) -> None:
-    given = portions(lendable, leaves=leaves, in_hand=in_hand, lent=lent, room=room, block_urls=20, loans=6)
+    given = leaf_allotment(lendable, leaves=leaves, in_hand=in_hand, lent=lent, room=room, block_urls=20, loans=6)
     assert expected == given
 
 
 def test_no_more_loans_are_made_than_may_be() -> None:
     lendable = [(str(number), 10) for number in range(20)]
     for loans in (0, 1, 6):
-        given = portions(lendable, leaves=1, in_hand=0, lent=0, room=200, block_urls=20, loans=loans)
+        given = leaf_allotment(lendable, leaves=1, in_hand=0, lent=0, room=200, block_urls=20, loans=loans)
         assert loans == len(given)

@@ -10,14 +10,14 @@ from kadcrawl.balance.powers import (
     MOST,
     PROBE,
     PROBE_BYTES,
-    Powers,
+    MachineProfile,
     checked,
     clock_ghz,
     disk_mbps,
     measure,
     memory_gb,
     net_mbps,
-    untold,
+    undetected,
 )
 from kadcrawl.errors import ConfigError
 
@@ -45,19 +45,19 @@ def seconds() -> Iterator[float]:
 @pytest.mark.parametrize("name", MOST)
 def test_a_power_is_above_0_and_at_most_what_is_possible(name: str) -> None:
     most = int(MOST[name]) if name == "cores" else MOST[name]
-    assert most == getattr(Powers(**(ONE | {name: most})), name)  # type: ignore[arg-type]
+    assert most == getattr(MachineProfile(**(ONE | {name: most})), name)  # type: ignore[arg-type]
     for wrong in (most + 1, 0, -1, float("nan"), float("inf"), True, "4", None):
         with pytest.raises(ConfigError, match=name):
-            Powers(**(ONE | {name: wrong}))  # type: ignore[arg-type]
+            MachineProfile(**(ONE | {name: wrong}))  # type: ignore[arg-type]
 
 
 def test_there_is_no_half_core() -> None:
     with pytest.raises(ConfigError, match="cores"):
-        Powers(**(ONE | {"cores": 1.5}))  # type: ignore[arg-type]
+        MachineProfile(**(ONE | {"cores": 1.5}))  # type: ignore[arg-type]
 
 
 def test_the_vector_is_in_the_papers_order() -> None:
-    assert (1.0, 2.0, 3.0, 4.0, 5.0) == Powers(1, 2, 3, 4, 5).vector
+    assert (1.0, 2.0, 3.0, 4.0, 5.0) == MachineProfile(1, 2, 3, 4, 5).vector
 
 
 def test_what_the_machine_tells_is_read() -> None:
@@ -96,7 +96,7 @@ def test_what_is_declared_is_not_measured(tmp_path: Path) -> None:
     def never() -> float:
         raise AssertionError("the disk is declared, and not to be measured")
 
-    assert Powers(**ONE) == measure(tmp_path, never, ONE, tmp_path / "no machine")  # type: ignore[arg-type]
+    assert MachineProfile(**ONE) == measure(tmp_path, never, ONE, tmp_path / "no machine")  # type: ignore[arg-type]
 
 
 def test_what_is_neither_told_nor_declared_must_be(tmp_path: Path) -> None:
@@ -123,5 +123,5 @@ def test_what_is_declared_is_checked_by_name_and_range() -> None:
 
 
 def test_what_this_machine_does_not_tell_is_named(tmp_path: Path) -> None:
-    assert ["clock_ghz", "memory_gb", "net_mbps"] == untold({}, tmp_path)
-    assert ["memory_gb"] == untold({"clock_ghz": 1.0, "net_mbps": 1.0}, tmp_path)
+    assert ["clock_ghz", "memory_gb", "net_mbps"] == undetected({}, tmp_path)
+    assert ["memory_gb"] == undetected({"clock_ghz": 1.0, "net_mbps": 1.0}, tmp_path)

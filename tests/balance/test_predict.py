@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 from sklearn.neural_network import MLPRegressor
 
-from kadcrawl.balance.powers import Powers
+from kadcrawl.balance.powers import MachineProfile
 from kadcrawl.balance.predict import (
     BATCHES_LEAST,
     DECAY,
@@ -17,44 +17,44 @@ from kadcrawl.balance.predict import (
     ROUNDS,
     TOLERANCE,
     WARM_URLS,
-    Batch,
-    Network,
-    Pace,
+    BatchTiming,
+    NeuralNetwork,
+    ThroughputModel,
     bounded,
     train,
 )
 from kadcrawl.errors import ConfigError
 
-NODE = Powers(4, 2.4, 4.0, 10.0, 5.0)
+NODE = MachineProfile(4, 2.4, 4.0, 10.0, 5.0)
 
 
-def true_s(powers: Powers, urls: float) -> float:
+def true_s(powers: MachineProfile, urls: float) -> float:
     return 5 + urls * (1 / powers.net_mbps + 0.05)
 
 
-def batches(count: int = 120, seed: int = 1) -> list[Batch]:
+def batches(count: int = 120, seed: int = 1) -> list[BatchTiming]:
     random = Random(seed)
     made = []
     for _ in range(count):
-        powers = Powers(4, random.choice((2.4, 2.6)), 4.0, random.uniform(2, 30), random.uniform(1, 18))
+        powers = MachineProfile(4, random.choice((2.4, 2.6)), 4.0, random.uniform(2, 30), random.uniform(1, 18))
         urls = random.randint(1, 200)
-        made.append(Batch(powers, urls, true_s(powers, urls)))
+        made.append(BatchTiming(powers, urls, true_s(powers, urls)))
     return made
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
+def network() -> NeuralNetwork:
     return train(batches(), seed=1)
 
 
-def test_a_peer_nobody_measured_is_predicted(network: Network) -> None:
+def test_a_peer_nobody_measured_is_predicted(network: NeuralNetwork) -> None:
     others = batches(50, seed=2)
-    off_s = fmean(abs(network.seconds(batch.powers, batch.urls) - batch.seconds) for batch in others)
+    off_s = fmean(abs(network.seconds(batch.profile, batch.urls) - batch.seconds) for batch in others)
     assert off_s < 0.05 * fmean(batch.seconds for batch in others)
 
 
-def test_the_network_predicts_as_scikit_learns_does(network: Network) -> None:
-    rows = [(*batch.powers.vector, float(batch.urls)) for batch in batches()]
+def test_the_network_predicts_as_scikit_learns_does(network: NeuralNetwork) -> None:
+    rows = [(*batch.profile.vector, float(batch.urls)) for batch in batches()]
     seconds = [batch.seconds for batch in batches()]
     scaled = [[(x - a) / b for x, a, b in zip(row, network.least, network.span, strict=True)] for row in rows]
     theirs = MLPRegressor(
@@ -67,18 +67,18 @@ def test_the_network_predicts_as_scikit_learns_does(network: Network) -> None:
         random_state=1,
     ).fit(scaled, [(each - min(seconds)) / (max(seconds) - min(seconds)) for each in seconds])
     expected = [min(seconds) + (max(seconds) - min(seconds)) * float(each) for each in theirs.predict(scaled)]
-    assert expected == pytest.approx([network.seconds(batch.powers, batch.urls) for batch in batches()], rel=1e-9)
+    assert expected == pytest.approx([network.seconds(batch.profile, batch.urls) for batch in batches()], rel=1e-9)
 
 
-def test_inputs_are_scaled_by_the_least_and_the_greatest_of_the_training(network: Network) -> None:
-    rows = [(*batch.powers.vector, float(batch.urls)) for batch in batches()]
+def test_inputs_are_scaled_by_the_least_and_the_greatest_of_the_training(network: NeuralNetwork) -> None:
+    rows = [(*batch.profile.vector, float(batch.urls)) for batch in batches()]
     for index, column in enumerate(zip(*rows, strict=True)):
         assert min(column) == network.least[index]
         # Where all were the same there is no span, and nothing is divided by 0.
         assert (max(column) - min(column) or 1.0) == network.span[index]
 
 
-def test_the_same_batches_and_seed_give_the_same_network(network: Network) -> None:
+def test_the_same_batches_and_seed_give_the_same_network(network: NeuralNetwork) -> None:
     assert network == train(batches(), seed=1)
     assert network != train(batches(), seed=2)
 
@@ -87,8 +87,8 @@ def test_hidden_units_are_as_many_as_asked() -> None:
     assert 6 == len(train(batches(40), seed=1, hidden=6).into_hidden)
 
 
-def test_nothing_takes_less_than_no_time(network: Network) -> None:
-    assert 0.0 <= network.seconds(Powers(1, 0.1, 0.1, 1e6, 1e6), 0)
+def test_nothing_takes_less_than_no_time(network: NeuralNetwork) -> None:
+    assert 0.0 <= network.seconds(MachineProfile(1, 0.1, 0.1, 1e6, 1e6), 0)
     below = replace(network, least_s=-1e6)
     assert 0.0 == below.seconds(NODE, 10)
 
@@ -99,7 +99,9 @@ def test_too_few_batches_teach_nothing() -> None:
     assert train(batches(BATCHES_LEAST), seed=1)
 
 
-def test_without_scikit_learn_the_error_names_the_extra(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_the_error_names_the_extra(
+    network: NeuralNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("sklearn", "sklearn.exceptions", "sklearn.neural_network"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=r"kadcrawl\[predict\]"):
@@ -110,13 +112,13 @@ def test_without_scikit_learn_the_error_names_the_extra(network: Network, monkey
 @pytest.mark.parametrize(("urls", "seconds"), [(0, 1.0), (-1, 1.0), (1.5, 1.0), (1, 0.0), (1, -1.0), (1, float("nan"))])
 def test_what_cannot_be_measured_is_refused(urls: int, seconds: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
-        Batch(NODE, urls, seconds)
+        BatchTiming(NODE, urls, seconds)
     with pytest.raises(ValueError, match="above 0"):
-        Pace().measured(urls, seconds)
+        ThroughputModel().measured(urls, seconds)
 
 
 def test_a_cold_peer_is_predicted_and_a_warm_one_measured() -> None:
-    pace = Pace(lambda urls: 10.0 + urls)
+    pace = ThroughputModel(lambda urls: 10.0 + urls)
     assert 0.0 == pace.warmth
     assert 30.0 == pace.seconds(20)
     pace.measured(WARM_URLS, 3.0 * WARM_URLS)
@@ -128,14 +130,14 @@ def test_a_cold_peer_is_predicted_and_a_warm_one_measured() -> None:
 
 
 def test_without_a_prediction_nothing_is_known_until_it_is_measured() -> None:
-    pace = Pace()
+    pace = ThroughputModel()
     assert pace.seconds(1) is None
     pace.measured(4, 2.0)
     assert 5.0 == pace.seconds(10)
 
 
 def test_a_peer_may_come_to_know_its_powers_after_it_began() -> None:
-    pace = Pace()
+    pace = ThroughputModel()
     pace.predicted = lambda urls: 10.0 + urls
     assert 30.0 == pace.seconds(20)
 
@@ -146,7 +148,7 @@ def test_beyond_what_was_trained_each_url_takes_as_long_as_those_before() -> Non
 
 
 def test_what_was_measured_long_ago_counts_for_less() -> None:
-    pace = Pace()
+    pace = ThroughputModel()
     pace.measured(10, 10.0)
     pace.measured(10, 30.0)
     assert (KEPT * 10 + 30) / (KEPT * 10 + 10) == pace.seconds(1)

@@ -6,10 +6,10 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kadcrawl.balance.level import Load
+from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.shedding import (
+    BlockOffer,
     Bucket,
-    Offer,
     Round,
     accepted,
     kept,
@@ -104,7 +104,7 @@ def test_a_taker_takes_what_it_has_room_for(level: float, offered: int, taken: i
 def test_a_peer_tells_what_others_may_fill(
     pending: int, work_area: int, arrivals: float | None, crawls: float | None, level: float
 ) -> None:
-    assert level == told(Load(pending, work_area, H), arrivals, crawls)
+    assert level == told(BlockLoad(pending, work_area, H), arrivals, crawls)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_peer_tells_what_others_may_fill(
 def test_a_giver_keeps_its_work_area_or_what_it_needs_of_it(
     arrivals: float | None, crawls: float | None, interval_s: float, urls: int
 ) -> None:
-    assert urls == kept(Load(100, 60, H), arrivals, crawls, interval_s)
+    assert urls == kept(BlockLoad(100, 60, H), arrivals, crawls, interval_s)
 
 
 @pytest.mark.parametrize(
@@ -137,13 +137,13 @@ def test_a_giver_keeps_its_work_area_or_what_it_needs_of_it(
     ],
 )
 def test_what_a_giver_has_to_spare(pending: int, own: int, keep: int, blocks: int) -> None:
-    assert blocks == spare(Load(pending, 60, H), own, keep)
+    assert blocks == spare(BlockLoad(pending, 60, H), own, keep)
 
 
 @pytest.mark.parametrize("keep", [40, 61])
 def test_a_giver_that_could_take_its_blocks_back_is_refused(keep: int) -> None:
     with pytest.raises(ValueError):
-        spare(Load(100, 60, H), 100, keep)
+        spare(BlockLoad(100, 60, H), 100, keep)
 
 
 def test_what_is_refused_is_offered_to_the_next_and_nobody_is_asked_in_vain_again() -> None:
@@ -152,7 +152,7 @@ def test_what_is_refused_is_offered_to_the_next_and_nobody_is_asked_in_vain_agai
     for offer in shedding.offers():
         shedding.answered(offer, 1)
     assert [("c", 2)] == shedding.offers()
-    shedding.answered(Offer("c", 2), 0)
+    shedding.answered(BlockOffer("c", 2), 0)
     assert [] == shedding.offers()
     assert 2 == shedding.blocks
 
@@ -160,7 +160,7 @@ def test_what_is_refused_is_offered_to_the_next_and_nobody_is_asked_in_vain_agai
 def test_a_region_is_looked_at_again_by_what_is_left_to_give() -> None:
     shedding = Round(4.0, 4, [[("a", -4.0), ("heavy", 9.0)], [("b", -3.0), ("heavy too", 9.0)], [("c", -3.0)]])
     assert [("a", 4)] == shedding.offers()
-    shedding.answered(Offer("a", 4), 2)
+    shedding.answered(BlockOffer("a", 4), 2)
     assert [("c", 2)] == shedding.offers(), "2 blocks fit into the region of c, as 4 did not"
 
 
@@ -189,8 +189,8 @@ class Member:
     own: list[Url] = field(default_factory=list)
     taken: list[Url] = field(default_factory=list)
 
-    def load(self, block: int) -> Load:
-        return Load(len(self.own) + len(self.taken), self.work_area, block)
+    def load(self, block: int) -> BlockLoad:
+        return BlockLoad(len(self.own) + len(self.taken), self.work_area, block)
 
     def told(self, block: int) -> float:
         return told(self.load(block), self.arrivals, self.crawls)
@@ -256,7 +256,7 @@ class Swarm:
         for number in gave:
             assert 0 == room(self.members[number].told(self.block)), "a giver has no room for a block"
 
-    def _move(self, giver: int, offer: Offer[int]) -> int:
+    def _move(self, giver: int, offer: BlockOffer[int]) -> int:
         taker = self.members[offer.peer]
         count = accepted(taker.told(self.block), offer.blocks)
         for _ in range(count * self.block):

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from kadcrawl.balance.sizing import Rates, Tally, Updates, work_area_blocks
+from kadcrawl.balance.sizing import Rates, Updates, WorkCounts, work_area_blocks
 
 H = 20
 
@@ -53,39 +53,39 @@ def test_one_block_more_would_break_the_bound(arrivals: int, crawls: int, interv
 
 def test_an_idle_peer_does_not_take_its_arrivals_for_its_power() -> None:
     rates = Rates(intervals=4)
-    rates.note(Tally(at=0.0, arrived=0, crawled=0, busy_s=0.0))
-    rates.note(Tally(at=100.0, arrived=10, crawled=10, busy_s=50.0))
+    rates.note(WorkCounts(at=0.0, arrived=0, crawled=0, busy_s=0.0))
+    rates.note(WorkCounts(at=100.0, arrived=10, crawled=10, busy_s=50.0))
     assert (0.1, 0.2) == (rates.arrivals, rates.crawls)
 
 
 def test_rates_are_unknown_before_there_was_anything_to_count() -> None:
     rates = Rates(intervals=4)
     assert (None, None) == (rates.arrivals, rates.crawls)
-    rates.note(Tally(at=5.0, arrived=3, crawled=1, busy_s=1.0))
+    rates.note(WorkCounts(at=5.0, arrived=3, crawled=1, busy_s=1.0))
     assert (None, None) == (rates.arrivals, rates.crawls)
-    rates.note(Tally(at=10.0, arrived=3, crawled=1, busy_s=1.0))
+    rates.note(WorkCounts(at=10.0, arrived=3, crawled=1, busy_s=1.0))
     assert (0.0, None) == (rates.arrivals, rates.crawls)
 
 
 def test_rates_forget_what_is_older_than_the_last_intervals() -> None:
     rates = Rates(intervals=2)
     for at, arrived, crawled in [(0, 0, 0), (10, 100, 100), (20, 110, 105), (30, 120, 110)]:
-        rates.note(Tally(float(at), arrived, crawled, float(at)))
+        rates.note(WorkCounts(float(at), arrived, crawled, float(at)))
     assert (1.0, 0.5) == (rates.arrivals, rates.crawls)
 
 
 @pytest.mark.parametrize(
     "later",
     [
-        pytest.param(Tally(10.0, 5, 5, 5.0), id="at the same instant"),
-        pytest.param(Tally(11.0, 4, 5, 5.0), id="fewer arrivals"),
-        pytest.param(Tally(11.0, 5, 4, 5.0), id="fewer crawled"),
-        pytest.param(Tally(11.0, 5, 5, 4.0), id="less busy"),
+        pytest.param(WorkCounts(10.0, 5, 5, 5.0), id="at the same instant"),
+        pytest.param(WorkCounts(11.0, 4, 5, 5.0), id="fewer arrivals"),
+        pytest.param(WorkCounts(11.0, 5, 4, 5.0), id="fewer crawled"),
+        pytest.param(WorkCounts(11.0, 5, 5, 4.0), id="less busy"),
     ],
 )
-def test_a_tally_that_goes_back_is_refused(later: Tally) -> None:
+def test_a_tally_that_goes_back_is_refused(later: WorkCounts) -> None:
     rates = Rates(intervals=2)
-    rates.note(Tally(10.0, 5, 5, 5.0))
+    rates.note(WorkCounts(10.0, 5, 5, 5.0))
     with pytest.raises(ValueError):
         rates.note(later)
 

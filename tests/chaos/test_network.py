@@ -15,17 +15,17 @@ from scripts.chaos.dealt_web import DealtWeb, made_up
 from scripts.chaos.machines import Loopback, OnHub
 from scripts.chaos.namespaces import unavailable
 from scripts.chaos.network import NETWORK
-from scripts.chaos.parted import Across, Parting, across, views
-from scripts.chaos.run import PEERS, Size, run
+from scripts.chaos.parted import Across, NetworkSplit, across, views
+from scripts.chaos.run import PEERS, RunSize, run
 from sim.judge import Access, judge
-from sim.plan import SETTLE_S
+from sim.plan import RECOVERY_S
 
-SMALL = Size(peers=5, delay_s=0.2, freeze_s=6.0, duplicates_max=0.15)
+SMALL = RunSize(peers=5, delay_s=0.2, freeze_s=6.0, duplicates_max=0.15)
 """Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
 SITES = 8
 SITE = "http://10.77.1.1:80"
 FEW, MANY = "10.77.0.1", "10.77.0.2"
-PARTING = Parting(frozenset({FEW}), 100.0, 130.0)
+PARTING = NetworkSplit(frozenset({FEW}), 100.0, 130.0)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def hurried(*log: Access) -> int:
         (asked(110.0, FEW), asked(110.2, FEW, "/x"), 1),
         (asked(110.0, MANY), asked(110.2, MANY, "/x"), 1),
         (asked(90.0, FEW), asked(90.2, MANY), 1),
-        (asked(130.0 + SETTLE_S + 1, FEW), asked(130.2 + SETTLE_S + 1, MANY), 1),
+        (asked(130.0 + RECOVERY_S + 1, FEW), asked(130.2 + RECOVERY_S + 1, MANY), 1),
     ],
 )
 def test_a_site_may_be_hurried_only_across_a_partition(before: Access, later: Access, expected: int) -> None:

@@ -9,10 +9,10 @@ import pytest
 from scripts.chaos.dealt_web import DealtWeb, documentation, made_up
 from scripts.chaos.network import NETWORK
 from scripts.chaos.processes import PROCESSES
-from scripts.chaos.run import Scenario, Size, run
-from scripts.chaos.swarm import Swarm
+from scripts.chaos.run import RunSize, Scenario, run
+from scripts.chaos.swarm import ProcessSwarm
 
-SMALL = Size(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
+SMALL = RunSize(peers=5, delay_s=0.3, freeze_s=3.0, duplicates_max=0.1)
 """Of a small crawl, what dies with a peer between fetching and finishing is a larger part."""
 SITES = 8
 
@@ -37,7 +37,7 @@ async def test_whatever_happens_to_a_peer_the_others_finish_the_crawl(
 async def test_the_judge_sees_what_is_not_as_it_should_be(web: DealtWeb, tmp_path: Path) -> None:
     """A site that is hurried, a page nobody fetched, one nobody logged, a peer that ends otherwise than it should."""
 
-    async def spoiled(swarm: Swarm, random: object, size: Size) -> None:
+    async def spoiled(swarm: ProcessSwarm, random: object, size: RunSize) -> None:
         await swarm.until(1.0)
         await swarm.end(30.0)
         url, last = next(iter(web.truth)), web.access_log[-1]
@@ -53,7 +53,7 @@ async def test_the_judge_sees_what_is_not_as_it_should_be(web: DealtWeb, tmp_pat
 
 
 async def test_no_process_outlives_its_swarm(web: DealtWeb, tmp_path: Path) -> None:
-    async with Swarm(tmp_path / "run", web, 0.1) as swarm:
+    async with ProcessSwarm(tmp_path / "run", web, 0.1) as swarm:
         await swarm.begin(2)
         assert [None, None] == [peer.process.returncode for peer in swarm.processes]
     assert [-9, -9] == [peer.process.returncode for peer in swarm.processes]

@@ -14,7 +14,7 @@ import pytest
 
 from scripts.chaos import __main__ as chaos
 from scripts.chaos.namespaces import Namespace, remove_stale, stale, unavailable
-from scripts.chaos.tun_hub import Conditions, Faults, Hub
+from scripts.chaos.tun_hub import Faults, Hub, PacketConditions
 
 ONE, TWO = "10.77.0.1", "10.77.0.2"
 
@@ -43,7 +43,7 @@ def test_without_faults_every_packet_arrives_once_and_at_once() -> None:
 
 def test_packets_are_late_lost_and_doubled_as_often_as_it_says() -> None:
     faults = Faults(Random(1))
-    faults.conditions = Conditions(delay_s=0.06, jitter_s=0.02, loss=0.1, duplication=0.05)
+    faults.conditions = PacketConditions(delay_s=0.06, jitter_s=0.02, loss=0.1, duplication=0.05)
     fates = [faults.fate(ONE, TWO) for _ in range(10_000)]
     delays = [delay_s for fate in fates for delay_s in fate]
     assert 0.04 <= min(delays) < 0.041
@@ -58,7 +58,7 @@ def test_packets_are_late_lost_and_doubled_as_often_as_it_says() -> None:
 
 
 def test_the_same_seed_has_the_same_fates() -> None:
-    bad = Conditions(delay_s=0.06, jitter_s=0.02, loss=0.1, duplication=0.05)
+    bad = PacketConditions(delay_s=0.06, jitter_s=0.02, loss=0.1, duplication=0.05)
     same, again, other = Faults(Random(1)), Faults(Random(1)), Faults(Random(2))
     same.conditions = again.conditions = other.conditions = bad
     fates = [same.fate(ONE, TWO) for _ in range(50)]
@@ -82,7 +82,7 @@ def test_a_cut_is_of_one_direction_until_it_is_healed() -> None:
 )
 def test_impossible_conditions_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError):
-        Conditions(**wrong)
+        PacketConditions(**wrong)
 
 
 def test_only_what_a_dead_process_made_here_is_stale() -> None:
@@ -166,12 +166,12 @@ async def test_packets_come_twice_and_are_overtaken_by_those_that_are_less_late(
     loop = asyncio.get_running_loop()
     async with Hub([[ONE], [TWO]], Random(1)) as hub:
         with udp(hub.namespaces[0], ONE) as one, udp(hub.namespaces[1], TWO) as two:
-            hub.faults.conditions = Conditions(delay_s=0.5, duplication=1.0)
+            hub.faults.conditions = PacketConditions(delay_s=0.5, duplication=1.0)
             await loop.sock_sendto(one, b"late", two.getsockname())
             async with asyncio.timeout(10.0):
                 while not hub.faults.counts.packets:
                     await asyncio.sleep(0.01)
-                hub.faults.conditions = Conditions()
+                hub.faults.conditions = PacketConditions()
                 await loop.sock_sendto(one, b"early", two.getsockname())
                 assert [b"early", b"late", b"late"] == [(await loop.sock_recvfrom(two, 100))[0] for _ in range(3)]
 
@@ -180,7 +180,7 @@ async def test_packets_come_twice_and_are_overtaken_by_those_that_are_less_late(
 async def test_a_stream_survives_loss_and_disorder() -> None:
     data = Random(1).randbytes(200_000)
     async with Hub([[ONE], [TWO]], Random(1)) as hub:
-        hub.faults.conditions = Conditions(delay_s=0.005, jitter_s=0.005, loss=0.03, duplication=0.1)
+        hub.faults.conditions = PacketConditions(delay_s=0.005, jitter_s=0.005, loss=0.03, duplication=0.1)
         received = bytearray()
         over = asyncio.Event()
 

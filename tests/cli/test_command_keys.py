@@ -23,7 +23,7 @@ from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.membership.key_store import Safe
+from kadcrawl.peer.membership.key_store import KeyStore
 from tests.cli.command import KADCRAWL, LOOPBACK, Run, address_of, crawl, ended, finished, interrupted, kadcrawl, start
 from tests.support.web import Web, tree
 
@@ -158,7 +158,7 @@ async def test_a_key_is_changed_while_the_peer_runs(tmp_path: Path) -> None:
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), *here, env=NO_KEY)
     assert (run.code, "goes by that key already" in run.out) == (0, True), run
     await keygen(tmp_path / "third.key")
-    Safe(tmp_path / "one").keep(Keyring(new))
+    KeyStore(tmp_path / "one").keep(Keyring(new))
     for where, why in (
         ("one", "so it keeps its key: start it with the new one"),
         ("nowhere", "is no directory of a peer with a key"),
@@ -251,8 +251,8 @@ async def test_a_third_key_within_the_hour_is_refused_unless_it_is_said_to_end_t
 async def test_of_a_leaf_it_is_said_how_it_gets_another_key(tmp_path: Path) -> None:
     await keygen(tmp_path / "new.key")
     data = make(tmp_path / "leaf")
-    Safe(data).keep(Keyring(LOOSE))
-    Safe(data).keep_peer_key(PeerKey.generate())
+    KeyStore(data).keep(Keyring(LOOSE))
+    KeyStore(data).keep_peer_key(PeerKey.generate())
     run = await kadcrawl("rekey", str(tmp_path / "new.key"), "--data", str(data), env=NO_KEY)
     assert run.code == 2, run
     assert "is of a leaf, which cannot be told: stop it, and start it again with the new key" in run.err
@@ -261,7 +261,7 @@ async def test_of_a_leaf_it_is_said_how_it_gets_another_key(tmp_path: Path) -> N
 async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Path) -> None:
     """It writes the key down before it answers: so its directory may know what the lost answer would have said."""
     new, data = await keygen(tmp_path / "new.key"), make(tmp_path / "one")
-    peer_key, safe = PeerKey.generate(), Safe(data)
+    peer_key, safe = PeerKey.generate(), KeyStore(data)
     safe.keep(Keyring(LOOSE))
     safe.keep_peer_key(peer_key)
     server = LinkServer(1_000_000, Credentials(Keyring(LOOSE), peer_key, tmp_path, lambda: 0.0, 0))
@@ -270,7 +270,7 @@ async def test_nothing_is_made_up_about_a_peer_that_did_not_answer(tmp_path: Pat
     async def rekey(message: Rekey) -> Ok:
         if takes:
             safe.keep(Keyring(SwarmKey(message.key), LOOSE, 2e9))
-        server.part()
+        server.disconnect()
         await asyncio.sleep(60)
         return Ok()
 
@@ -411,7 +411,7 @@ def test_a_damaged_key_is_to_be_copied_from_another_peer(
 
 async def test_a_key_that_was_replaced_is_told_to_the_log_and_to_nobody_at_the_terminal(tmp_path: Path) -> None:
     former = await keygen(tmp_path / "former.key")
-    Safe(make(tmp_path / "one")).keep(Keyring(LOOSE, former))
+    KeyStore(make(tmp_path / "one")).keep(Keyring(LOOSE, former))
     async with peer(tmp_path / "one", "--key-file", str(tmp_path / "former.key")) as (process, said):
         assert "swarm.key_replaced" not in said
         assert (await interrupted(process)).code == 11

@@ -46,7 +46,7 @@ def in_sink(path: Path) -> int:
 def test_what_peers_have_left_is_delivered_and_what_cannot_be_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(export, "EXPORT_STALL_S", 0.1)
     data, out = tmp_path / "data", tmp_path / "out"
     data.mkdir()
     peers = [Directory(data / name) for name in ("peer-1", "peer-2")]

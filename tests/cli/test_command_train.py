@@ -4,23 +4,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kadcrawl.balance.powers import MachineProfile
 
 from kadcrawl.balance.lessons import BATCHES, batches, line, load
-from kadcrawl.balance.powers import Powers
-from kadcrawl.balance.predict import BATCHES_LEAST, Batch
+from kadcrawl.balance.predict import BATCHES_LEAST, BatchTiming
 from kadcrawl.cli import options
-from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.settings.config import Job
 from tests.cli.command import SITES, crawl, finished, kadcrawl, slow_web
 
-NODE = Powers(2, 2.4, 4.0, 10.0, 5.0)
-POWERS = [f"--power={name}={getattr(NODE, name)}" for name in Powers.__dataclass_fields__]
+NODE = MachineProfile(2, 2.4, 4.0, 10.0, 5.0)
+POWERS = [f"--power={name}={getattr(NODE, name)}" for name in MachineProfile.__dataclass_fields__]
 PREDICTIVE = ("--balance", "predictive", "--block", "2", "--update", "0.2", "--fetches", "1")
 
 
 def measured(path: Path, count: int) -> None:
     """Write what peers measured that are twice as quick if they have twice the bandwidth."""
-    made = [Batch(replace(NODE, net_mbps=net), urls, urls / net) for net in (5.0, 10.0, 20.0) for urls in range(1, 65)]
+    made = [
+        BatchTiming(replace(NODE, net_mbps=net), urls, urls / net) for net in (5.0, 10.0, 20.0) for urls in range(1, 65)
+    ]
     path.write_bytes(b"".join(map(line, made[:count])))
 
 
@@ -37,7 +39,7 @@ async def test_a_crawl_measures_and_another_predicts_by_what_was_learned(tmp_pat
         run = await kadcrawl(*command, *PREDICTIVE, *POWERS, "--network", str(network))
         assert run.code == 0, run
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(120)} == dict(finished(tmp_path / "data"))
-    assert {NODE} == {batch.powers for batch in batches([tmp_path / "data"])[0]}
+    assert {NODE} == {batch.profile for batch in batches([tmp_path / "data"])[0]}
 
 
 @pytest.mark.parametrize("count", [0, BATCHES_LEAST - 1])
@@ -78,11 +80,13 @@ async def test_an_option_that_would_do_nothing_is_refused(tmp_path: Path, option
 def test_it_is_said_which_powers_the_machine_does_not_tell(
     balance: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(options, "untold", lambda declared: [name for name in ("net_mbps",) if name not in declared])
+    monkeypatch.setattr(
+        options, "undetected", lambda declared: [name for name in ("net_mbps",) if name not in declared]
+    )
     job = Job(balance=balance)  # type: ignore[arg-type]
-    options.say_missing(Machine(powers={"net_mbps": 1.0}), job)
+    options.say_missing(MachineSettings(powers={"net_mbps": 1.0}), job)
     assert not capsys.readouterr().err
-    options.say_missing(Machine(), job)
+    options.say_missing(MachineSettings(), job)
     said = capsys.readouterr().err.splitlines()
     assert (balance == "predictive") == any("--power net_mbps=NUMBER" in line for line in said)
     assert len(said) <= 1

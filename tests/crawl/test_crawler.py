@@ -15,17 +15,17 @@ import pytest
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.crawler import ALONE_WAIT_S, KEPT_WAITING_TRIES, Crawler
 from kadcrawl.crawl.fetch.fetcher import Fetcher, always
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.robots.rules import parse
-from kadcrawl.crawl.scope.partitioner import Place, Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.overlay.termination import Activity
@@ -45,16 +45,16 @@ class World:
     store: Store
     frontier: Frontier
     intake: Intake
-    placer: Placer
+    partitioner: Partitioner
     activity: Activity
-    totals: Totals
+    counters: Counters
     clock: Clock
     budget: Budget
     directory: Path
     requests: list[str] = field(default_factory=list)
     connected: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Awaited, one by one, while a request waits for its connection."""
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FetchError] = field(default_factory=list)
     """Of the first requests."""
     may: bool = True
     """Whether the peer lets requests be made."""
@@ -67,23 +67,23 @@ class World:
         extra_headers: Sequence[Any] = (),
         may_send: MaySend = always,
         *,
-        hold: Hold | None = None,
-    ) -> Fetched:
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult:
         if self.connected:
             await self.connected.pop(0)()
         else:
             await asyncio.sleep(0)
         if not may_send():
             self.called_off += 1
-            return self._fetched(url, Failure.NOT_SENT)
+            return self._fetched(url, FetchError.NOT_SENT)
         self.requests.append(url)
         return self._fetched(url, self.failures.pop(0) if self.failures else None)
 
-    def _fetched(self, url: str, failure: Failure | None) -> Fetched:
-        return Fetched(
+    def _fetched(self, url: str, failure: FetchError | None) -> FetchResult:
+        return FetchResult(
             url=url,
             status=None if failure else 404 if url.endswith("/robots.txt") else 200,
-            failure=failure,
+            error=failure,
             detail="",
             request_head=b"GET / HTTP/1.1\r\n\r\n",
             http_version="1.1",
@@ -100,8 +100,8 @@ class World:
             first_byte_at=asyncio.get_running_loop().time(),
         )
 
-    def place(self, url: str) -> Place:
-        return self.placer.place(url)
+    def place(self, url: str) -> UrlLocation:
+        return self.partitioner.locate(url)
 
     def open(self, url: str, *, hold: bool = False) -> None:
         self.frontier.open(self.place(url).cell, self.clock.now(), hold=hold)
@@ -110,7 +110,7 @@ class World:
         self.frontier.close(self.place(url).cell)
 
     def take(self, url: str) -> None:
-        self.intake.take(Link(url, 1, 0), self.place(url), self.clock.now())
+        self.intake.accept(Link(url, 1, 0), self.place(url), self.clock.now())
 
     def state(self, url: str) -> int | None:
         return self.store.state(self.place(url).key)
@@ -135,12 +135,12 @@ class World:
 
 @asynccontextmanager
 async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]:
-    clock, activity, totals, random = Clock(asyncio.get_running_loop()), Activity(), Totals(), Random(1)
+    clock, activity, totals, random = Clock(asyncio.get_running_loop()), Activity(), Counters(), Random(1)
     activity.armed = True
     store = Store(tmp_path, LIMITS.commit_spacing_s)
     store.begin(16)
     job = Job(scope="any", delay_s=delay_s)
-    scope, placer = Scope(job), Placer("host", 16)
+    scope, placer = Scope(job), Partitioner("host", 16)
     frontier = Frontier(store, LIMITS, delay_s)
     intake = Intake(store, frontier, scope, totals, activity, by_depth=False)
     world = World(store, frontier, intake, placer, activity, totals, clock, Budget(9, 9, 0), tmp_path)
@@ -167,7 +167,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]
         scope=scope,
         forwarder=forwarder,
         outputs=outputs,
-        totals=totals,
+        counters=totals,
         activity=activity,
     )
     intake.wake = crawler.wake
@@ -226,7 +226,7 @@ async def test_nothing_is_fetched_of_a_cell_while_nobody_else_would_learn_of_it(
     async with crawling(tmp_path) as world:
         unheard = {world.place(PAGE).cell}
         assert world.place(OTHER).cell not in unheard
-        world.crawler.is_unheard = unheard.__contains__
+        world.crawler.no_backup_reachable = unheard.__contains__
         for url in (PAGE, OTHER):
             world.know_robots(url)
             world.open(url)
@@ -265,7 +265,7 @@ async def test_a_request_still_waiting_for_its_connection_is_called_off(how: str
         world.crawler.wake()
         await world.until(lambda: world.state(PAGE) == DONE)
         assert (1, [PAGE] if known else [ROBOTS, PAGE]) == (world.called_off, world.requests)
-        assert ({}, 1) == (world.totals.failed, world.budget.begun)
+        assert ({}, 1) == (world.counters.failed, world.budget.begun)
 
 
 async def test_a_page_whose_cell_closed_while_it_was_fetched_is_finished_here_all_the_same(tmp_path: Path) -> None:
@@ -297,20 +297,20 @@ async def test_no_file_to_open_is_no_fault_of_the_site(
     async with crawling(tmp_path) as world:
         if known:
             world.know_robots(PAGE)
-        world.failures = [Failure.NO_SOCKET] * 5
+        world.failures = [FetchError.NO_SOCKET] * 5
         world.open(PAGE)
         world.take(PAGE)
         held = []
         for left in (4, 3):
             await world.until(lambda left=left: len(world.failures) == left)  # type: ignore[misc]
             await world.still()
-            held.append("files" in world.crawler.holds)
+            held.append("files" in world.crawler.pause_reasons)
         assert [True, True] == held
         entry = world.store.entry(world.place(PAGE).key)
         assert entry is not None
         assert (0, 0.0) == (entry.tries, entry.due)
         await world.until(lambda: world.state(PAGE) == DONE)
-        assert ({}, set(), 1) == (world.totals.failed, world.crawler.holds, world.budget.begun)
+        assert ({}, set(), 1) == (world.counters.failed, world.crawler.pause_reasons, world.budget.begun)
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -318,12 +318,12 @@ async def test_what_a_server_did_not_wait_for_here_has_some_more_tries(more: int
     tries = 1 + 1 + KEPT_WAITING_TRIES
     async with crawling(tmp_path) as world:
         world.know_robots(PAGE)
-        world.failures = [Failure.KEPT_WAITING] * (tries - 1 + more)
+        world.failures = [FetchError.KEPT_WAITING] * (tries - 1 + more)
         world.open(PAGE)
         world.take(PAGE)
         await world.until(lambda: world.state(PAGE) == DONE)
         assert tries == len(world.requests)
-        assert ({"kept_waiting": 1} if more else {}) == world.totals.failed
+        assert ({"kept_waiting": 1} if more else {}) == world.counters.failed
 
 
 async def test_no_wait_before_a_retry_is_longer_than_that_which_a_site_may_ask_for(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ async def test_no_wait_before_a_retry_is_longer_than_that_which_a_site_may_ask_f
         world.take(PAGE)
         entry = world.store.entry(world.place(PAGE).key)
         assert entry is not None
-        fetched = world._fetched(PAGE, Failure.CONNECT)
+        fetched = world._fetched(PAGE, FetchError.CONNECT)
         waits = [world.crawler._retry_wait_s(entry._replace(tries=tries), fetched) for tries in (0, 30, 1000)]
         most_s = LIMITS.retry_after_max_s
         assert waits[0] < 1 < 0.75 * most_s <= min(waits[1:])

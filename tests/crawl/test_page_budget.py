@@ -6,12 +6,12 @@ from random import Random
 import pytest
 
 from kadcrawl.crawl.page_budget import PORTION_MAX, REST_S, SOON_S, Budget, Resting, budget_cell, share
-from kadcrawl.link.wire.messages import Contact, Counters, PeerRow
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 
 
 def row(peer: int, pending: int, budget: Budget) -> PeerRow:
     contact = Contact(peer.to_bytes(20, "big"), "10.0.0.1", 1)
-    return PeerRow(contact, "crawling", pending, budget.held, 0, Counters(), budget.allowance, budget.granted)
+    return PeerRow(contact, "crawling", pending, budget.held, 0, PeerCounters(), budget.allowance, budget.granted)
 
 
 def test_without_a_limit_anything_may_begin() -> None:

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.poison_pages import Deadly
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.robots.cache import REREAD_BYTES_S, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import TURNS_MAX, RobotsSearch
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from tests.crawl.fetch.test_poison_pages import dies_reading
 
 STEP_S = 0.25
@@ -53,7 +53,7 @@ class Clocks:
         self.hold(name, now + delay_s, now)
 
 
-def make_search(clocks: Clocks, cache: RobotsCache, request: Any, deadly: Deadly | None = None) -> RobotsSearch:
+def make_search(clocks: Clocks, cache: RobotsCache, request: Any, deadly: PoisonPages | None = None) -> RobotsSearch:
     return RobotsSearch(
         request=request,
         limits=Limits(),
@@ -63,7 +63,7 @@ def make_search(clocks: Clocks, cache: RobotsCache, request: Any, deadly: Deadly
         robots=cache,
         outputs=cast(Any, SimpleNamespace(keep=lambda fetched: None)),
         activity=cast(Any, SimpleNamespace(move=lambda: None)),
-        deadly=deadly or Deadly(None),
+        poison_pages=deadly or PoisonPages(None),
     )
 
 
@@ -73,7 +73,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
     store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
     cache = RobotsCache(cast(Any, store), Limits())
 
-    async def request(entry: Entry, url: str, _: Hold) -> Any:
+    async def request(entry: FrontierEntry, url: str, _: MemorySlots) -> Any:
         clocks.hold(entry.site, clocks.time + 1.0, clocks.time)
         is_there = url.startswith("http://led-to.test/")
         if is_there:
@@ -86,7 +86,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
 
     search = make_search(clocks, cache, request)
     count = 2 * TURNS_MAX
-    waiting = [cast(Entry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
+    waiting = [cast(FrontierEntry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
     while clocks.time < 6 * TURNS_MAX:
         for entry in waiting:
             if cache.look_up(entry.url[:-1], clocks.time) is None and clocks.wait_s(entry.site, clocks.time) == 0:
@@ -113,7 +113,7 @@ async def test_large_rules_no_longer_in_memory_are_read_again_at_a_bounded_rate_
 
     cache = Counting(cast(Any, store), Limits(robots_cached_bytes_max=2_500_000))
     search = make_search(clocks, cache, request=None)
-    waiting = [cast(Entry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
+    waiting = [cast(FrontierEntry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
     asked = Counter[str]()
     while clocks.time < 10:
         for entry in waiting:
@@ -138,10 +138,10 @@ async def test_only_rules_that_are_not_asked_for_again_soon_clear_a_robots_txt_o
 ) -> None:
     """Else one could kill, fail, and kill again for ever."""
     store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
-    entry = cast(Entry, SimpleNamespace(url="http://a.test/", site="a.test"))
+    entry = cast(FrontierEntry, SimpleNamespace(url="http://a.test/", site="a.test"))
     asked = []
 
-    async def request(entry: Entry, url: str, _: Hold) -> Any:
+    async def request(entry: FrontierEntry, url: str, _: MemorySlots) -> Any:
         asked.append(url)
         return SimpleNamespace(
             failure=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False
@@ -149,7 +149,7 @@ async def test_only_rules_that_are_not_asked_for_again_soon_clear_a_robots_txt_o
 
     for _ in range(2):
         await dies_reading(tmp_path, "http://a.test/robots.txt")
-        deadly, cache = Deadly(tmp_path), RobotsCache(cast(Any, store), Limits())
+        deadly, cache = PoisonPages(tmp_path), RobotsCache(cast(Any, store), Limits())
         await make_search(Clocks(), cache, request, deadly).advance(entry)
         deadly.close()
     assert (2 if clears else 1) == len(asked)

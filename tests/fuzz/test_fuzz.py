@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from fuzz import corpus
 from fuzz.__main__ import main
-from fuzz.campaign import Result, hear
+from fuzz.campaign import TargetResult, hear
 from fuzz.corpus import KEPT_BYTES_MAX, keep, kept, lines_run
 from fuzz.target import SWOLLEN_BYTES_MAX, Bites, Target, plain
 from fuzz.targets import NAMES, target
@@ -92,7 +92,7 @@ def test_faults_are_written_down_once_for_each_place(tmp_path: Path) -> None:
 
 
 def test_what_libfuzzer_says_is_understood() -> None:
-    result = Result("html")
+    result = TargetResult("html")
     for line in (
         "#2\tINITED cov: 251 ft: 260 corp: 1/1b exec/s: 0 rss: 49Mb",
         "#4096\tpulse  cov: 266 ft: 512 corp: 169/20Kb lim: 4096 exec/s: 312 rss: 65Mb",
@@ -140,7 +140,7 @@ def test_a_run_that_finds_something_fails(
         running = False
 
         def __init__(self, *arguments: object) -> None:
-            self.results = {"urls": Result("urls", crashes=crashes, over=True, output=died)}
+            self.results = {"urls": TargetResult("urls", crashes=crashes, over=True, output=died)}
 
         def finish(self) -> None:
             pass

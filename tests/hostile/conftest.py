@@ -11,8 +11,8 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kadcrawl import Config, Limits, Peer
-from kadcrawl.peer.environment import World
-from scripts.kadcrawl_run import PageLine, page_lines
+from kadcrawl.peer.environment import Environment
+from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.brisk_loop import BriskLoop
 from tests.support.peers import JOB, QUICK, finish
 
@@ -77,7 +77,7 @@ async def listener() -> AsyncIterator[Listener]:
         yield listening
 
 
-Crawl = Callable[..., Awaitable[dict[str, PageLine]]]
+Crawl = Callable[..., Awaitable[dict[str, LoggedPage]]]
 
 
 @pytest.fixture
@@ -91,9 +91,9 @@ def crawl(tmp_path: Path) -> Crawl:
         limits: Limits = QUICK,
         sinks: tuple[str, ...] = (),
         **job: Any,
-    ) -> dict[str, PageLine]:
+    ) -> dict[str, LoggedPage]:
         config = Config(data=tmp_path / "peer", port=0, allow_networks=(f"{allowed}/32",), limits=limits, sinks=sinks)
-        world = World(resolver=lambda: names or Names([allowed]))
+        world = Environment(resolver=lambda: names or Names([allowed]))
         async with Peer(config, replace(JOB, **job), world) as peer:
             await peer.begin()
             await peer.crawl(list(seeds))

@@ -17,7 +17,7 @@ from aiohttp import web
 from kadcrawl.crawl.fetch import fetcher as fetcher_module
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
-from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.urls import canonical, host_of
 from tests.crawl.fetch.test_address_guard import NOT_PUBLIC
 from tests.crawl.fetch.test_fetcher import LIMITS
@@ -64,7 +64,7 @@ async def test_a_form_of_an_address_is_no_url_or_refused(name: str, listener: Li
     guard = WatchedGuard()
     async with fetching(guard, Names(LOOPBACK)) as fetcher:
         fetched = await fetcher.fetch(url)
-    assert (Failure.ADDRESS_REFUSED, False) == (fetched.failure, fetched.passing)
+    assert (FetchError.ADDRESS_REFUSED, False) == (fetched.error, fetched.passing)
     assert ([], 0) == (guard.connected, listener.connections)
 
 
@@ -91,7 +91,7 @@ async def test_a_name_server_that_answers_it_leads_nowhere(address: str, listene
     guard = WatchedGuard()
     async with fetching(guard, Names([address])) as fetcher:
         fetched = await fetcher.fetch(f"http://public.example:{listener.port}/")
-    assert Failure.ADDRESS_REFUSED is fetched.failure
+    assert FetchError.ADDRESS_REFUSED is fetched.error
     assert ([], 0) == (guard.connected, listener.connections)
 
 
@@ -111,7 +111,7 @@ async def test_of_mixed_answers_only_what_is_public_is_connected_to(answer: Sequ
         port = site.port  # Nobody listens there any more, at the permitted address.
     async with fetching(guard, Names(answer)) as fetcher:
         fetched = await fetcher.fetch(f"http://public.example:{port}/")
-    assert (Failure.CONNECT, {ALLOWED}) == (fetched.failure, set(guard.connected))
+    assert (FetchError.CONNECT, {ALLOWED}) == (fetched.error, set(guard.connected))
 
 
 async def test_a_name_that_is_bound_anew_is_judged_anew(listener: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,8 +120,8 @@ async def test_a_name_that_is_bound_anew_is_judged_anew(listener: Listener, monk
     async with Web() as site, fetching(guard, Names([ALLOWED], ["127.0.0.1"])) as fetcher:
         site.fallback = lambda request: html("/", Connection="close")
         url = f"http://public.example:{site.port}/"
-        outcomes = [(await fetcher.fetch(url)).failure for _ in range(3)]
-    assert [None, Failure.ADDRESS_REFUSED, Failure.ADDRESS_REFUSED] == outcomes
+        outcomes = [(await fetcher.fetch(url)).error for _ in range(3)]
+    assert [None, FetchError.ADDRESS_REFUSED, FetchError.ADDRESS_REFUSED] == outcomes
     assert [ALLOWED] == guard.connected
 
 

@@ -5,28 +5,35 @@ from collections.abc import Iterable
 
 from kadcrawl import Peer
 from kadcrawl.keys import Cell, anchor
-from kadcrawl.link.wire.messages import CellSlices, Contact, KeepSlicePart, KeepSlices, SliceLabel, SliceRecord
+from kadcrawl.link.wire.messages import (
+    CellEpochFilters,
+    Contact,
+    EpochFilterLabel,
+    EpochFilterRecord,
+    KeepEpochFilters,
+    KeepFilterPart,
+)
 from kadcrawl.store.bloom.encoding import to_bytes
-from kadcrawl.store.bloom.expiring_filter import Seen
-from kadcrawl.store.bloom.slice import Slice
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
+from kadcrawl.store.bloom.slice import EpochFilter
 from tests.hostile.test_members import LIAR, liar, say
 from tests.support.peers import MakePeer, make_peer as make_peer
 
 LIAR_AT = Contact(LIAR, "127.0.0.1", 9)
 
 
-def slices(peer: Peer, ahead: Iterable[int] = (0,)) -> list[SliceRecord]:
+def slices(peer: Peer, ahead: Iterable[int] = (0,)) -> list[EpochFilterRecord]:
     """Return a slice with one key of each of these grains, counted from now."""
-    seen = peer.store.seen
+    seen = peer.store.expiring_filters
     assert seen is not None
     found = []
-    for grain in (seen.period.grain(seen.now()) + one for one in ahead):
-        slice = Slice(grain, seen.period.make, seen.period.slice_error)
+    for grain in (seen.period.epoch(seen.now()) + one for one in ahead):
+        slice = EpochFilter(grain, seen.period.make, seen.period.epoch_error)
         slice.add(grain)
-        one = Seen(seen.period)
+        one = ExpiringFilter(seen.period)
         one.put(slice)
-        bits = to_bytes(one, grain * seen.period.grain_s)
-        found.append(SliceRecord(SliceLabel(grain, 1, grain.to_bytes(16, "big")), bits))
+        bits = to_bytes(one, grain * seen.period.epoch_s)
+        found.append(EpochFilterRecord(EpochFilterLabel(grain, 1, grain.to_bytes(16, "big")), bits))
     return found
 
 
@@ -39,20 +46,22 @@ async def test_fingerprints_are_taken_only_of_whom_nobody_nearer_to_the_cell_is_
     (one,) = slices(peer)
     async with liar() as client:
         for cells in (mine[True][:4], mine[False][:4]):
-            await say(client, peer, KeepSlices(LIAR_AT, [CellSlices(cell, [one]) for cell in cells[:2]]))
+            await say(client, peer, KeepEpochFilters(LIAR_AT, [CellEpochFilters(cell, [one]) for cell in cells[:2]]))
             for cell in cells[2:]:
-                await say(client, peer, KeepSlicePart(LIAR_AT, cell, one.label, len(one.bits), 0, one.bits))
+                await say(client, peer, KeepFilterPart(LIAR_AT, cell, one.label, len(one.bits), 0, one.bits))
     assert sorted(mine[False][:4]) == sorted(peer.store.cells)
 
 
 async def test_slices_of_many_grains_are_taken_in_one_by_one(make_peer: MakePeer) -> None:
     peer = await make_peer("one", history="bloom", recrawl_after_s=400.0 * 86_400, grain_s=86_400)
     told = slices(peer, range(-399, 401))
-    seen, cell = peer.store.seen, Cell(0)
+    seen, cell = peer.store.expiring_filters, Cell(0)
     assert seen is not None
     near = Contact(anchor(cell, 16).to_bytes(20, "big"), "127.0.0.1", 9)
     most = 0
-    taking = asyncio.ensure_future(peer.cells.keep_slices(KeepSlices(near, [CellSlices(cell, told)])))
+    taking = asyncio.ensure_future(
+        peer.cells.keep_epoch_filters(KeepEpochFilters(near, [CellEpochFilters(cell, told)]))
+    )
     while not taking.done():
         before = len(seen.labels(cell))
         await asyncio.sleep(0)

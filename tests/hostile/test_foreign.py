@@ -3,7 +3,7 @@
 import pytest
 
 from kadcrawl.keys import Cell, anchor, id_bytes
-from kadcrawl.link.wire.messages import Batch, CellSlices, Contact, KeepSlices, PendingRecord, Recall
+from kadcrawl.link.wire.messages import Batch, CellEpochFilters, Contact, KeepEpochFilters, PendingRecord, Recall
 from tests.hostile.test_members import LIAR, visit
 from tests.support.peers import MakePeer, make_peer as make_peer, until
 
@@ -13,7 +13,7 @@ async def test_of_an_answer_only_what_is_of_the_cell_it_was_asked_for_is_taken(m
     """Whoever is asked for one cell would otherwise write into all others, of which it says nothing to their owners."""
     peer = await make_peer("one", recrawl_after_s=86_400.0)
     url = "http://a.example/x"
-    place = peer.parts.placer.place(url)
+    place = peer.components.partitioner.locate(url)
     pending = PendingRecord(url, 1, 0, 0, 0.0)
     said = {
         "done": Batch([place.key], [], [], []),
@@ -51,9 +51,9 @@ async def test_fingerprints_are_taken_of_nobody_to_whom_another_is_nearer(
     async def merge(cell: Cell, told: object, *, adopt: bool) -> None:
         taken.append(cell)
 
-    monkeypatch.setattr(anne.cells.records, "merge_slices", merge)
+    monkeypatch.setattr(anne.cells.records, "merge_epoch_filters", merge)
     far = Contact(id_bytes(anchor(cell, 16) ^ ((1 << 160) - 1)), "127.0.0.1", 9)
     for owner in (far, bert.contact):
         assert [] == taken
-        await anne.cells.keep_slices(KeepSlices(owner, [CellSlices(cell, [])]))
+        await anne.cells.keep_epoch_filters(KeepEpochFilters(owner, [CellEpochFilters(cell, [])]))
     assert [cell] == taken

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kadcrawl.link.wire.messages import Batch, Contact, PendingRecord, Recorded, Records, RobotsRecord, SiteRecord
+from kadcrawl.link.wire.messages import Batch, Contact, PendingRecord, Replicate, Replicated, RobotsRecord, SiteRecord
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.urls import origin_of
 from tests.peer.test_members import KEY, ask
@@ -22,12 +22,12 @@ async def test_nobody_but_its_owner_says_how_a_site_is_to_be_treated(
         site.fallback = lambda request: html()
         peer = await make_peer("a", key=KEY)
         url = site.url("/private")
-        clock = SiteRecord(peer.parts.placer.place(url).site, 3600.0, 60.0)
+        clock = SiteRecord(peer.components.partitioner.locate(url).site, 3600.0, 60.0)
         pending = [PendingRecord(site.url("/lie"), 0, 0, 0, 0.0)] if with_a_page else []
         batch = Batch([], pending, [clock], [RobotsRecord(origin_of(url), b"", 0.0)])
         liar = PeerKey.generate()
-        said = Records(Contact(liar.id, "127.0.0.1", 9), batch)
-        assert await ask(peer.contact, said, Recorded, tmp_path, peer_key=liar) == Recorded()
+        said = Replicate(Contact(liar.id, "127.0.0.1", 9), batch)
+        assert await ask(peer.contact, said, Replicated, tmp_path, peer_key=liar) == Replicated()
         await peer.crawl([url, site.url("/public")])
         await finish([peer])
         assert site.requests[0][1] == site.url("/robots.txt")

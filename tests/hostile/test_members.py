@@ -30,38 +30,37 @@ from kadcrawl.link.wire.messages import (
     LONG_S_MAX,
     ROWS_MAX,
     SMALL_MAX,
-    VERSION,
+    WIRE_VERSION,
     Add,
     Answer,
+    AssignReplica,
     BacklogRecord,
     Batch,
-    CellAnswer,
-    CellDigest,
-    CellSlices,
+    CellEpochFilters,
+    CellsHeld,
+    CellState,
+    CellSummary,
     Census,
-    Claim,
-    Compare,
+    CompareDigests,
     Contact,
-    Counters,
     DatedLink,
     DatedOffer,
     Departed,
-    Described,
-    Draw,
-    Exchange,
-    Farewell,
+    EpochFilterLabel,
+    EpochFilterRecord,
+    FindMyCells,
     FindRanges,
-    GetCourse,
-    GetLevel,
-    GetSlices,
+    GetEpochFilters,
+    GetLoad,
     GetStatus,
-    GotSlices,
+    GetSwarmState,
+    GotEpochFilters,
     Grant,
-    Have,
     Hello,
-    KeepSlicePart,
-    KeepSlices,
+    KeepEpochFilters,
+    KeepFilterPart,
     Later,
+    LeaveStats,
     Lend,
     Link,
     LoanReport,
@@ -69,28 +68,29 @@ from kadcrawl.link.wire.messages import (
     NewSeeds,
     Offer,
     Order,
+    PeerCounters,
     PeerRow,
     PendingRecord,
     Recall,
-    Records,
+    Reconcile,
+    RenewLease,
+    Replicate,
     Reply,
-    Report,
     Request,
     Returned,
     RobotsRecord,
-    Settle,
     SiteRecord,
-    SliceLabel,
-    SliceRecord,
     Status,
     Survey,
-    Sync,
-    Synced,
+    SwarmStatus,
+    TakeOver,
+    TakeOverAnswer,
     Tally,
     VisitRecord,
     Wave,
     Welcome,
     Window,
+    WorkRequest,
 )
 from kadcrawl.overlay.quiescence import add_up
 from kadcrawl.overlay.wave import ROWS_BYTES_MAX
@@ -99,8 +99,8 @@ from kadcrawl.replication.owner import (
     claim_limits as claims_module,
     release_patience as releases_module,
 )
-from kadcrawl.replication.slice_transfer import SliceExchange
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.replication.slice_transfer import EpochFilterSync
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, STATE_MAX
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -143,14 +143,14 @@ def batch(urls: Sequence[str] = URLS) -> Batch:
     )
 
 
-def counted(failed: dict[str, int], left_out: dict[str, int]) -> Counters:
+def counted(failed: dict[str, int], left_out: dict[str, int]) -> PeerCounters:
     """Return counters of which none can be larger."""
-    return replace(Counters(*[COUNT_MAX] * 7), failed=failed, left_out=left_out)  # type: ignore[arg-type]
+    return replace(PeerCounters(*[COUNT_MAX] * 7), failed=failed, left_out=left_out)  # type: ignore[arg-type]
 
 
-def slices() -> list[SliceRecord]:
+def slices() -> list[EpochFilterRecord]:
     grains, bits = (0, 1, 20_000, COUNT_MAX), (b"", b"seen", b"seen" + bytes(60), bytes(1000))
-    return [SliceRecord(SliceLabel(grain, 2**40, DIGEST), one) for grain in grains for one in bits]
+    return [EpochFilterRecord(EpochFilterLabel(grain, 2**40, DIGEST), one) for grain in grains for one in bits]
 
 
 def lies(me: Contact) -> Iterator[Message]:
@@ -164,43 +164,43 @@ def lies(me: Contact) -> Iterator[Message]:
         for mark in (0, 7):
             yield (Offer if offer is Link else DatedOffer)(links, mark)  # type: ignore[arg-type]
     yield DatedOffer([DatedLink("http://a.example/x", 1, 0, LONG_S_MAX), DatedLink("http://a.example/y", 1, 0, 0.0)])
-    for version in (0, VERSION - 1, VERSION + 1, SMALL_MAX):
+    for version in (0, WIRE_VERSION - 1, WIRE_VERSION + 1, SMALL_MAX):
         yield Hello(version)
-    yield GetCourse()
+    yield GetSwarmState()
     yield FindRanges([me.id, LIAR, bytes(20), LIAR])
-    held = [CellDigest(cell, keys, COUNT_MAX, DIGEST) for cell in CELLS for keys in (0, COUNT_MAX)]
+    held = [CellSummary(cell, keys, COUNT_MAX, DIGEST) for cell in CELLS for keys in (0, COUNT_MAX)]
     for speaker in speakers:
-        yield Claim(speaker)
-        yield Records(speaker, batch())
+        yield FindMyCells(speaker)
+        yield Replicate(speaker, batch())
         for cells in ([0], [0, 0], CELLS, [2**16]):
-            yield Sync(speaker, cells)
-            yield Have(speaker, [CellDigest(cell, COUNT_MAX, COUNT_MAX, DIGEST) for cell in cells])
+            yield TakeOver(speaker, cells)
+            yield CellsHeld(speaker, [CellSummary(cell, COUNT_MAX, COUNT_MAX, DIGEST) for cell in cells])
             for role in (0, 1, 2):
-                yield Settle(speaker, role, [one for one in held if one.cell in cells])
-        yield KeepSlices(speaker, [CellSlices(cell, slices()) for cell in CELLS])
-        yield KeepSlices(speaker, [CellSlices(0, slices())] * 2)
+                yield AssignReplica(speaker, role, [one for one in held if one.cell in cells])
+        yield KeepEpochFilters(speaker, [CellEpochFilters(cell, slices()) for cell in CELLS])
+        yield KeepEpochFilters(speaker, [CellEpochFilters(0, slices())] * 2)
         pending = [PendingRecord("http://a.example/", SMALL_MAX, SMALL_MAX, SMALL_MAX, 86_400.0)]
         clock = SiteRecord("a.example", 86_400.0, 86_400.0)
         yield Lend(speaker, bytes(8), clock, 1000, pending, batch().robots)
         yield Lend(speaker, bytes(8), clock, 1000, [PendingRecord(url, 0, 0, 0, 0.0) for url in URLS], [])
         yield Recall(speaker, [bytes(8)] * 64)
         never = LoanReport(bytes(8), clock, [LIAR, bytes(20)], [Returned(LIAR, SMALL_MAX, 86_400.0)], True)
-        yield Report(speaker, [never, never])
+        yield RenewLease(speaker, [never, never])
     for cell in CELLS:
         for after, last in [(None, None), (b"\xff" * 20, bytes(20)), (bytes(20), b"\xff" * 20)]:
-            yield Compare(cell, after, [Window(last, COUNT_MAX, DIGEST), Window(after, 0, DIGEST)] * 3)
+            yield CompareDigests(cell, after, [Window(last, COUNT_MAX, DIGEST), Window(after, 0, DIGEST)] * 3)
             keys = [LIAR, bytes(20), b"\xff" * 20]
-            yield Exchange(cell, after, last, keys, keys, [Later(key, STATE_MAX) for key in keys])
-            yield Exchange(cell, after, last, [number.to_bytes(20, "big") for number in range(BATCH_MAX)], keys, [])
-        yield GetSlices(cell, COUNT_MAX, [SliceLabel(COUNT_MAX, 1, DIGEST)])
-    yield GetLevel(me.id, BacklogRecord(SMALL_MAX, 1e5, 1e9))
-    yield GetLevel(LIAR, BacklogRecord(0, 1e-6, 0.0))
+            yield Reconcile(cell, after, last, keys, keys, [Later(key, STATE_MAX) for key in keys])
+            yield Reconcile(cell, after, last, [number.to_bytes(20, "big") for number in range(BATCH_MAX)], keys, [])
+        yield GetEpochFilters(cell, COUNT_MAX, [EpochFilterLabel(COUNT_MAX, 1, DIGEST)])
+    yield GetLoad(me.id, BacklogRecord(SMALL_MAX, 1e5, 1e9))
+    yield GetLoad(LIAR, BacklogRecord(0, 1e-6, 0.0))
     most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
-        yield Draw(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
+        yield WorkRequest(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
     for who in (me, us_elsewhere, our_address, Contact(bytes(20), NO_HOST, NO_PORT)):
-        yield Farewell(LIAR, [Departed(who, most)] * DEPARTED_MAX)
-    yield Farewell(LIAR, [Departed(Contact(id_bytes(number), "10.9.9.9", 9), most) for number in range(DEPARTED_MAX)])
+        yield LeaveStats(LIAR, [Departed(who, most)] * DEPARTED_MAX)
+    yield LeaveStats(LIAR, [Departed(Contact(id_bytes(number), "10.9.9.9", 9), most) for number in range(DEPARTED_MAX)])
     for question in (Survey(), Census(), Order("rest"), Order("pause", COUNT_MAX), Order("resume", 2**31)):
         for limit in (0, 160):
             yield Wave(limit, 1e-9 if limit else 120.0, question)
@@ -261,7 +261,7 @@ async def test_no_lie_breaks_a_peer(
         for lie in [*said, *reversed(said)]:
             assert unpack(pack(lie), Request, BYTES_MAX) == lie, "it is in good form"
             await say(client, peer, lie)
-        answer = await say(client, peer, Hello(VERSION))
+        answer = await say(client, peer, Hello(WIRE_VERSION))
         assert isinstance(answer, Welcome)
         status = await say(client, peer, GetStatus())
         assert isinstance(status, Status)
@@ -279,17 +279,17 @@ async def test_a_peer_is_not_sent_where_no_peer_can_be(make_peer: MakePeer) -> N
         for host in NOWHERE:
             nowhere = Contact(LIAR, host, 1)
             for lie in (
-                Claim(nowhere),
-                Sync(nowhere, [0]),
-                Have(nowhere, [CellDigest(0, 1, 1, DIGEST)]),
-                Settle(nowhere, 0, []),
-                Records(nowhere, batch([])),
-                KeepSlices(nowhere, []),
-                KeepSlicePart(nowhere, 0, SliceLabel(0, 1, DIGEST), 1, 0, b"x"),
+                FindMyCells(nowhere),
+                TakeOver(nowhere, [0]),
+                CellsHeld(nowhere, [CellSummary(0, 1, 1, DIGEST)]),
+                AssignReplica(nowhere, 0, []),
+                Replicate(nowhere, batch([])),
+                KeepEpochFilters(nowhere, []),
+                KeepFilterPart(nowhere, 0, EpochFilterLabel(0, 1, DIGEST), 1, 0, b"x"),
             ):
                 assert await say(client, peer, lie) == f"no peer is asked at {host}"
     assert not peer.client._connections
-    assert peer.parts.frontier.pending == 0
+    assert peer.components.frontier.pending == 0
 
 
 async def test_nobody_is_asked_in_the_name_of_another(make_peer: MakePeer) -> None:
@@ -302,21 +302,21 @@ async def test_nobody_is_asked_in_the_name_of_another(make_peer: MakePeer) -> No
     asked: list[Contact] = []
     server = LinkServer(BYTES_MAX)
 
-    async def answer(sync: Sync) -> Synced:
+    async def answer(sync: TakeOver) -> TakeOverAnswer:
         asked.append(sync.owner)
-        held = [CellDigest(one, 0, 0, DIGEST) for one in sync.cells]
-        return Synced([CellAnswer(one, None, [], False, False, []) for one in held])
+        held = [CellSummary(one, 0, 0, DIGEST) for one in sync.cells]
+        return TakeOverAnswer([CellState(one, None, [], False, False, []) for one in held])
 
-    server.handle(Sync, answer)
+    server.handle(TakeOver, answer)
     port = await server.listen("127.0.0.1", 0)
     async with liar() as client:
         syncs = anne.cells.sync.syncs
         disguised = Contact(bert.contact.id, "127.0.0.1", port)
-        await say(client, anne, Have(disguised, [CellDigest(cell, 1, 1, DIGEST)]))
+        await say(client, anne, CellsHeld(disguised, [CellSummary(cell, 1, 1, DIGEST)]))
         await until(lambda: anne.cells.sync.syncs > syncs)
         assert not asked
         syncs = anne.cells.sync.syncs
-        await say(client, anne, Have(Contact(LIAR, "127.0.0.1", port), [CellDigest(cell, 1, 1, DIGEST)]))
+        await say(client, anne, CellsHeld(Contact(LIAR, "127.0.0.1", port), [CellSummary(cell, 1, 1, DIGEST)]))
         await until(lambda: anne.cells.sync.syncs > syncs)
         assert asked == [anne.contact], "in its own name it may say what it likes"
     await server.close()
@@ -342,16 +342,16 @@ async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_
     server = LinkServer(BYTES_MAX)
     asked: list[int] = []
 
-    async def answer(sync: Sync) -> Synced:
+    async def answer(sync: TakeOver) -> TakeOverAnswer:
         asked.append(len(sync.cells))
-        held = [CellDigest(one, keys, keys, DIGEST) for one in sync.cells]
-        return Synced([CellAnswer(one, None, [], releasing=releasing, released=False, sites=[]) for one in held])
+        held = [CellSummary(one, keys, keys, DIGEST) for one in sync.cells]
+        return TakeOverAnswer([CellState(one, None, [], releasing=releasing, released=False, sites=[]) for one in held])
 
-    server.handle(Sync, answer)
+    server.handle(TakeOver, answer)
     liar_at = Contact(LIAR, "127.0.0.1", await server.listen("127.0.0.1", 0))
     try:
         async with liar() as client:
-            claims = Have(liar_at, [CellDigest(cell, 1, 1, DIGEST) for cell in cells[:2]])
+            claims = CellsHeld(liar_at, [CellSummary(cell, 1, 1, DIGEST) for cell in cells[:2]])
             await say(client, anne, claims)
             await until(lambda: asked)
             began = anne.clock.now()
@@ -375,7 +375,7 @@ async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_
 async def test_who_says_that_it_has_something_of_many_cells_and_fails_is_soon_not_asked_for_any(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, releasing: bool
 ) -> None:
-    monkeypatch.setattr(claims_module, "CLAIMS_MAX", 10 * claims_module.VAIN)
+    monkeypatch.setattr(claims_module, "QUOTA_CELLS_MAX", 10 * claims_module.FAILED_COST)
     monkeypatch.setattr(catch_up_module, "SYNCS_MAX", 2)
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
@@ -384,16 +384,16 @@ async def test_who_says_that_it_has_something_of_many_cells_and_fails_is_soon_no
     server = LinkServer(BYTES_MAX)
     asked: list[int] = []
 
-    async def answer(sync: Sync) -> Synced:
+    async def answer(sync: TakeOver) -> TakeOverAnswer:
         asked.extend(sync.cells)
-        held = [CellDigest(one, 1, 1, DIGEST) for one in sync.cells]
-        return Synced([CellAnswer(one, None, [], releasing=releasing, released=False, sites=[]) for one in held])
+        held = [CellSummary(one, 1, 1, DIGEST) for one in sync.cells]
+        return TakeOverAnswer([CellState(one, None, [], releasing=releasing, released=False, sites=[]) for one in held])
 
-    server.handle(Sync, answer)
+    server.handle(TakeOver, answer)
     liar_at = Contact(LIAR, "127.0.0.1", await server.listen("127.0.0.1", 0))
     try:
         async with liar() as client:
-            claims = Have(liar_at, [CellDigest(cell, 1, 1, DIGEST) for cell in cells])
+            claims = CellsHeld(liar_at, [CellSummary(cell, 1, 1, DIGEST) for cell in cells])
             await say(client, anne, claims)
             began = anne.clock.now()
             await until(lambda: not anne.cells.sync.busy)
@@ -402,7 +402,7 @@ async def test_who_says_that_it_has_something_of_many_cells_and_fails_is_soon_no
             assert 0 < len(asked) <= 12
             await say(client, anne, claims)
             assert not anne.cells.sync.busy
-            assert bert.contact.id not in anne.cells.sync._catch_up.claims._of
+            assert bert.contact.id not in anne.cells.sync._catch_up.work_quota._of
     finally:
         await server.close()
 
@@ -428,9 +428,9 @@ async def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> N
     some = fitting(rows, ROWS_BYTES_MAX)
     assert some == rows[: len(some)]
     assert 300 < len(some) < 1000
-    status = Status(job, Described(Tally(1, bytes(16), 0, 0, 0), await read_rows(some)), False, False)
+    status = Status(job, SwarmStatus(Tally(1, bytes(16), 0, 0, 0), await read_rows(some)), False, False)
     assert status == unpack(pack(status), Reply, BYTES_MAX)
-    short = packed_rows([PeerRow(Contact(LIAR, "h", 1), "", 0, 0, 0, Counters(), 0, 0)] * (ROWS_MAX + 5))
+    short = packed_rows([PeerRow(Contact(LIAR, "h", 1), "", 0, 0, 0, PeerCounters(), 0, 0)] * (ROWS_MAX + 5))
     assert len(fitting(short, ROWS_BYTES_MAX)) == ROWS_MAX
 
 
@@ -472,9 +472,9 @@ def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, stat
         for _ in range(3):
             known = store.state(KEY)
             assert known is not None
-            message = Records(Contact(LIAR, "10.0.0.1", 1), Batch([], [], [], [], [visit(url, known)]))
+            message = Replicate(Contact(LIAR, "10.0.0.1", 1), Batch([], [], [], [], [visit(url, known)]))
             assert message == unpack(pack(message), Request, BYTES_MAX)
-            later = Exchange(0, None, None, [], [], [Later(KEY, known)])
+            later = Reconcile(0, None, None, [], [], [Later(KEY, known)])
             assert later == unpack(pack(later), Request, BYTES_MAX)
             entry = store.begin_round(KEY) or store.entry(KEY)
             if entry is not None:
@@ -498,7 +498,7 @@ def test_digests_notice_a_state_that_only_one_holder_was_told(tmp_path: Path) ->
 
 
 def test_the_deepest_page_has_links_that_can_be_offered(tmp_path: Path) -> None:
-    entry = Entry(SMALL_MAX, 1, KEY, "a.example", "http://a.example/", 0, SMALL_MAX, 0.0)
+    entry = FrontierEntry(SMALL_MAX, 1, KEY, "a.example", "http://a.example/", 0, SMALL_MAX, 0.0)
     offer = Offer([Link("http://a.example/x", deeper(entry), 0)])
     assert offer == unpack(pack(offer), Request, BYTES_MAX)
     assert deeper(entry._replace(depth=3)) == 4
@@ -509,27 +509,29 @@ async def test_slices_without_end_come_to_one() -> None:
     asked = 0
 
     class Endless:
-        async def ask(self, address: object, question: GetSlices, expected: object, deadline_s: float) -> GotSlices:
+        async def ask(
+            self, address: object, question: GetEpochFilters, expected: object, deadline_s: float
+        ) -> GotEpochFilters:
             nonlocal asked
             asked += 1
-            return GotSlices([], [], question.after + 1)
+            return GotEpochFilters([], [], question.after + 1)
 
     store: Any = SimpleNamespace(seen=SimpleNamespace(labels=lambda cell: {}, period=SimpleNamespace(grains=3)))
     client: Any = Endless()
-    exchange = SliceExchange(client, store, lambda *_: pytest.fail("nothing came"), lambda *_: None)
+    exchange = EpochFilterSync(client, store, lambda *_: pytest.fail("nothing came"), lambda *_: None)
     await exchange.reconcile(Contact(LIAR, "10.0.0.1", 1), Cell(0), push=True)
     assert asked == 2 * 3 + 1
 
 
 def test_what_others_call_themselves_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    odd = PeerRow(Contact(LIAR, "[red]", 1), "[bold]me[/bold] [link=x]", 1, 2, 3, Counters(), 0, 0)
+    odd = PeerRow(Contact(LIAR, "[red]", 1), "[bold]me[/bold] [link=x]", 1, 2, 3, PeerCounters(), 0, 0)
     print_rows([odd])
     assert "[bold]me[/bold] [link=x]" in capsys.readouterr().out
     assert str(RemoteError("a", "no \x1b[2J\n\x9bat\u202e all \u4e2d")) == "peer a: no ?[2J??at? all \u4e2d"
 
 
 def test_most_of_all_counts_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    status = Status(Job(), Described(Tally(1, bytes(16), 0, 0, COUNT_MAX), [row(0), row(1)]), False, False)
+    status = Status(Job(), SwarmStatus(Tally(1, bytes(16), 0, 0, COUNT_MAX), [row(0), row(1)]), False, False)
     show(status, as_json=True)
     assert json.loads(capsys.readouterr().out)["pages"] == 2 * COUNT_MAX
     show(status, as_json=False)

@@ -10,17 +10,17 @@ from kadcrawl import Peer
 from kadcrawl.keys import Cell, anchor, id_bytes
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import (
-    CellAnswer,
-    CellDigest,
+    CellsHeld,
+    CellState,
+    CellSummary,
     Contact,
     FindNode,
-    Have,
     Message,
     Nodes,
     Ping,
     Pong,
-    Sync,
-    Synced,
+    TakeOver,
+    TakeOverAnswer,
 )
 from kadcrawl.overlay.protocol import Protocol
 from kadcrawl.overlay.routing import Neighbor
@@ -89,23 +89,25 @@ def test_no_datagram_goes_to_an_address_that_an_answer_or_a_hint_names(monkeypat
     loop.close()
 
 
-async def told(anne: Peer, answer: Callable[[Sync], Awaitable[Synced]], asked_enough: Callable[[], object]) -> None:
+async def told(
+    anne: Peer, answer: Callable[[TakeOver], Awaitable[TakeOverAnswer]], asked_enough: Callable[[], object]
+) -> None:
     """Let a member say that it holds something of a cell of Anne's; she asks it, and it answers this."""
     await until(lambda: anne.cells._group)
     assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
     server = LinkServer(BYTES_MAX)
-    server.handle(Sync, answer)
+    server.handle(TakeOver, answer)
     port = await server.listen("127.0.0.1", 0)
     try:
         async with liar() as client:
-            await say(client, anne, Have(Contact(LIAR, "127.0.0.1", port), [CellDigest(CELL, 1, 1, DIGEST)]))
+            await say(client, anne, CellsHeld(Contact(LIAR, "127.0.0.1", port), [CellSummary(CELL, 1, 1, DIGEST)]))
             await until(asked_enough)
     finally:
         await server.close()
 
 
-def nothing_of(cell: int, rival: Contact | None, others: list[Contact]) -> CellAnswer:
-    return CellAnswer(CellDigest(cell, 0, 0, DIGEST), rival, others, False, False, [])
+def nothing_of(cell: int, rival: Contact | None, others: list[Contact]) -> CellState:
+    return CellState(CellSummary(cell, 0, 0, DIGEST), rival, others, False, False, [])
 
 
 async def test_a_holder_somebody_names_by_a_name_is_not_dialled(make_peer: MakePeer) -> None:
@@ -121,10 +123,10 @@ async def test_a_holder_somebody_names_by_a_name_is_not_dialled(make_peer: MakeP
         port = listening.sockets[0].getsockname()[1]
         others = [Contact(bytes([number]) * 20, host, port) for number, host in enumerate(("localhost", "127.1"), 85)]
 
-        async def answer(sync: Sync) -> Synced:
+        async def answer(sync: TakeOver) -> TakeOverAnswer:
             nonlocal asked
             asked += 1
-            return Synced([nothing_of(cell, None, others) for cell in sync.cells])
+            return TakeOverAnswer([nothing_of(cell, None, others) for cell in sync.cells])
 
         syncs = anne.cells.sync.syncs
         await told(anne, answer, lambda: asked and anne.cells.sync.syncs > syncs)
@@ -139,11 +141,11 @@ async def test_a_rival_somebody_names_nowhere_is_sent_nothing(
     watched = Watched(anne.overlay._socket, monkeypatch)
     asked = 0
 
-    async def answer(sync: Sync) -> Synced:
+    async def answer(sync: TakeOver) -> TakeOverAnswer:
         nonlocal asked
         asked += 1
         rival = Contact(id_bytes(asked), NOWHERE[asked % len(NOWHERE)], 9)
-        return Synced([nothing_of(cell, rival, []) for cell in sync.cells])
+        return TakeOverAnswer([nothing_of(cell, rival, []) for cell in sync.cells])
 
     await told(anne, answer, lambda: asked >= 3)
     assert not watched.hosts & {*NOWHERE}

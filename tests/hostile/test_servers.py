@@ -18,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
 from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.output.warc import WarcWriter
 from tests.crawl.fetch.test_fetcher import (
     CHUNKED,
@@ -159,7 +159,7 @@ async def site() -> AsyncIterator[HostileSite]:
         yield site
 
 
-async def fetched_from(site: HostileSite, row: str) -> Fetched:
+async def fetched_from(site: HostileSite, row: str) -> FetchResult:
     """Fetch what a row has; time runs out only where it says so, however busy the machine is."""
     steps, failed, _ = ROWS[row]
     site.answers["/"] = steps
@@ -181,7 +181,7 @@ async def test_each_answer_has_one_outcome(row: str, site: HostileSite, tmp_path
     assert_archived(fetched, tmp_path)
 
 
-def assert_archived(fetched: Fetched, directory: Path) -> None:
+def assert_archived(fetched: FetchResult, directory: Path) -> None:
     """An answer is a sound WARC record whatever it holds, and the next one is found behind it."""
     if fetched.status is None:
         return
@@ -241,7 +241,7 @@ async def test_what_nobody_asked_for_is_neither_kept_nor_taken_for_an_answer(ans
 async def test_each_request_on_a_kept_connection_has_the_whole_count(site: HostileSite) -> None:
     site.answers["/"] = [length(9_000) + b"x" * 9_000, KEEP]
     async with fetching() as fetcher:
-        failures = [(await fetcher.fetch(site.url("/"))).failure for _ in range(20)]
+        failures = [(await fetcher.fetch(site.url("/"))).error for _ in range(20)]
     assert ([None] * 20, 1) == (failures, site.connections)
     assert 20 * 9_000 > LIMITS.header_bytes_max + FRAMING_MAX * LIMITS.body_bytes_max
 
@@ -278,7 +278,7 @@ async def test_a_site_that_is_not_who_it_says_is_sent_no_request(
     async with server, fetching(limits=replace(LIMITS, connect_timeout_s=5, fetch_timeout_s=5)) as fetcher:
         fetched = await fetcher.fetch(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
     if row == "right":
-        assert (None, 200, 1) == (fetched.failure, fetched.status, asked)
+        assert (None, 200, 1) == (fetched.error, fetched.status, asked)
     else:
-        assert (Failure.TLS, None, 0, False) == (fetched.failure, fetched.status, asked, fetched.passing)
+        assert (FetchError.TLS, None, 0, False) == (fetched.error, fetched.status, asked, fetched.passing)
         assert fetched.detail

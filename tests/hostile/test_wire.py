@@ -16,7 +16,7 @@ from kadcrawl.link.wire.census_rows import ROWS_AT_ONCE, read_rows
 from kadcrawl.link.wire.codec import MalformedError, pack, pack_part, unpack
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
-    VERSION,
+    WIRE_VERSION,
     Datagram,
     Hello,
     Message,
@@ -129,7 +129,7 @@ def datagrams() -> Iterator[bytes]:
     for number, one in enumerate(KINDS):
         for _, data in wrong_messages(one):
             if len(data) <= DATAGRAM_BYTES_MAX:
-                yield HEADER.pack(VERSION, number, 7) + data
+                yield HEADER.pack(WIRE_VERSION, number, 7) + data
 
 
 def test_a_socket_counts_and_drops_each_and_answers_the_next_ping(loop: SimLoop) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Key, id_bytes
-from kadcrawl.leaf.late_reports import AGAIN_S, LENT_MAX, TRIES, LatePages
+from kadcrawl.leaf.late_reports import LATE_REPORT_RETRY_S, LATE_REPORT_TRIES, LENT_MAX, LatePages
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import Contact, Lend, PendingRecord, Report, Reported, SiteRecord
+from kadcrawl.link.wire.messages import Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord
 from sim.loop import world
 
 LEAF = leaf_contact(id_bytes(1))
@@ -39,15 +39,15 @@ class Bench:
     async def durable(self) -> None:
         assert not self.told, "told of before it is on disk"
 
-    async def ask(self, to: Contact, message: Report, expected: object, deadline_s: float) -> Reported:
+    async def ask(self, to: Contact, message: RenewLease, expected: object, deadline_s: float) -> LeaseRenewed:
         if self.fails:
             self.fails -= 1
             raise RemoteError("one", "no answer")
         giver = ONE if to == ONE else TWO
-        assert message.taker == LEAF
+        assert message.borrower == LEAF
         self.told += [(giver, one.loan, one.done) for one in message.loans]
         assert all(one.over for one in message.loans)
-        return Reported([])
+        return LeaseRenewed([])
 
 
 def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
@@ -78,7 +78,7 @@ def test_each_giver_is_told_of_its_own() -> None:
 def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
     async def scenario(bench: Bench) -> None:
         bench.late.lent([key(1)], lend(ONE, b"loan one"))
-        bench.late.told(key(1))
+        bench.late.owner_notified(key(1))
         bench.late.finished(key(1))
         await asyncio.sleep(0.1)
         assert [] == bench.told
@@ -89,14 +89,14 @@ def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
 def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
     async def scenario(bench: Bench) -> None:
         bench.late.lent([key(1), key(2)], lend(ONE, b"loan one"))
-        bench.fails = TRIES - 1
+        bench.fails = LATE_REPORT_TRIES - 1
         bench.late.finished(key(1))
-        await asyncio.sleep(TRIES * AGAIN_S)
+        await asyncio.sleep(LATE_REPORT_TRIES * LATE_REPORT_RETRY_S)
         assert [(ONE, b"loan one", [key(1)])] == bench.told
         bench.told.clear()
-        bench.fails = TRIES
+        bench.fails = LATE_REPORT_TRIES
         bench.late.finished(key(2))
-        await asyncio.sleep(10 * TRIES * AGAIN_S)
+        await asyncio.sleep(10 * LATE_REPORT_TRIES * LATE_REPORT_RETRY_S)
         assert [] == bench.told
         assert [key(1)] == bench.forgotten
 
@@ -113,7 +113,7 @@ def test_who_does_not_answer_is_not_asked_for_each_loan_anew_and_keeps_nobody_wa
             bench.late.finished(key(number))
         await asyncio.sleep(0.1)
         assert [(TWO, b"loan 6", [key(6)])] == bench.told
-        await asyncio.sleep(AGAIN_S)
+        await asyncio.sleep(LATE_REPORT_RETRY_S)
         assert {key(number) for number in range(1, 7)} == set(bench.forgotten)
 
     play(scenario)

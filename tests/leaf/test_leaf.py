@@ -15,9 +15,9 @@ from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.lending import leaf_host as leaves
 from kadcrawl.lending.leaf_host import LEAVES_MAX
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import DRAWN_URLS_MAX, LOANS_MAX, Counters, Draw, Drawn
+from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters, WorkGrant, WorkRequest
 from kadcrawl.store.store import DONE
-from scripts.kadcrawl_run import PageLine, page_lines
+from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.peer.crash import crash
 from tests.support.peers import QUICK, MakePeer, finish, swarm, until
 from tests.support.web import Web, slow, tree
@@ -67,16 +67,16 @@ def repeated(site: Web) -> set[str]:
 def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
     """Return what the leaf has in hand of these peers: it may be fetched again if either dies."""
     loans = [loan for peer in peers for loan in peer.balancing.loans.lending.loans()]
-    return {entry.url for loan in loans if loan.taker.id == leaf.contact.id for entry in loan.entries.values()}
+    return {entry.url for loan in loans if loan.borrower.id == leaf.contact.id for entry in loan.entries.values()}
 
 
 def in_hand(site: Web, dying: Peer, leaf: Leaf, others: Sequence[Peer]) -> set[str]:
     """Return what may be fetched again without blame: with the leaf, or asked for and DONE with nobody who lives on."""
     unsafe = lent(site, leaf, [dying])
     for url in all_pages(site):
-        key = dying.parts.placer.place(url).key
+        key = dying.components.partitioner.locate(url).key
         entry = dying.store.entry(key)
-        asked_for = url in site.fetched or (entry is not None and dying.parts.crawler.is_taken(entry))
+        asked_for = url in site.fetched or (entry is not None and dying.components.crawler.is_taken(entry))
         if asked_for and not any(peer.store.state(key) == DONE for peer in others):
             unsafe.add(url)
     return unsafe
@@ -110,8 +110,8 @@ async def stranger() -> AsyncIterator[LinkClient]:
         await client.close()
 
 
-def drawing(number: int) -> Draw:
-    return Draw(bytes([number]) * 20, DRAWN_URLS_MAX, 0.0, "crawling", "idle", 0, 0, Counters())
+def drawing(number: int) -> WorkRequest:
+    return WorkRequest(bytes([number]) * 20, GRANT_URLS_MAX, 0.0, "crawling", "idle", 0, 0, PeerCounters())
 
 
 async def done(leaf: Leaf) -> None:
@@ -122,7 +122,7 @@ async def done(leaf: Leaf) -> None:
 
 @pytest.mark.parametrize("balance", ["off", "level"])
 async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
-    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, lines: Callable[[], dict[str, PageLine]], balance: str
+    make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, lines: Callable[[], dict[str, LoggedPage]], balance: str
 ) -> None:
     weak = partial(make_peer, limits=WEAK)
     peers = await swarm(weak, "ab", balance=balance, update_s=0.5)
@@ -132,8 +132,8 @@ async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
     await done(leaf)
     assert all_pages(site) == set(site.fetched) == set(lines())
     assert {1} == set(site.fetched.values())
-    assert leaf.totals.pages > PAGES // 6
-    assert PAGES == leaf.totals.pages + sum(peer.totals.pages for peer in peers)
+    assert leaf.counters.pages > PAGES // 6
+    assert PAGES == leaf.counters.pages + sum(peer.counters.pages for peer in peers)
     assert 0 == sum(peer.balancing.loans.lending.urls for peer in peers)
     assert not leaf.store.cells
     for peer in peers:
@@ -148,17 +148,17 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     peers = await swarm(weak, "abc")
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([site.url("/0")])
-    await until(lambda: leaf.totals.pages > PAGES // 20 and leaf.borrowing.loans)
-    assert leaf.work.crawler.is_unheard == leaf.borrowing.is_silent, "it would go on for a giver that is gone"
+    await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrowing.loans)
+    assert leaf.work.crawler.no_backup_reachable == leaf.borrowing.is_silent, "it would go on for a giver that is gone"
     home = next(peer for peer in peers if peer.contact.address == leaf.contact.address)
-    before = leaf.totals.pages
+    before = leaf.counters.pages
     peers.remove(home)
     unsafe = in_hand(site, home, leaf, peers)
     quick = site.fallback
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         """Slow until the leaf has had its part: else the others may be through before it has found one of them."""
-        if leaf.totals.pages <= before + PAGES // 20:
+        if leaf.counters.pages <= before + PAGES // 20:
             await asyncio.sleep(LATE_ANSWER_S)
         answer = quick(request)
         return answer if isinstance(answer, web.StreamResponse) else await answer
@@ -169,7 +169,7 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     await done(leaf)
     assert all_pages(site) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
     assert repeated(site) <= unsafe
-    assert leaf.totals.pages > before + PAGES // 20
+    assert leaf.counters.pages > before + PAGES // 20
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -179,7 +179,7 @@ async def test_a_leaf_that_is_killed_takes_nothing_away_and_comes_back_on_its_di
     peers = await swarm(partial(make_peer, limits=WEAK), "ab")
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([site.url("/0")])
-    await until(lambda: leaf.totals.pages > PAGES // 20 and leaf.borrowing.loans)
+    await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrowing.loans)
     unsafe = lent(site, leaf, peers)
     await crash_leaf(leaf)
     again = await make_leaf("leaf", *peers)
@@ -210,22 +210,22 @@ async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_lea
     peer = await make_peer("a", limits=WEAK, scope="host")
     leaf = await make_leaf("leaf", peer)
     await until(lambda: leaf.state == "idle")
-    await peer.concord.order("pause")
+    await peer.state_gossip.order("pause")
     await until(lambda: leaf.state == "paused")
     await peer.crawl([site.url("/0", site=n) for n in range(SITES)])
     async with asyncio.timeout(60):
         while {"paused", "leaf: paused"} != {row.state for row in (await peer.census()).rows}:
             await asyncio.sleep(0.01)  # It says so when it next asks.
-    await peer.concord.order("resume")
+    await peer.state_gossip.order("resume")
     await until(lambda: leaf.ended)
     assert SITES == len(leaf.job.seeds)
-    assert leaf.totals.pages > 0
-    assert not leaf.totals.failed, "a page was out of scope for a leaf that had not heard of its seed"
+    assert leaf.counters.pages > 0
+    assert not leaf.counters.failed, "a page was out of scope for a leaf that had not heard of its seed"
     # There is more to do.
     await peer.crawl([site.url(f"/{PAGES}", site=n) for n in range(SITES)])
     await until(lambda: not leaf.ended)
     await until(lambda: leaf.ended)
-    await peer.concord.order("stop")
+    await peer.state_gossip.order("stop")
     async with asyncio.timeout(60):
         await leaf.wait_stopped()
 
@@ -254,13 +254,13 @@ async def test_what_a_leaf_fetched_for_a_peer_now_dead_it_reports_to_the_heir(
         leaf = await make_leaf("leaf", peer)
         urls = [site.url(f"/{n}", site=n % SITES) for n in range(4 * SITES)]
         for url in urls:
-            leaf.store.learn_done(peer.parts.placer.place(url).key)
+            leaf.store.learn_done(peer.components.partitioner.locate(url).key)
         await peer.crawl(urls)
         lending = peer.balancing.loans.lending
         await until(lambda: lending.done > SITES // 2)
         # What it has told it forgets.
         await until(lambda: sum(tally.keys for tally in leaf.store.cells.values()) < len(urls) - SITES // 2)
-        assert 0 == leaf.totals.pages
+        assert 0 == leaf.counters.pages
 
 
 @pytest.mark.parametrize("bound", [{"max_pages": 50}, {"max_depth": 3}])
@@ -272,12 +272,12 @@ async def test_a_leaf_is_refused_where_only_the_owner_of_a_page_may_fetch_it(
         await make_leaf("leaf", peer)
     async with stranger() as client:
         with pytest.raises(RemoteError, match="has no leaves"):
-            await client.ask(peer.contact.address, drawing(1), Drawn, 10)
+            await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
 
 
 async def test_a_directory_with_pages_of_a_full_peer_is_no_leafs(make_peer: MakePeer, make_leaf: MakeLeaf) -> None:
     first, second = await swarm(make_peer, "ab")
-    await first.concord.order("pause")
+    await first.state_gossip.order("pause")
     await first.crawl([f"http://127.0.0.{n}:9/" for n in range(2, 20)])
     assert second.store.pending
     await second.drain()
@@ -293,16 +293,16 @@ async def test_leaves_and_what_they_have_in_hand_are_bounded_and_the_silent_lose
         lending = peer.balancing.loans.lending
         sites: list[str] = []
         for _ in range(SITES):
-            drawn = await client.ask(peer.contact.address, drawing(1), Drawn, 10)
+            drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
             sites += [lend.clock.site for lend in drawn.lends]
         assert len(sites) == len(set(sites)) == len(lending.loans()) <= LOANS_MAX
         # Half of what is ready is not the leaf's to have.
         assert 0 < lending.urls <= 20 * SITES
         assert all(len(loan.entries) <= peer.job.block_urls for loan in lending.loans())
         for number in range(2, LEAVES_MAX + 1):
-            await client.ask(peer.contact.address, drawing(number), Drawn, 10)
+            await client.ask(peer.contact.address, drawing(number), WorkGrant, 10)
         with pytest.raises(RemoteError, match="leaves already"):
-            await client.ask(peer.contact.address, drawing(LEAVES_MAX + 1), Drawn, 10)
+            await client.ask(peer.contact.address, drawing(LEAVES_MAX + 1), WorkGrant, 10)
         assert LEAVES_MAX + 1 == len((await peer.census()).rows)
         await until(lambda: not lending.loans())
         assert sum(lending.lost.values()) >= len(sites)
@@ -312,14 +312,14 @@ async def test_a_leaf_has_one_loan_of_a_site_at_a_time_and_none_of_a_peer_that_h
     """Also of a site without a delay, of which several peers may have some connections."""
     async with stranger() as client:
         peer = await make_peer("a")
-        peer.parts.crawler._may_start = lambda: False
+        peer.components.crawler._may_start = lambda: False
         await peer.crawl([f"http://127.0.0.{n % SITES + 2}:9/{n}" for n in range(40 * SITES)])
-        peer.parts.crawler.holds.add("disk")
-        assert [] == (await client.ask(peer.contact.address, drawing(1), Drawn, 10)).lends
-        peer.parts.crawler.holds.discard("disk")
+        peer.components.crawler.pause_reasons.add("disk")
+        assert [] == (await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)).lends
+        peer.components.crawler.pause_reasons.discard("disk")
         sites: list[str] = []
         for _ in range(SITES):
-            drawn = await client.ask(peer.contact.address, drawing(1), Drawn, 10)
+            drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
             sites += [lend.clock.site for lend in drawn.lends]
         assert len(sites) == len(set(sites)) > 0
 
@@ -340,4 +340,4 @@ async def test_what_a_leaf_did_is_counted_when_it_has_left(
             await asyncio.sleep(0.05)
             rows = (await peer.census()).rows
     assert PAGES == sum(row.counters.pages for row in rows)
-    assert 0 < leaf.totals.pages < PAGES
+    assert 0 < leaf.counters.pages < PAGES

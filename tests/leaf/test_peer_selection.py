@@ -3,7 +3,14 @@
 from random import Random
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.leaf.peer_selection import BACK_OFF_FIRST_S, BACK_OFF_MOST_S, FAILS_MAX, KNOWN_MAX, FullPeer, FullPeers
+from kadcrawl.leaf.peer_selection import (
+    BACK_OFF_FIRST_S,
+    BACK_OFF_MOST_S,
+    FAILS_MAX,
+    KNOWN_PEERS_MAX,
+    FullPeer,
+    FullPeers,
+)
 from kadcrawl.link.wire.messages import Contact
 
 BOOTSTRAP = [("one.example", 4160), ("10.0.0.2", 4160)]
@@ -96,21 +103,21 @@ def test_no_more_are_known_than_may_be_and_the_giver_stays() -> None:
     peers.gave(giver)
     for start in range(10, 250, 20):
         peers.learn([contact(number) for number in range(start, start + 20)])
-        assert len(peers) <= KNOWN_MAX
-    assert KNOWN_MAX == len(peers)
+        assert len(peers) <= KNOWN_PEERS_MAX
+    assert KNOWN_PEERS_MAX == len(peers)
     assert giver.address in known(peers)
     assert contact(249).address in known(peers)
 
 
 def test_who_failed_goes_first_when_there_is_no_room() -> None:
     peers = FullPeers([], Random(1))
-    peers.learn([contact(number) for number in range(1, KNOWN_MAX + 1)])
+    peers.learn([contact(number) for number in range(1, KNOWN_PEERS_MAX + 1)])
     dead = peers.next(0.0)
     assert dead is not None
     peers.failed(dead, 0.0)
     peers.learn([contact(200)])
     assert dead.address not in known(peers)
-    assert KNOWN_MAX == len(peers)
+    assert KNOWN_PEERS_MAX == len(peers)
 
 
 def test_who_has_answered_stays_whoever_is_named_until_it_has_failed_often() -> None:
@@ -123,7 +130,7 @@ def test_who_has_answered_stays_whoever_is_named_until_it_has_failed_often() -> 
     for start in range(10, 250, 20):
         peers.learn([contact(number) for number in range(start, start + 20)])
     assert one.address in known(peers)
-    assert KNOWN_MAX == len(peers)
+    assert KNOWN_PEERS_MAX == len(peers)
     peers.failed(one, 0.0)
     peers.learn([contact(250)])
     assert one.address not in known(peers)

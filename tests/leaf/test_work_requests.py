@@ -8,22 +8,22 @@ from typing import Any
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import id_bytes
 from kadcrawl.leaf.peer_selection import FullPeers
-from kadcrawl.leaf.work_requests import Drawing
+from kadcrawl.leaf.work_requests import WorkRequester
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import (
     Contact,
-    Counters,
-    Draw,
-    Drawn,
     Hello,
+    LeaseRenewed,
     Lend,
     Message,
+    PeerCounters,
     PeerRow,
     PendingRecord,
-    Report,
-    Reported,
+    RenewLease,
     SiteRecord,
     Welcome,
+    WorkGrant,
+    WorkRequest,
 )
 from kadcrawl.settings.config import Job
 from sim.loop import world
@@ -46,12 +46,12 @@ class Bench:
         self.lends = LENDS
         self.taken: list[Lend] = []
         self.heard: list[str] = []
-        self.drawing = Drawing(
+        self.drawing = WorkRequester(
             me=LEAF,
             client=self,  # type: ignore[arg-type]
             peers=FullPeers([("one.example", 4160)], Random(1)),
             take=self.take,
-            row=lambda: PeerRow(LEAF, "idle", 0, 0, 0, Counters(), 0, 0),
+            row=lambda: PeerRow(LEAF, "idle", 0, 0, 0, PeerCounters(), 0, 0),
             room=lambda: 100,
             job=lambda: JOB,
             on_seeds=lambda seeds: self.heard.append(f"{len(seeds)} seeds"),
@@ -71,11 +71,11 @@ class Bench:
         match message:
             case Hello():
                 return Welcome(self.job, False, 0.0)
-            case Draw():
+            case WorkRequest():
                 lends, self.lends = self.lends, []
-                return Drawn(HOME, lends, "crawling", len(self.job.seeds), [])
+                return WorkGrant(HOME, lends, "crawling", len(self.job.seeds), [])
             case _:
-                return Reported([])
+                return LeaseRenewed([])
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [message for message in self.asked if isinstance(message, kind)]
@@ -100,14 +100,14 @@ def play(bench: Callable[[], Bench], seconds: float = 1.0, then: Callable[[Bench
 def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
     bench = play(Bench)
     assert [lend.loan for lend in LENDS] == [lend.loan for lend in bench.taken]
-    (report,) = bench.of(Report)
+    (report,) = bench.of(RenewLease)
     assert LEAF == report.taker
     assert [(LENDS[1].loan, True)] == [(one.loan, one.over) for one in report.loans]
 
 
 def test_a_giver_is_reported_to_at_the_address_that_has_answered() -> None:
     bench = play(Bench)
-    assert {Contact(HOME.id, "one.example", 4160)} == {lend.giver for lend in bench.taken} | {bench.drawing.home}
+    assert {Contact(HOME.id, "one.example", 4160)} == {lend.lender for lend in bench.taken} | {bench.drawing.home}
 
 
 def test_the_job_is_asked_for_first_and_again_when_it_has_more_seeds() -> None:
@@ -132,7 +132,7 @@ def test_a_full_peer_with_seeds_that_are_too_many_with_those_of_others_is_left_a
         raise ConfigError("a job has at most 10000 seeds")
 
     bench = play(made, seconds=5.0)
-    assert [] == bench.of(Draw)
+    assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8
 
 
@@ -141,5 +141,5 @@ def test_nothing_is_drawn_of_another_swarm() -> None:
         assert bench.drawing.is_lost
 
     bench = play(lambda: Bench(Job(name="theirs")), seconds=5.0, then=lost)
-    assert [] == bench.of(Draw)
+    assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8, "it is left alone for longer each time"

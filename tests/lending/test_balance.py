@@ -12,7 +12,7 @@ from kadcrawl import ConfigError, Job, Peer
 from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Lent, PendingRecord, SiteRecord
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import QUICK, MakePeer, finish
 from tests.support.web import Web, slow, tree
 
@@ -39,7 +39,7 @@ async def weak_and_strong(make_peer: MakePeer, **job: object) -> tuple[Peer, Pee
 
 @pytest.mark.parametrize("balance", ["level", "off"])
 async def test_a_strong_peer_fetches_for_a_weak_one(
-    make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]], balance: str
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]], balance: str
 ) -> None:
     async with Web(SITES) as site:
         site.fallback = slow(tree(PAGES, SITES)(site), ANSWER_S)
@@ -49,14 +49,14 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
         assert PAGES == len(lines())
         loans = weak.balancing.loans
         assert 0 == loans.lending.urls == strong.balancing.loans.borrowing.urls
-        assert (loans.lending.done > weak.totals.urls // 10) is (balance == "level")
+        assert (loans.lending.done > weak.counters.urls // 10) is (balance == "level")
         assert loans.lending.done == strong.balancing.loans.borrowing.done
-        assert strong.totals.pages > weak.totals.pages or balance == "off"
+        assert strong.counters.pages > weak.counters.pages or balance == "off"
 
 
 @pytest.mark.parametrize("balance", ["level", "drain"])
 async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
-    make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]], balance: str
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]], balance: str
 ) -> None:
     """By the web's own log, of both peers together; robots.txt included."""
     async with Web(SITES) as site:
@@ -65,8 +65,8 @@ async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
         await weak.crawl([site.url()])
         await finish([weak, strong])
     assert PAGES // 2 == len(lines())
-    assert weak.totals.urls > PAGES // 5
-    assert weak.balancing.loans.lending.done > weak.totals.urls // 10
+    assert weak.counters.urls > PAGES // 5
+    assert weak.balancing.loans.lending.done > weak.counters.urls // 10
     asked: dict[str, list[float]] = {}
     for at_s, url in site.requests:
         asked.setdefault(urlsplit(url).netloc, []).append(at_s)

@@ -7,7 +7,7 @@ from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.lending.borrowed_store import NOWHERE, BorrowedStore
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 GIVER = Contact(id_bytes(1), "10.0.0.1", 4160)
 A, B = "a.example", "b.example"
@@ -29,7 +29,7 @@ class Bench:
         self.frontier = Frontier(self.store, Limits(), delay_s)
         self.frontier.connections = self.store.connections
 
-    def journal(self, entry: Entry, line: bytes, records: bytes, *, reported: bool) -> bool:
+    def journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         self.journaled.append((entry.url, reported))
         return not self.known
 

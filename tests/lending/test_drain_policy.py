@@ -14,19 +14,19 @@ from aiohttp import web
 from kadcrawl import Config, ConfigError, Peer
 from kadcrawl.balance.drain import Backlog
 from kadcrawl.balance.lessons import BATCHES, batches, save
-from kadcrawl.balance.powers import Powers
-from kadcrawl.balance.predict import Network
-from kadcrawl.balance.shedding import Offer
-from kadcrawl.balance.sizing import Tally
+from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.predict import NeuralNetwork
+from kadcrawl.balance.shedding import BlockOffer
+from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.keys import anchor
 from kadcrawl.lending import pace_learning
-from kadcrawl.lending.blocks import LEVEL_DEADLINE_S, Blocks
+from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
 from kadcrawl.lending.drain_policy import Draining
 from kadcrawl.lending.lender import FREE_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.codec import pack, unpack
-from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLevel, Loaded
-from scripts.kadcrawl_run import PageLine
+from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import JOB, QUICK, MakePeer, finish, until
 from tests.support.web import Web, html
 
@@ -37,7 +37,7 @@ FEW, MANY = 25, 30
 """Pages of one site."""
 ANSWER_S = 0.05
 POWERS = {"cores": 1.0, "clock_ghz": 2.4, "memory_gb": 1.0, "net_mbps": 10.0, "disk_mbps": 5.0}
-NETWORK = Network((0.0,) * 6, (1.0,) * 6, ((0.0,) * 5 + (0.1, 0.0),), (1.0, 0.0), 0.0, 100.0)
+NETWORK = NeuralNetwork((0.0,) * 6, (1.0,) * 6, ((0.0,) * 5 + (0.1, 0.0),), (1.0, 0.0), 0.0, 100.0)
 """Ten seconds for a URL, or nearly."""
 
 
@@ -56,7 +56,7 @@ def sites_of(owner: Peer, other: Peer, site: Web, count: int) -> list[int]:
     """Return the numbers of sites that this one of two peers owns."""
 
     def owns(number: int) -> bool:
-        place = anchor(owner.parts.placer.place(site.url(site=number)).cell, owner.job.cell_bits)
+        place = anchor(owner.components.partitioner.locate(site.url(site=number)).cell, owner.job.cell_bits)
         return owner.contact.number ^ place < other.contact.number ^ place
 
     found = [number for number in range(SITES) if owns(number)][:count]
@@ -66,7 +66,7 @@ def sites_of(owner: Peer, other: Peer, site: Web, count: int) -> list[int]:
 
 @pytest.mark.parametrize("balance", ["drain", "predictive"])
 async def test_a_slow_peer_with_few_pages_sheds_them_to_a_quick_one_with_many(
-    make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]], balance: str
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]], balance: str
 ) -> None:
     async with Web(SITES) as site:
         site.fallback = answered
@@ -80,7 +80,7 @@ async def test_a_slow_peer_with_few_pages_sheds_them_to_a_quick_one_with_many(
         assert {1} == set(site.fetched.values())
         lending = slow.balancing.loans.lending
         assert lending.done >= len(few) // 6
-        assert quick.totals.pages == len(many) + lending.done
+        assert quick.counters.pages == len(many) + lending.done
         assert 0 == quick.balancing.loans.lending.done
 
 
@@ -90,11 +90,11 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     busy = BacklogRecord(1000, 1.0, 0.0)
     assert mode.backlog() is None
     assert not mode.wants(b"somebody", 1)
-    assert Loaded(-1.0, None) == peer.balancing.told(GetLevel(b"somebody", busy))
+    assert Load(-1.0, None) == peer.balancing.told(GetLoad(b"somebody", busy))
     assert mode.wants(b"somebody", 5)
     assert not mode.wants(b"somebody", 6)
     assert not mode.wants(b"somebody else", 1)
-    peer.obey(peer.concord.say("pause"))
+    peer.obey(peer.state_gossip.say("pause"))
     assert not peer.balancing.wants(5)
 
 
@@ -104,12 +104,12 @@ async def test_to_a_cold_peer_more_is_lent_as_soon_as_nothing_of_it_waits_for_th
     """Of sites with a delay it has some for long, and could fetch far more."""
     peer = await make_peer("a", balance="drain", block_urls=5)
     mode = mode_of(peer)
-    peer.balancing.told(GetLevel(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
+    peer.balancing.told(GetLoad(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
     assert mode.wants(b"somebody", 5)
     monkeypatch.setattr(Blocks, "borrowed", 5)
     for waiting, wanted in ((5, False), (0, True)):
         monkeypatch.setattr(Blocks, "waiting", (0, waiting))
-        mode.note(Tally(1.0, 0, 0, 0.0))
+        mode.note(WorkCounts(1.0, 0, 0, 0.0))
         assert mode.wants(b"somebody", 10) is wanted
 
 
@@ -119,8 +119,8 @@ async def test_how_busy_a_peer_is_is_asked_by_the_link(make_peer: MakePeer) -> N
     await client.open()
     try:
         for backlog in (None, BacklogRecord(3, 1.0, 2.0)):
-            told = await client.ask(peer.contact.address, GetLevel(bytes(20), backlog), Loaded, 10)
-            assert Loaded(-1.0, None) == told
+            told = await client.ask(peer.contact.address, GetLoad(bytes(20), backlog), Load, 10)
+            assert Load(-1.0, None) == told
     finally:
         await client.close()
     assert mode_of(peer).wants(bytes(20), 1)
@@ -138,9 +138,9 @@ async def test_a_peer_that_knows_its_powers_and_a_network_is_never_cold(tmp_path
         assert backlog is not None
         assert 10.0 == pytest.approx(backlog.url_s, rel=0.01)
         giver = BacklogRecord(100, 20.0, 0.0)
-        peer.balancing.told(GetLevel(b"slower", giver))
+        peer.balancing.told(GetLoad(b"slower", giver))
         assert mode_of(peer).wants(b"slower", 50)
-        peer.balancing.told(GetLevel(b"quicker", BacklogRecord(100, 0.1, 0.0)))
+        peer.balancing.told(GetLoad(b"quicker", BacklogRecord(100, 0.1, 0.0)))
         assert not mode_of(peer).wants(b"quicker", 5)
 
 
@@ -169,7 +169,7 @@ async def test_what_a_predictive_peer_measures_can_be_learned_from(tmp_path: Pat
             await finish([peer])
     assert (tmp_path / BATCHES).is_file()
     for batch in batches([tmp_path])[0]:
-        assert Powers(1, 2.4, 1.0, 10.0, 5.0) == batch.powers
+        assert MachineProfile(1, 2.4, 1.0, 10.0, 5.0) == batch.profile
         assert 8 <= batch.urls <= 40
         assert batch.seconds > 0
 
@@ -183,7 +183,7 @@ async def test_a_peer_looks_on_while_it_sheds(make_peer: MakePeer, monkeypatch: 
         sheds[0] += 1
         await looked.wait()
 
-    def look(tally: Tally) -> None:
+    def look(tally: WorkCounts) -> None:
         if sheds[0]:
             looked.set()
 
@@ -198,7 +198,7 @@ async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer)
     peer = await make_peer("a", balance="drain", block_urls=5, update_s=0.1)
     mode = mode_of(peer)
     now = asyncio.get_running_loop().time()
-    for giver, at in ((b"slow", now - LEVEL_DEADLINE_S - FREE_S), (b"silent", now - 60.0)):
+    for giver, at in ((b"slow", now - LOAD_DEADLINE_S - FREE_S), (b"silent", now - 60.0)):
         mode._askers[giver] = at, Backlog(1000, 1.0)
     assert mode.wants(b"slow", 5)
     assert not mode.wants(b"silent", 5)
@@ -208,16 +208,16 @@ class Slow:
     """Blocks of which each takes longer to give than the time between two updates."""
 
     job = replace(JOB, balance="drain", block_urls=1, update_s=0.1)
-    is_lendable = True
+    has_spare_connections = True
     waiting, borrowed = (100, 0), 0
 
     def __init__(self) -> None:
         self.given = 0
 
-    def holds(self) -> bool:
+    def is_paused(self) -> bool:
         return False
 
-    async def give(self, offer: Offer[Contact], until: float) -> int:
+    async def give(self, offer: BlockOffer[Contact], until: float) -> int:
         self.given += 1
         await asyncio.sleep(2 * self.job.update_s)
         return offer.blocks
@@ -227,8 +227,8 @@ async def test_what_was_told_is_acted_on_until_the_next_update(monkeypatch: pyte
     blocks = Slow()
     mode = Draining(cast(Blocks, blocks), Random(1))
 
-    async def chosen(own: Backlog) -> list[Offer[Contact]]:
-        return [Offer(Contact(bytes(20), "127.0.0.1", number), 1) for number in (1, 2, 3)]
+    async def chosen(own: Backlog) -> list[BlockOffer[Contact]]:
+        return [BlockOffer(Contact(bytes(20), "127.0.0.1", number), 1) for number in (1, 2, 3)]
 
     monkeypatch.setattr(mode, "_chosen", chosen)
     monkeypatch.setattr(mode, "backlog", lambda: Backlog(100, 1.0))
@@ -240,14 +240,14 @@ async def test_what_is_told_fits_the_wire(monkeypatch: pytest.MonkeyPatch) -> No
     blocks = Slow()
     monkeypatch.setattr(blocks, "waiting", (3_000_000, 0))
     told = Draining(cast(Blocks, blocks), Random(1)).told()
-    assert told == unpack(pack(told), Loaded, 1000)
+    assert told == unpack(pack(told), Load, 1000)
 
 
 @pytest.mark.parametrize("error", [ValueError("no number"), OSError("no disk")])
 async def test_what_cannot_be_measured_does_not_end_the_peer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fails(*_: object) -> Powers:
+    def fails(*_: object) -> MachineProfile:
         raise error
 
     monkeypatch.setattr(pace_learning, "measure", fails)
@@ -260,7 +260,7 @@ def test_nobody_waits_at_the_exit_for_a_disk_that_hangs(tmp_path: Path, monkeypa
     hangs = threading.Event()
     threads: list[threading.Thread] = []
 
-    def measure(*_: object) -> Powers:
+    def measure(*_: object) -> MachineProfile:
         threads.append(threading.current_thread())
         hangs.wait()
         raise OSError("it hung until the test was over")

@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.lending.leaf_host import FAILED_SHOWN, Leaves, NoLeafError, each_once
+from kadcrawl.lending.leaf_host import FAILED_SHOWN, Leaves, NoLeafError
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, leaf_contact
-from kadcrawl.link.wire.messages import Contact, Counters, Draw, PeerRow
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
+from kadcrawl.peer.membership.departed import each_once
 from kadcrawl.settings.config import Job
 
 ME, LIVE = id_bytes(1), id_bytes(2)
 
 
 def row(peer: int, port: int, uptime_s: int, pages: int, state: str = "idle") -> PeerRow:
-    return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), state, 0, 0, uptime_s, Counters(pages=pages), 0, 0)
+    return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), state, 0, 0, uptime_s, PeerCounters(pages=pages), 0, 0)
 
 
 def test_a_leaf_that_has_just_changed_its_peer_is_shown_once_as_it_is_by_now() -> None:
@@ -57,20 +58,20 @@ def leaves(*loans: object) -> Leaves:
     return Leaves(peer)  # type: ignore[arg-type]
 
 
-def drawing(leaf: bytes, counters: Counters) -> Draw:
-    return Draw(leaf, 0, 0.0, "paused", "idle", 0, 0, counters)
+def drawing(leaf: bytes, counters: PeerCounters) -> WorkRequest:
+    return WorkRequest(leaf, 0, 0.0, "paused", "idle", 0, 0, counters)
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_nobody_is_a_leaf_under_the_id_of_a_full_peer(number: int) -> None:
     with pytest.raises(NoLeafError, match="full peer"):
-        asyncio.run(leaves().draw(drawing(id_bytes(number), Counters())))
+        asyncio.run(leaves().grant(drawing(id_bytes(number), PeerCounters())))
 
 
 def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() -> None:
     async def shown() -> list[PeerRow]:
         some = leaves()
-        await some.draw(drawing(id_bytes(3), Counters(pages=5, failed={f"reason {n}": n for n in range(64)})))
+        await some.grant(drawing(id_bytes(3), PeerCounters(pages=5, failed={f"reason {n}": n for n in range(64)})))
         return some.rows()
 
     (one,) = asyncio.run(shown())
@@ -82,7 +83,7 @@ def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:
     async def shown() -> list[PeerRow]:
         on_loan = [(3, 5), (4, 7), (3, 1)]
         some = leaves(*(SimpleNamespace(taker=leaf_contact(id_bytes(n)), entries=range(count)) for n, count in on_loan))
-        await some.draw(drawing(id_bytes(3), Counters()))
+        await some.grant(drawing(id_bytes(3), PeerCounters()))
         return some.rows()
 
     (one,) = asyncio.run(shown())

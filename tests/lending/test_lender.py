@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
-from kadcrawl.balance.losses import FIRST_S
+from kadcrawl.balance.losses import BACKOFF_FIRST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
@@ -24,13 +24,13 @@ from kadcrawl.link.wire.messages import (
     Lent,
     LoanReport,
     PendingRecord,
-    Report,
+    RenewLease,
     Returned,
     SiteRecord,
 )
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from sim.loop import SimLoop, world
 
@@ -81,10 +81,10 @@ class Bench:
     async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
         """Report of the `number`th loan; return which loans go on."""
         one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
-        return [standing.loan for standing in (await self.lending.reported(Report(taker, [one]))).standing]
+        return [standing.loan for standing in (await self.lending.renew_lease(RenewLease(taker, [one]))).standing]
 
 
-def taken(bench: Bench) -> Entry | None:
+def taken(bench: Bench) -> FrontierEntry | None:
     """Fetch the next page of our own, and be through with it."""
     now = bench.loop.time()
     entry = bench.frontier.next(now)
@@ -152,7 +152,7 @@ def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
         keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
         for key in keys:
             one = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [key], [], True)
-            await bench.lending.reported(Report(taker, [one]))
+            await bench.lending.renew_lease(RenewLease(taker, [one]))
         assert [PENDING, DONE, DONE] == [bench.store.state(key) for key in keys]
 
     play(0.0, scenario)
@@ -244,12 +244,12 @@ def test_who_gives_back_all_of_a_loan_has_no_other_for_a_while_nor_has_anybody_t
         back = [Returned(key, 0, 0.0) for key in ([second] if fruitful else [first, second])]
         done: list[bytes] = [first] if fruitful else []
         report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), done, back, True)
-        assert [] == (await bench.lending.reported(Report(A, [report]))).standing
+        assert [] == (await bench.lending.renew_lease(RenewLease(A, [report]))).standing
         assert (fruitful, True) == (bench.lending.may_lend_to(A), bench.lending.may_lend_to(B))
-        assert [SITE] * fruitful == [site for site, _ in bench.lending.lendable()]
-        await asyncio.sleep(FIRST_S + 2.0)
+        assert [SITE] * fruitful == [site for site, _ in bench.lending.sites_with_spare_connections()]
+        await asyncio.sleep(BACKOFF_FIRST_S + 2.0)
         assert bench.lending.may_lend_to(A)
-        assert [SITE] == [site for site, _ in bench.lending.lendable()]
+        assert [SITE] == [site for site, _ in bench.lending.sites_with_spare_connections()]
 
     play(1.0, scenario)
 
@@ -264,9 +264,9 @@ def test_what_a_full_peer_did_of_a_loan_taken_back_or_of_an_earlier_run_is_belie
         assert 1 == bench.lending.lost[SITE]
         for loan, key in ((bench.lends[0].loan, first), (b"long ago", second)):
             report = LoanReport(loan, SiteRecord(SITE, 0.0, 0.0), [key], [], False)
-            assert [] == (await bench.lending.reported(Report(taker, [report]))).standing
+            assert [] == (await bench.lending.renew_lease(RenewLease(taker, [report]))).standing
         assert [DONE, PENDING if leaf else DONE] == [bench.store.state(first), bench.store.state(second)]
-        await asyncio.sleep(FIRST_S + 5.0)
+        await asyncio.sleep(BACKOFF_FIRST_S + 5.0)
         left = {entry.key for _ in range(6) if (entry := taken(bench)) is not None}
         assert (4 + leaf, first in left, second in left) == (len(left), False, leaf)
 

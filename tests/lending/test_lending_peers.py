@@ -26,7 +26,7 @@ async def test_a_taker_with_work_of_its_own_takes_turns_with_what_it_has_borrowe
         await until(lambda: weak.balancing.loans.lending.done >= 20)
         assert 0 < weak.row().lent == weak.balancing.loans.lending.urls
         assert 0 < strong.row().borrowed == strong.balancing.loans.borrowing.urls
-        assert strong.totals.pages < 1_000, "it was through with its own work and could do nothing else"
+        assert strong.counters.pages < 1_000, "it was through with its own work and could do nothing else"
 
 
 @pytest.mark.parametrize("reach", ["not allowed", "no route"])
@@ -43,18 +43,18 @@ async def test_what_a_taker_cannot_reach_its_owner_fetches(tmp_path: Path, reach
         async with Peer(sound, replace(JOB, **BALANCE)) as owner, Peer(lame) as taker:
             await owner.begin()
             await taker.join([owner.contact.address])
-            fetch = taker.parts.fetcher.fetch
+            fetch = taker.components.fetcher.fetch
 
             async def lost(url: str, *rest: Any, **options: Any) -> Any:
                 return replace(await fetch(url.replace(f":{site.port}/", ":9/"), *rest, **options), url=url)
 
             if reach == "no route":
-                taker.parts.fetcher.fetch = lost  # type: ignore[method-assign]
+                taker.components.fetcher.fetch = lost  # type: ignore[method-assign]
             own, others = sites_of(owner, taker, site, 4), sites_of(taker, owner, site, 1)
             pages = [site.url(f"/{page}", one) for one in own for page in range(40)]
             await owner.crawl([*pages, *(site.url(f"/{page}", one) for one in others for page in range(10))])
             await finish([owner, taker])
-            assert not owner.totals.failed
-            assert 10 == sum(taker.totals.failed.values())
+            assert not owner.counters.failed
+            assert 10 == sum(taker.counters.failed.values())
         fetched = [line.url for line in page_lines(tmp_path / "a")]
         assert sorted(pages) == sorted(fetched)

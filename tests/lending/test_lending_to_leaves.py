@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
-from kadcrawl.balance.losses import FIRST_S
+from kadcrawl.balance.losses import BACKOFF_FIRST_S
 from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, Report, Returned, SiteRecord
+from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, RenewLease, Returned, SiteRecord
 from kadcrawl.store.store import DONE, PENDING
 from tests.lending.test_lender import SITE, Bench, Play, play as play
 
@@ -30,7 +30,7 @@ async def given(bench: Bench, count: int) -> Lend:
 async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
     """Report of a loan; return which go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
-    answer = await bench.lending.reported(Report(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
+    answer = await bench.lending.renew_lease(RenewLease(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
     return [one.loan for one in answer.standing]
 
 
@@ -95,14 +95,14 @@ def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: 
 
     async def draw(bench: Bench) -> None:
         for number in range(1, 10_000):
-            if bench.lending.lendable():
+            if bench.lending.sites_with_spare_connections():
                 await bench.lending.offers(leaf_contact(id_bytes(number)), [(SITE, 3)])
             await asyncio.sleep(0.1)
 
     async def scenario(bench: Bench) -> None:
         drawing = asyncio.create_task(draw(bench))
         fetched = 0
-        for _ in range(int(10 * 12 * (LEASE_S + MARGIN_S + delay_s + FIRST_S))):
+        for _ in range(int(10 * 12 * (LEASE_S + MARGIN_S + delay_s + BACKOFF_FIRST_S))):
             if (entry := bench.frontier.next(bench.loop.time())) is not None:
                 bench.frontier.release(entry, bench.loop.time(), bench.loop.time())
                 bench.store.learn_done(entry.key)
@@ -127,10 +127,10 @@ def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play
             await lost(bench)
         assert not bench.lending.may_lend_to(LEAF)
         assert bench.lending.may_lend_to(OTHER)
-        assert [] == bench.lending.lendable()
-        await asyncio.sleep(1.0 + FIRST_S)
+        assert [] == bench.lending.sites_with_spare_connections()
+        await asyncio.sleep(1.0 + BACKOFF_FIRST_S)
         assert bench.lending.may_lend_to(LEAF)
-        assert [(SITE, 6)] == bench.lending.lendable()
+        assert [(SITE, 6)] == bench.lending.sites_with_spare_connections()
 
     play(1.0, scenario)
 
@@ -141,7 +141,7 @@ def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> 
         await say(bench, lend, done=[key_of(lend, 0)])
         await say(bench, lend, over=True)
         assert bench.lending.may_lend_to(LEAF)
-        assert [(SITE, 5)] == bench.lending.lendable()
+        assert [(SITE, 5)] == bench.lending.sites_with_spare_connections()
 
     play(1.0, scenario)
 
@@ -151,8 +151,8 @@ def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play: Play)
         await given(bench, 3)
         await lost(bench)
         await asyncio.sleep(29.0)
-        assert [] == bench.lending.lendable()
-        await asyncio.sleep(1.0 + FIRST_S)
-        assert [(SITE, 6)] == bench.lending.lendable()
+        assert [] == bench.lending.sites_with_spare_connections()
+        await asyncio.sleep(1.0 + BACKOFF_FIRST_S)
+        assert [(SITE, 6)] == bench.lending.sites_with_spare_connections()
 
     play(30.0, scenario)

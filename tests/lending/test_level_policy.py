@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from kadcrawl.balance.shedding import Offer
+from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.level_policy import Levelling
-from kadcrawl.link.wire.messages import Contact, GetLevel, Loaded
+from kadcrawl.link.wire.messages import Contact, GetLoad, Load
 from tests.support.peers import JOB
 
 HEAVY, LIGHT = 3.0, -9.0
@@ -25,7 +25,7 @@ class Heavy:
     job = JOB
     own = WORK_AREA + 6 * JOB.block_urls
     borrowed = 0
-    is_lendable = True
+    has_spare_connections = True
 
     def __init__(self, levels: dict[int, float], takes: dict[int, int]) -> None:
         self.levels, self.takes = levels, takes
@@ -35,18 +35,18 @@ class Heavy:
     def me(self) -> Contact:
         return contact(99)
 
-    def holds(self) -> bool:
+    def is_paused(self) -> bool:
         return False
 
     def buckets(self) -> Iterator[list[Contact]]:
         for port in self.levels:
             yield [contact(port)]
 
-    async def ask(self, of: Contact, question: GetLevel) -> Loaded:
+    async def ask(self, of: Contact, question: GetLoad) -> Load:
         self.asked.append(of.port)
-        return Loaded(self.levels[of.port], None)
+        return Load(self.levels[of.port], None)
 
-    async def give(self, offer: Offer[Contact]) -> int:
+    async def give(self, offer: BlockOffer[Contact]) -> int:
         self.offered.append((offer.peer.port, offer.blocks))
         return min(offer.blocks, self.takes[offer.peer.port])
 

@@ -9,13 +9,13 @@ import pytest
 
 from kadcrawl.balance.leases import LEASE_S, RENEW_S
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrowing
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import Contact, Lend, PendingRecord, Report, Reported, SiteRecord, Standing
+from kadcrawl.link.wire.messages import Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord, Standing
 from kadcrawl.settings.config import Limits
 from sim.loop import world
 
@@ -36,7 +36,7 @@ class Bench:
             borrowed=self.borrowed,
             frontier=frontier,
             crawler=SimpleNamespace(holds=set(), is_taken=lambda entry: False, wake=lambda: None),  # type: ignore[arg-type]
-            placer=Placer("host", 16),
+            partitioner=Partitioner("host", 16),
             forget=lambda keys: None,
             may_lend=lambda giver, site: True,
             wants=lambda urls: True,
@@ -51,10 +51,10 @@ class Bench:
     async def durable(self) -> None:
         pass
 
-    async def ask(self, to: Contact, message: Report, expected: object, deadline_s: float) -> Reported:
+    async def ask(self, to: Contact, message: RenewLease, expected: object, deadline_s: float) -> LeaseRenewed:
         if to.address in self.dead:
             raise RemoteError("giver", "cannot be reached")
-        return Reported([Standing(one.loan, 0.0, 1.0) for one in message.loans])
+        return LeaseRenewed([Standing(one.loan, 0.0, 1.0) for one in message.loans])
 
     def silent(self) -> list[bool]:
         """Say of each giver's loan that there is whether nothing of it is to be begun."""

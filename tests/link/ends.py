@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.server import PATH, LinkServer
+from kadcrawl.link.server import LINK_PATH, LinkServer
 from kadcrawl.link.wire.messages import Hello, Message, Ok
 
 BYTES_MAX = 10_000
@@ -83,7 +83,7 @@ async def frames(address: Address) -> AsyncIterator[aiohttp.ClientWebSocketRespo
     host, port = address
     async with (
         aiohttp.ClientSession() as session,
-        session.ws_connect(f"http://{host}:{port}{PATH}", autoclose=False) as socket,
+        session.ws_connect(f"http://{host}:{port}{LINK_PATH}", autoclose=False) as socket,
     ):
         yield socket
 

@@ -31,7 +31,7 @@ def credentials(place: Path) -> Credentials:
 
 
 @asynccontextmanager
-async def served(place: Path) -> AsyncIterator[tuple[LinkServer, module.Gate, tuple[str, int]]]:
+async def served(place: Path) -> AsyncIterator[tuple[LinkServer, module.Acceptor, tuple[str, int]]]:
     server = LinkServer(1_000_000, credentials(place))
 
     async def hello(_: Hello) -> Ok:
@@ -39,9 +39,9 @@ async def served(place: Path) -> AsyncIterator[tuple[LinkServer, module.Gate, tu
 
     server.handle(Hello, hello)
     address = ("127.0.0.1", await server.listen("127.0.0.1", 0))
-    assert server._gate is not None
+    assert server._acceptor is not None
     try:
-        yield server, server._gate, address
+        yield server, server._acceptor, address
     finally:
         await server.close()
 
@@ -65,13 +65,13 @@ async def test_a_member_gets_in_past_any_number_who_only_stand_there(
     monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
     async with served(tmp_path) as (server, gate, address):
         standing = [socket.create_connection(address) for _ in range(10 * KNOCKING)]
-        await until(lambda: server.strangers == 9 * KNOCKING)
-        assert len(gate._knocking) == KNOCKING
+        await until(lambda: server.non_members == 9 * KNOCKING)
+        assert len(gate._pending) == KNOCKING
         assert await is_answered(address, tmp_path)
         for one in standing:
             one.close()
-        await until(lambda: not gate._knocking)
-        assert server.strangers == 10 * KNOCKING
+        await until(lambda: not gate._pending)
+        assert server.non_members == 10 * KNOCKING
 
 
 async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
@@ -80,11 +80,11 @@ async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
     monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
     async with served(tmp_path) as (server, gate, address), contextlib.AsyncExitStack() as knocking:
         knocking.enter_context(socket.create_connection(address, source_address=("127.0.0.2", 0)))
-        await until(lambda: len(gate._knocking) == 1)
+        await until(lambda: len(gate._pending) == 1)
         for count in range(1, 4 * KNOCKING):
             knocking.enter_context(socket.create_connection(address))
-            await until(lambda: server.strangers == max(0, count + 1 - KNOCKING))  # noqa: B023 -- awaited here
-            assert "127.0.0.2" in {knock.host for knock in gate._knocking.values()}
+            await until(lambda: server.non_members == max(0, count + 1 - KNOCKING))  # noqa: B023 -- awaited here
+            assert "127.0.0.2" in {knock.host for knock in gate._pending.values()}
 
 
 async def test_a_member_that_is_let_in_and_says_nothing_is_sent_away(
@@ -122,7 +122,7 @@ async def test_one_member_holds_no_more_connections_than_it_may(tmp_path: Path) 
 async def test_members_hold_no_more_connections_than_all_together_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_module, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(server_module, "SERVER_CONNECTIONS_MAX", 4)
     async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
 
         async def client(shown: Credentials) -> LinkClient:
@@ -173,12 +173,12 @@ async def test_it_is_said_who_was_refused_and_why(
             if shown is None:
                 monkeypatch.setattr(module, "HANDSHAKE_S", 0.05)
             server._lines = Lines()
-            before = server.strangers
+            before = server.non_members
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=name)
-                await until(lambda: server.strangers > before)  # noqa: B023 -- awaited here
+                await until(lambda: server.non_members > before)  # noqa: B023 -- awaited here
                 writer.close()
-            await until(lambda: server.strangers == before + 1)  # noqa: B023 -- awaited here
+            await until(lambda: server.non_members == before + 1)  # noqa: B023 -- awaited here
             assert caplog.messages[-1] == f"link.stranger from=127.0.0.1 why={why}"
 
 
@@ -190,11 +190,11 @@ async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
         with monkeypatch.context() as patch:
             patch.setattr(module, "HANDSHAKE_S", 0.05)
             for said in (b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x40\x00" + bytes(20_000)):
-                turned_away = server.strangers
+                turned_away = server.non_members
                 with socket.create_connection(address) as stranger:
                     stranger.setblocking(False)
                     await asyncio.get_running_loop().sock_sendall(stranger, said)
-                    await until(lambda: server.strangers > turned_away)  # noqa: B023 -- awaited here
+                    await until(lambda: server.non_members > turned_away)  # noqa: B023 -- awaited here
             await until(lambda: files() <= before)
         assert await is_answered(address, tmp_path)
         assert server.malformed == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.link import admission_control as module
-from kadcrawl.link.admission_control import Burden, Crowd
+from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NUMBER_BYTES
 from kadcrawl.link.wire.messages import Hello, Ok
@@ -17,13 +17,13 @@ from tests.link.test_accept import credentials, served
 from tests.support.peers import until
 
 
-def crowd(part: Callable[[Burden], None] = lambda _: None) -> Crowd:
-    return Crowd(part)
+def crowd(part: Callable[[PeerQuota], None] = lambda _: None) -> AdmissionControl:
+    return AdmissionControl(part)
 
 
 async def test_what_is_too_much_waits_for_room_and_one_alone_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BURDEN_BYTES_MAX", 10)
-    burden = Burden(crowd())
+    monkeypatch.setattr(module, "PEER_BYTES_MAX", 10)
+    burden = PeerQuota(crowd())
     await burden.add(25)
     waiting = [asyncio.create_task(burden.add(count)) for count in (6, 4, 1)]
     await asyncio.sleep(0.01)
@@ -57,7 +57,7 @@ async def test_no_member_has_more_handled_by_more_connections_or_by_closing_them
             asked.extend(asyncio.create_task(one.ask(address, Hello(1), Ok, 10)) for _ in range(4))
             return one
 
-        monkeypatch.setattr(module, "BURDEN_BYTES_MAX", 1)
+        monkeypatch.setattr(module, "PEER_BYTES_MAX", 1)
         clients = [await client(), await client()]
         await until(lambda: inside == 1)
         await asyncio.sleep(0.1)
@@ -81,8 +81,8 @@ async def test_no_member_has_more_handled_by_more_connections_or_by_closing_them
 async def test_of_questions_that_come_together_a_few_begin_in_each_round_of_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "AT_ONCE_MAX", 1)
-    burden, rounds = Burden(crowd()), 0
+    monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
+    burden, rounds = PeerQuota(crowd()), 0
     begun: list[tuple[int, int]] = []
 
     async def question(number: int) -> None:
@@ -101,8 +101,8 @@ async def test_of_questions_that_come_together_a_few_begin_in_each_round_of_the_
 
 
 async def test_who_is_cancelled_in_the_instant_of_its_turn_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AT_ONCE_MAX", 1)
-    burden = Burden(crowd())
+    monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
+    burden = PeerQuota(crowd())
     asked = [asyncio.create_task(burden.turn()) for _ in range(3)]
     await asyncio.sleep(0)
     asked[1].cancel()
@@ -112,8 +112,8 @@ async def test_who_is_cancelled_in_the_instant_of_its_turn_holds_up_nobody(monke
 
 async def test_who_leaves_answers_unread_has_no_more_questions_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNSENT_BYTES_MAX", 10)
-    monkeypatch.setattr(module, "AT_ONCE_MAX", 1)
-    burden = Burden(crowd())
+    monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
+    burden = PeerQuota(crowd())
     begun = 0
 
     async def question() -> None:
@@ -136,11 +136,11 @@ async def test_who_leaves_answers_unread_has_no_more_questions_begun(monkeypatch
 
 async def test_of_the_questions_of_all_together_a_few_begin_in_each_round_and_who_asks_seldom_is_first() -> None:
     together = crowd()
-    greedy, seldom = [Burden(together) for _ in range(50)], Burden(together)
-    begun: list[tuple[int, Burden]] = []
+    greedy, seldom = [PeerQuota(together) for _ in range(50)], PeerQuota(together)
+    begun: list[tuple[int, PeerQuota]] = []
     rounds = 0
 
-    async def question(burden: Burden) -> None:
+    async def question(burden: PeerQuota) -> None:
         await burden.turn()
         begun.append((rounds, burden))
 
@@ -160,19 +160,21 @@ async def test_of_the_questions_of_all_together_a_few_begin_in_each_round_and_wh
     await pass_rounds(1000)
     assert all(task.done() for task in asked)
     in_round = Counter(at for at, _ in begun)
-    assert max(in_round.values()) <= 2 * module.AT_ONCE_MAX
-    assert max(in_round[at] + in_round[at + 1] + in_round[at + 2] for at in in_round) <= 4 * module.AT_ONCE_MAX
+    assert max(in_round.values()) <= 2 * module.QUESTIONS_PER_ROUND_MAX
+    assert (
+        max(in_round[at] + in_round[at + 1] + in_round[at + 2] for at in in_round) <= 4 * module.QUESTIONS_PER_ROUND_MAX
+    )
 
 
 async def test_a_crowd_of_ids_leaves_room_for_the_question_of_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 1000)
     together = crowd()
-    greedy = [Burden(together) for _ in range(9)]
+    greedy = [PeerQuota(together) for _ in range(9)]
     asked = [asyncio.create_task(burden.add(10)) for _ in range(50) for burden in greedy]
     await asyncio.sleep(0.01)
     inside = sum(task.done() for task in asked)
     assert 10 * inside <= 900, "who shares it with eight others has a tenth"
-    await asyncio.wait_for(Burden(together).add(10), 1)
+    await asyncio.wait_for(PeerQuota(together).add(10), 1)
     while inside < len(asked):
         greedy[inside % len(greedy)].drop(10)
         await asyncio.sleep(0)
@@ -183,7 +185,7 @@ async def test_a_crowd_of_ids_leaves_room_for_the_question_of_one_more(monkeypat
 async def test_who_needs_less_goes_before_who_has_much_already(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 100)
     together = crowd()
-    greedy, honest = Burden(together), Burden(together)
+    greedy, honest = PeerQuota(together), PeerQuota(together)
     await greedy.add(40)
     waiting = asyncio.create_task(greedy.add(20))
     large = asyncio.create_task(honest.add(31))
@@ -202,14 +204,14 @@ async def test_who_needs_less_goes_before_who_has_much_already(monkeypatch: pyte
 async def test_who_goes_in_the_instant_it_is_let_in_keeps_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 10)
     together = crowd()
-    burden = Burden(together)
+    burden = PeerQuota(together)
     await burden.add(10)
     waiting = asyncio.create_task(burden.add(10))
     await asyncio.sleep(0)
     burden.drop(10)
     waiting.cancel()
     await asyncio.wait([waiting])
-    await asyncio.wait_for(Burden(together).add(10), 1)
+    await asyncio.wait_for(PeerQuota(together).add(10), 1)
 
 
 @pytest.mark.parametrize(("count", "parted"), [(40, False), (41, True)])
@@ -217,9 +219,9 @@ async def test_when_too_much_waits_who_has_most_of_it_is_parted_from(
     monkeypatch: pytest.MonkeyPatch, count: int, parted: bool
 ) -> None:
     monkeypatch.setattr(module, "WAITING_BYTES_MAX", 100)
-    ended: list[Burden] = []
+    ended: list[PeerQuota] = []
     together = crowd(ended.append)
-    few, most = Burden(together), Burden(together)
+    few, most = PeerQuota(together), PeerQuota(together)
     most.hold(30)
     most.hold_answer(30)
     few.hold_answer(count)
@@ -233,15 +235,15 @@ async def test_when_too_much_waits_who_has_most_of_it_is_parted_from(
 async def test_who_has_much_for_a_moment_stays_and_who_has_some_for_long_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else many with the beginnings of small questions would keep out whoever asks a larger one."""
     monkeypatch.setattr(module, "WAITING_BYTES_MAX", 100)
-    ended: list[Burden] = []
+    ended: list[PeerQuota] = []
     together = crowd(ended.append)
-    some = [Burden(together) for _ in range(4)]
+    some = [PeerQuota(together) for _ in range(4)]
     for one in some:
         one.hold(20)
     await asyncio.sleep(0.05)
     some[0].hold(-20)
     some[0].hold(20)  # It has begun another.
-    large = Burden(together)
+    large = PeerQuota(together)
     large.hold(40)
     assert ended == [some[1]]
 
@@ -255,7 +257,7 @@ async def test_questions_that_never_come_in_full_cost_their_connections(monkeypa
             for socket, count in ((one, 9_000), (other, 8_000)):
                 writer = socket._writer.transport
                 writer.write(bytes([0x82, 0x80 | 126, *(9_990).to_bytes(2, "big"), 0, 0, 0, 0]) + bytes(count))
-            await until(lambda: server._crowd is not None and server._crowd._waits == 17_016)
+            await until(lambda: server._admission_control is not None and server._admission_control._waits == 17_016)
             assert len(server._incoming) == 3
             async with frames(address) as third:
                 third._writer.transport.write(
@@ -266,8 +268,8 @@ async def test_questions_that_never_come_in_full_cost_their_connections(monkeypa
                 assert await client.ask(address, Hello(1), Ok, 5) == Ok()
                 assert honest in server._incoming
         await until(lambda: len(server._incoming) == 1)
-        assert server._crowd is not None
-        assert (0, {}) == (server._crowd._waits, server._crowd._whose)
+        assert server._admission_control is not None
+        assert (0, {}) == (server._admission_control._waits, server._admission_control._whose)
 
 
 async def test_what_was_read_and_has_no_room_goes_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,9 +285,9 @@ async def test_what_was_read_and_has_no_room_goes_with_its_connection(monkeypatc
         await until(lambda: server._answering)
         async with frames(address) as socket:
             await socket.send_bytes(bytes(9_000))
-            await until(lambda: server._crowd is not None and server._crowd._waits > 9_000)
+            await until(lambda: server._admission_control is not None and server._admission_control._waits > 9_000)
             socket._writer.transport.abort()
-            await until(lambda: server._crowd is not None and server._crowd._waits == 0)
+            await until(lambda: server._admission_control is not None and server._admission_control._waits == 0)
         assert len(server._incoming) == 1
         open_.set()
         assert await asked == Ok()
@@ -299,6 +301,6 @@ async def test_of_large_and_small_questions_and_answers_nothing_is_left_counted(
             assert await socket.receive_bytes() == bytes(NUMBER_BYTES)
         assert await client.ask(address, Hello(1), Ok, 5) == Ok()
         await until(lambda: not server._answering)
-        assert server._crowd is not None
-        assert (0, 0) == (server._crowd._waits, server._crowd._bytes)
+        assert server._admission_control is not None
+        assert (0, 0) == (server._admission_control._waits, server._admission_control._bytes)
         assert [incoming._read for incoming in server._incoming] == [0, 0]

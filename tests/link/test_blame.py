@@ -9,13 +9,13 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import BrokenError, Connection
-from kadcrawl.link.peer_scoring import FAULTS_MAX, Conduct, Fault
+from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX, Misbehavior, PeerScore
 from kadcrawl.link.server import OF_ONE_PEER_MAX, Asker, LinkServer
 from kadcrawl.link.wire.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.members.credentials import Credentials
 from tests.link.test_accept import credentials, is_answered, served
 
-MANY = 3 * int(FAULTS_MAX)
+MANY = 3 * int(MISBEHAVIORS_MAX)
 
 
 def peer_id(of: LinkServer | Credentials) -> bytes:
@@ -30,9 +30,9 @@ def said(caplog: pytest.LogCaptureFixture, who: Credentials) -> list[str]:
     return [line.partition(by)[0] for line in caplog.messages if by in line]
 
 
-def shun(conduct: Conduct, peer: bytes) -> None:
+def shun(conduct: PeerScore, peer: bytes) -> None:
     now = asyncio.get_running_loop().time()
-    assert [conduct.note(peer, Fault.MALFORMED, now) for _ in range(int(FAULTS_MAX))][-1]
+    assert [conduct.note(peer, Misbehavior.MALFORMED, now) for _ in range(int(MISBEHAVIORS_MAX))][-1]
 
 
 async def talk_nonsense(connection: Connection) -> None:
@@ -49,13 +49,13 @@ async def test_the_log_names_who_talks_nonsense_and_that_it_is_shunned_in_few_li
         await client.open()
         with pytest.raises(BrokenError):
             await talk_nonsense(client._connection((*address, None)))
-        assert ["link.malformed", "link.shunned"] == said(caplog, fool)
+        assert ["link.malformed", "link.banned"] == said(caplog, fool)
         for _ in range(5):
             with pytest.raises(RemoteError):
                 await client.ask(address, Hello(1), Ok, 5)
         await client.close()
-        assert FAULTS_MAX <= server.malformed < MANY
-        assert ["link.malformed", "link.shunned"] == said(caplog, fool)
+        assert MISBEHAVIORS_MAX <= server.malformed < MANY
+        assert ["link.malformed", "link.banned"] == said(caplog, fool)
         assert await is_answered(address, tmp_path)
 
 
@@ -94,11 +94,11 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
             whys.append(refusal.value.why.partition(":")[0])
         assert "malformed answer to Hello" == whys[0]
         assert "is shunned, as it has done wrong too often [Hello]" == whys[-1]
-        assert FAULTS_MAX <= asked < MANY
+        assert MISBEHAVIORS_MAX <= asked < MANY
         now = asyncio.get_running_loop().time()
-        assert client._conduct.shunned_until(peer_id(server), now) is not None
+        assert client._peer_score.banned_until(peer_id(server), now) is not None
         assert server._credentials is not None
-        assert ["link.shunned"] == said(caplog, server._credentials)
+        assert ["link.banned"] == said(caplog, server._credentials)
 
 
 async def test_who_is_shunned_keeps_no_connection_wherever_its_faults_came(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_who_is_shunned_keeps_no_connection_wherever_its_faults_came(tmp_p
             assert Ok() == await client.ask(address, Hello(1), Ok, 5)
             (connections[client],) = client._connections.values()
         assert fool._credentials is not None
-        shun(server._conduct, peer_id(fool._credentials))
+        shun(server._peer_score, peer_id(fool._credentials))
         await connections[fool].task
         assert Ok() == await honest.ask(address, Hello(1), Ok, 5)
         assert [connections[honest]] == list(honest._connections.values())
@@ -131,7 +131,7 @@ async def test_who_is_shunned_is_waited_for_no_longer(tmp_path: Path) -> None:
         await client.open()
         waiting = asyncio.create_task(client.ask(Contact(peer_id(server), *address), GetStatus(), Ok, 3600))
         await asked.wait()
-        shun(client._conduct, peer_id(server))
+        shun(client._peer_score, peer_id(server))
         with pytest.raises(RemoteError, match="is shunned"):
             await waiting
         over.set()
@@ -154,4 +154,4 @@ async def test_an_answer_of_whom_nobody_can_name_is_laid_to_nobody(
         for _ in range(MANY):
             with pytest.raises(RemoteError, match="malformed answer"):
                 await client.ask(address, Hello(1), Ok, 5)
-        assert not client._conduct.faults
+        assert not client._peer_score.misbehaviors

@@ -6,7 +6,7 @@ import ssl
 from contextlib import suppress
 from pathlib import Path
 
-from kadcrawl.link.server import PATH, LinkServer
+from kadcrawl.link.server import LINK_PATH, LinkServer
 from kadcrawl.members.certificates import client_context
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
@@ -15,7 +15,7 @@ from kadcrawl.members.swarm_key import SwarmKey
 
 FORMER, NEW = SwarmKey(b"f" * 32), SwarmKey(b"n" * 32)
 UPGRADE = (
-    f"GET {PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    f"GET {LINK_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 ).encode()
 QUESTION = b"\x82\x80\0\0\0\0"
@@ -73,7 +73,7 @@ async def test_a_former_member_comes_back_neither_by_a_session_nor_by_what_it_ha
         now = 200.0
         ours.use(ours.keyring.at(now))
         assert not await is_heard(begun, [])
-        server.part()
+        server.disconnect()
         assert await asyncio.to_thread(is_ended, idle)
         heard = False
         with suppress(OSError):  # The name of the new key, which is open on the wire, and a session of the former one.

@@ -6,11 +6,11 @@ import logging
 import pytest
 
 from kadcrawl.link.http_log import limited
-from kadcrawl.link.server import PATH, LinkServer
+from kadcrawl.link.server import LINK_PATH, LinkServer
 from kadcrawl.link.wire.messages import Hello, Ok
 
 UPGRADE = (
-    f"GET {PATH} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    f"GET {LINK_PATH} HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: upgrade\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: "
 ).encode() + b"x" * 5000
 

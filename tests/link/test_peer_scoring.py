@@ -6,144 +6,148 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kadcrawl.link.peer_scoring import (
-    FAULTS_MAX,
+    BAN_MOST_S,
+    BAN_S,
     HALF_LIFE_S,
     LINE_S,
+    MISBEHAVIORS_MAX,
     OTHERS,
     REASONS_MAX,
     REMEMBERED_S,
-    SHUN_MOST_S,
-    SHUN_S,
     SOURCES_MAX,
     WEIGHTS,
-    Conduct,
-    Fault,
     Lines,
+    Misbehavior,
+    PeerScore,
     more,
 )
 
-MALFORMED = Fault.MALFORMED
+MALFORMED = Misbehavior.MALFORMED
 
 
-def misbehave(conduct: Conduct, source: bytes | str, now: float) -> float:
+def misbehave(conduct: PeerScore, source: bytes | str, now: float) -> float:
     """Note faults until the source is shunned; return for how many seconds."""
-    for _ in range(int(FAULTS_MAX)):
+    for _ in range(int(MISBEHAVIORS_MAX)):
         conduct.note(source, MALFORMED, now)
-    until = conduct.shunned_until(source, now)
+    until = conduct.banned_until(source, now)
     assert until is not None
     return until - now
 
 
 def test_few_faults_are_nothing_and_many_at_once_are_too_many() -> None:
-    conduct = Conduct()
-    for _ in range(int(FAULTS_MAX) - 1):
+    conduct = PeerScore()
+    for _ in range(int(MISBEHAVIORS_MAX) - 1):
         assert not conduct.note(b"a", MALFORMED, 5.0)
-    assert conduct.shunned_until(b"a", 5.0) is None
+    assert conduct.banned_until(b"a", 5.0) is None
     assert conduct.note(b"a", MALFORMED, 5.0)
-    assert conduct.shunned_until(b"a", 5.0) == 5.0 + SHUN_S
-    assert conduct.shunned_until(b"a", 5.0 + SHUN_S) is None
-    assert conduct.shunned_until(b"b", 5.0) is None
-    assert (conduct.faults, conduct.shuns, conduct.shunned(5.0)) == ({MALFORMED: FAULTS_MAX}, 1, 1)
-    assert conduct.shunned(5.0 + SHUN_S) == 0
+    assert conduct.banned_until(b"a", 5.0) == 5.0 + BAN_S
+    assert conduct.banned_until(b"a", 5.0 + BAN_S) is None
+    assert conduct.banned_until(b"b", 5.0) is None
+    assert (conduct.misbehaviors, conduct.bans, conduct.banned(5.0)) == ({MALFORMED: MISBEHAVIORS_MAX}, 1, 1)
+    assert conduct.banned(5.0 + BAN_S) == 0
 
 
 def test_who_has_a_bug_in_one_kind_of_message_is_not_shunned() -> None:
-    conduct = Conduct()
+    conduct = PeerScore()
     for second in range(0, 100_000, 2):
         assert not conduct.note(b"a", MALFORMED, float(second))
 
 
 def test_kinds_add_up() -> None:
-    conduct = Conduct()
-    heavy = [fault for fault in Fault if fault not in WEIGHTS]
-    shunned = [conduct.note("a", fault, 0.0) for _ in range(int(FAULTS_MAX) // len(heavy)) for fault in heavy]
-    assert shunned.index(True) == FAULTS_MAX - 1
-    assert set(conduct.faults) == set(heavy)
+    conduct = PeerScore()
+    heavy = [fault for fault in Misbehavior if fault not in WEIGHTS]
+    shunned = [conduct.note("a", fault, 0.0) for _ in range(int(MISBEHAVIORS_MAX) // len(heavy)) for fault in heavy]
+    assert shunned.index(True) == MISBEHAVIORS_MAX - 1
+    assert set(conduct.misbehaviors) == set(heavy)
 
 
 def test_a_peer_of_another_release_that_comes_again_and_again_is_not_shunned_and_a_flood_of_them_is() -> None:
-    conduct = Conduct()
+    conduct = PeerScore()
     for second in range(100_000):
-        assert not conduct.note("a", Fault.VERSION, float(second))
-    assert conduct.faults[Fault.VERSION] == 100_000
-    flood = [conduct.note("b", Fault.VERSION, 0.0) for _ in range(int(FAULTS_MAX / WEIGHTS[Fault.VERSION]) + 1)]
-    assert FAULTS_MAX < flood.index(True) < len(flood)
+        assert not conduct.note("a", Misbehavior.VERSION, float(second))
+    assert conduct.misbehaviors[Misbehavior.VERSION] == 100_000
+    flood = [
+        conduct.note("b", Misbehavior.VERSION, 0.0)
+        for _ in range(int(MISBEHAVIORS_MAX / WEIGHTS[Misbehavior.VERSION]) + 1)
+    ]
+    assert MISBEHAVIORS_MAX < flood.index(True) < len(flood)
 
 
 def test_faults_are_forgotten_by_half() -> None:
-    conduct = Conduct()
-    for _ in range(int(FAULTS_MAX) - 1):
+    conduct = PeerScore()
+    for _ in range(int(MISBEHAVIORS_MAX) - 1):
         conduct.note("a", MALFORMED, 0.0)
     left = next(number for number in count(1) if conduct.note("a", MALFORMED, HALF_LIFE_S))
-    assert left == pytest.approx(FAULTS_MAX / 2, abs=1)
+    assert left == pytest.approx(MISBEHAVIORS_MAX / 2, abs=1)
 
 
 def test_each_further_time_is_twice_as_long_up_to_an_hour_and_forgotten_in_the_end() -> None:
-    conduct, now = Conduct(), 0.0
+    conduct, now = PeerScore(), 0.0
     times = []
     for _ in range(30):
         times.append(misbehave(conduct, "a", now))
         now += times[-1]
-    assert times[:4] == [SHUN_S, 2 * SHUN_S, 4 * SHUN_S, 8 * SHUN_S]
-    assert times[-1] == SHUN_MOST_S == max(times)
-    assert misbehave(conduct, "a", now + REMEMBERED_S) == SHUN_S
+    assert times[:4] == [BAN_S, 2 * BAN_S, 4 * BAN_S, 8 * BAN_S]
+    assert times[-1] == BAN_MOST_S == max(times)
+    assert misbehave(conduct, "a", now + REMEMBERED_S) == BAN_S
 
 
 def test_what_comes_while_it_is_shunned_makes_it_no_longer() -> None:
-    conduct = Conduct()
+    conduct = PeerScore()
     misbehave(conduct, "a", 0.0)
     for _ in range(1000):
         assert conduct.note("a", MALFORMED, 1.0)
-    assert conduct.shunned_until("a", 1.0) == SHUN_S
-    assert not conduct.note("a", MALFORMED, SHUN_S)
+    assert conduct.banned_until("a", 1.0) == BAN_S
+    assert not conduct.note("a", MALFORMED, BAN_S)
 
 
 def test_however_many_sources_only_the_latest_are_remembered() -> None:
-    conduct = Conduct()
+    conduct = PeerScore()
     for number in range(3 * SOURCES_MAX):
         conduct.note(str(number), MALFORMED, 0.0)
-        assert len(conduct._faults) <= SOURCES_MAX
-    assert next(iter(conduct._faults)) == str(2 * SOURCES_MAX)
-    assert conduct.faults[MALFORMED] == 3 * SOURCES_MAX
+        assert len(conduct._scores) <= SOURCES_MAX
+    assert next(iter(conduct._scores)) == str(2 * SOURCES_MAX)
+    assert conduct.misbehaviors[MALFORMED] == 3 * SOURCES_MAX
     for number in range(SOURCES_MAX + 2):
         misbehave(conduct, number.to_bytes(2, "big"), 0.0)
-    assert conduct.shunned(0.0) == len(conduct._shunned) == SOURCES_MAX
+    assert conduct.banned(0.0) == len(conduct._banned) == SOURCES_MAX
 
 
 def test_new_sources_do_not_free_one_that_is_shunned() -> None:
-    conduct = Conduct()
+    conduct = PeerScore()
     misbehave(conduct, "a", 0.0)
     for number in range(3 * SOURCES_MAX):
         conduct.note(str(number), MALFORMED, 0.0)
-    assert conduct.shunned_until("a", 0.0) == SHUN_S
+    assert conduct.banned_until("a", 0.0) == BAN_S
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from("abc"), st.sampled_from([*Fault]), st.floats(0, 200), st.integers(1, 100)), max_size=30
+    st.tuples(st.sampled_from("abc"), st.sampled_from([*Misbehavior]), st.floats(0, 200), st.integers(1, 100)),
+    max_size=30,
 )
 
 
 @given(STEPS)
 def test_nobody_is_shunned_for_less_than_that_nor_for_more_than_an_hour(
-    steps: list[tuple[str, Fault, float, int]],
+    steps: list[tuple[str, Misbehavior, float, int]],
 ) -> None:
-    conduct, now = Conduct(), 1000.0
+    conduct, now = PeerScore(), 1000.0
     since: dict[str, int] = {}
     for source, fault, seconds, times in steps:
         now += seconds
         for _ in range(times):
-            before = conduct.shunned_until(source, now)
+            before = conduct.banned_until(source, now)
             shunned = conduct.note(source, fault, now)
-            until = conduct.shunned_until(source, now)
+            until = conduct.banned_until(source, now)
             assert shunned == (until is not None)
             if before is not None:
                 assert until == before
                 continue
             since[source] = since.get(source, 0) + 1
             if until is not None:
-                assert since.pop(source) >= FAULTS_MAX
-                assert SHUN_S - 1e-6 <= until - now <= SHUN_MOST_S + 1e-6
-    assert sum(conduct.faults.values()) == sum(times for *_, times in steps)
+                assert since.pop(source) >= MISBEHAVIORS_MAX
+                assert BAN_S - 1e-6 <= until - now <= BAN_MOST_S + 1e-6
+    assert sum(conduct.misbehaviors.values()) == sum(times for *_, times in steps)
 
 
 # --- lines of the log

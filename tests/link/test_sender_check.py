@@ -4,7 +4,7 @@ from typing import get_args
 
 import msgspec
 
-from kadcrawl.link.sender_check import SPEAKER
+from kadcrawl.link.sender_check import SENDER_ID
 from kadcrawl.link.wire.messages import Contact, Request
 
 OTHERS = {"FindRanges"}
@@ -26,5 +26,5 @@ def test_every_question_with_an_id_of_its_own_names_its_speaker() -> None:
                 "peer",
             ):
                 named.add(kind)
-    assert named - set(SPEAKER) == set()
-    assert {kind.__name__ for kind in set(SPEAKER) - named} - OTHERS == set()
+    assert named - set(SENDER_ID) == set()
+    assert {kind.__name__ for kind in set(SENDER_ID) - named} - OTHERS == set()

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from kadcrawl.link import server_connection
-from kadcrawl.link.server import PATH, Asker, LinkServer
+from kadcrawl.link.server import LINK_PATH, Asker, LinkServer
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello
 from tests.link.ends import BYTES_MAX, LOCAL, until
@@ -16,7 +16,7 @@ from tests.link.ends import BYTES_MAX, LOCAL, until
 ANSWER_BYTES = 4_000_000
 QUESTIONS = 8
 UPGRADE = (
-    f"GET {PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    f"GET {LINK_PATH} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
 

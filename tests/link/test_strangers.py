@@ -8,7 +8,7 @@ import pytest
 from aiohttp.abc import AbstractResolver
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.server import PATH
+from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Ok, Refused
 from tests.link.ends import BYTES_MAX, frames, link, server_frame, serving, shake_hands, until
@@ -148,7 +148,13 @@ async def test_what_is_no_question_is_counted_and_ends_the_connection(frame: byt
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", PATH, 400), ("POST", PATH, 404), ("GET", "/", 404), ("POST", "/kadcrawl/1", 404), ("HEAD", PATH, 404)],
+    [
+        ("GET", LINK_PATH, 400),
+        ("POST", LINK_PATH, 404),
+        ("GET", "/", 404),
+        ("POST", "/kadcrawl/1", 404),
+        ("HEAD", LINK_PATH, 404),
+    ],
 )
 async def test_plain_http_is_refused(method: str, path: str, status: int, caplog: pytest.LogCaptureFixture) -> None:
     async with link() as (server, _, (host, port)), aiohttp.ClientSession() as session:
@@ -169,7 +175,7 @@ async def test_a_bad_handshake_is_refused(header: str, caplog: pytest.LogCapture
     async with (
         link() as (_server, _, (host, port)),
         aiohttp.ClientSession() as session,
-        session.get(f"http://{host}:{port}{PATH}", headers=headers | {header: "rubbish"}) as response,
+        session.get(f"http://{host}:{port}{LINK_PATH}", headers=headers | {header: "rubbish"}) as response,
     ):
         assert response.status == 400
     assert not caplog.records
@@ -194,4 +200,4 @@ async def test_a_page_in_a_browser_commands_no_peer() -> None:
     """Any web page may dial a peer on its visitor's machine; a browser then says where the page is from."""
     async with link() as (_, _, address), aiohttp.ClientSession(headers={"Origin": "https://evil.example"}) as browser:
         with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
-            await browser.ws_connect(f"http://{address[0]}:{address[1]}{PATH}")
+            await browser.ws_connect(f"http://{address[0]}:{address[1]}{LINK_PATH}")

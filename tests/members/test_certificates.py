@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.server import PATH
+from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Ok
 from kadcrawl.members import certificates
@@ -123,7 +123,7 @@ async def test_who_knows_the_name_of_the_key_is_let_in_by_no_certificate_of_anot
                 writer.close()
         assert not said
         assert await is_answered(address, tmp_path)
-        assert server.strangers == 1
+        assert server.non_members == 1
 
 
 async def test_a_certificate_for_a_key_no_peer_can_have_is_answered_nothing(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ async def test_a_certificate_for_a_key_no_peer_can_have_is_answered_nothing(tmp_
     async with served(tmp_path) as (server, _, (host, port)), aiohttp.ClientSession() as session:
         try:
             async with session.ws_connect(
-                f"https://{host}:{port}{PATH}", ssl=of_another_kind(tmp_path), server_hostname=KEYRING.key.name
+                f"https://{host}:{port}{LINK_PATH}", ssl=of_another_kind(tmp_path), server_hostname=KEYRING.key.name
             ) as socket:
                 await socket.send_bytes(bytes(8) + pack(Hello(1)))
                 said.append((await socket.receive()).type)

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from kadcrawl.overlay.flood import CALM, LOOKED_AT_MAX, ONE_IN_MAX, Flood
-from kadcrawl.overlay.stray_filter import KNOWN_MAX, drop_strays
+from kadcrawl.overlay.flood import CALM, LOOKED_AT_MAX, ONE_IN_MAX, FloodSampler
+from kadcrawl.overlay.stray_filter import FILTER_ADDRESSES_MAX, attach_packet_filter
 
 LABELS = (b"abcd", b"efgh")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this filter")
@@ -16,12 +16,12 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this 
 
 def after(*rates: float) -> list[int]:
     """Return what one in how many is let through after each second of so many strangers looked at."""
-    flood, strangers, found = Flood(), 0.0, []
-    flood.look(0, 0.0)
+    flood, strangers, found = FloodSampler(), 0.0, []
+    flood.sample(0, 0.0)
     for second, rate in enumerate(rates, 1):
         strangers += rate
         before = flood.one_in
-        assert flood.look(int(strangers), float(second)) == (max(before, flood.one_in) > 1)
+        assert flood.sample(int(strangers), float(second)) == (max(before, flood.one_in) > 1)
         found.append(flood.one_in)
     return found
 
@@ -43,20 +43,20 @@ def test_no_more_are_looked_at_than_may(rates: list[float], shares: list[int]) -
 
 
 def test_a_steady_flood_is_let_through_in_one_share() -> None:
-    flood, strangers = Flood(), 0
-    flood.look(0, 0.0)
+    flood, strangers = FloodSampler(), 0
+    flood.sample(0, 0.0)
     shares = []
     for second in range(1, 20):
         strangers += 900_000 // flood.one_in
-        flood.look(strangers, float(second))
+        flood.sample(strangers, float(second))
         shares.append(flood.one_in)
     assert {64} == set(shares)
 
 
 def test_two_looks_in_one_instant_change_nothing() -> None:
-    flood = Flood()
-    assert not flood.look(10**9, 1.0)
-    assert not flood.look(2 * 10**9, 1.0)
+    flood = FloodSampler()
+    assert not flood.sample(10**9, 1.0)
+    assert not flood.sample(2 * 10**9, 1.0)
     assert flood.one_in == 1
 
 
@@ -100,10 +100,10 @@ def sockets(request: pytest.FixtureRequest) -> Iterator[Sockets]:
 @linux
 def test_what_begins_as_no_members_do_does_not_arrive(sockets: Sockets) -> None:
     sender = sockets.sender()
-    assert drop_strays(sockets.descriptor, LABELS)
+    assert attach_packet_filter(sockets.descriptor, LABELS)
     for datagram, expected in ((b"abcdX", 9), (b"efgh", 9), (b"abceX", 0), (b"abc", 0), (b"", 0), (b"Xabcd", 0)):
         assert expected == sockets.arrive(sender, datagram, 9), datagram
-    assert drop_strays(sockets.descriptor, LABELS[:1])
+    assert attach_packet_filter(sockets.descriptor, LABELS[:1])
     assert [9, 0] == [sockets.arrive(sender, label, 9) for label in LABELS]
 
 
@@ -111,12 +111,12 @@ def test_what_begins_as_no_members_do_does_not_arrive(sockets: Sockets) -> None:
 def test_in_a_flood_known_peers_are_heard_and_of_others_a_share(sockets: Sockets) -> None:
     known, other = sockets.sender(), sockets.sender()
     host, port = known.getsockname()[:2]
-    others = [(host, number) for number in range(1, KNOWN_MAX)]
-    assert drop_strays(sockets.descriptor, LABELS, 4, [*others, (host, port)])
+    others = [(host, number) for number in range(1, FILTER_ADDRESSES_MAX)]
+    assert attach_packet_filter(sockets.descriptor, LABELS, 4, [*others, (host, port)])
     assert 4000 == sockets.arrive(known, b"abcd", 4000)
     assert 800 < sockets.arrive(other, b"efgh", 4000) < 1200  # One in 10**12 runs is not so.
     assert 0 == sockets.arrive(known, b"abce", 100)
-    assert drop_strays(sockets.descriptor, LABELS, 4, [*others, (host, 0), (host, port)])  # One too many.
+    assert attach_packet_filter(sockets.descriptor, LABELS, 4, [*others, (host, 0), (host, port)])  # One too many.
     assert 0 < sockets.arrive(known, b"abcd", 100) < 100
-    assert drop_strays(sockets.descriptor, LABELS)
+    assert attach_packet_filter(sockets.descriptor, LABELS)
     assert 100 == sockets.arrive(other, b"abcd", 100)

@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from kadcrawl.overlay.liveness import Liveness, Verdict
+from kadcrawl.overlay.liveness import Liveness, LivenessVerdict
 from kadcrawl.overlay.settings import OverlaySettings
 
-LIVE, SUSPECT, DEAD = Verdict.LIVE, Verdict.SUSPECT, Verdict.DEAD
+LIVE, SUSPECT, DEAD = LivenessVerdict.LIVE, LivenessVerdict.SUSPECT, LivenessVerdict.DEAD
 PEER = b"p" * 20
 
 
@@ -30,7 +30,7 @@ def liveness(**settings: float) -> Liveness:
         ([("missed", 0.01 * n) for n in range(40)], LIVE),  # many lookups fail at one moment
     ],
 )
-def test_verdict(events: list[tuple[str, float]], verdict: Verdict) -> None:
+def test_verdict(events: list[tuple[str, float]], verdict: LivenessVerdict) -> None:
     peers = liveness()
     found = None
     for event, at in events:
@@ -65,7 +65,7 @@ def test_one_miss_is_followed_up_soon() -> None:
 
 
 def test_strangers_are_remembered_for_a_while_and_never_due() -> None:
-    peers = Liveness(OverlaySettings(stranger_miss_s=30), Random(1))
+    peers = Liveness(OverlaySettings(non_member_miss_s=30), Random(1))
     peers.missed(PEER, 0)
     peers.missed(PEER, 1)
     assert peers.suspected(PEER, 30.9)
@@ -75,7 +75,7 @@ def test_strangers_are_remembered_for_a_while_and_never_due() -> None:
 
 
 def test_strangers_are_bounded() -> None:
-    peers = Liveness(OverlaySettings(strangers_max=10), Random(1))
+    peers = Liveness(OverlaySettings(non_members_max=10), Random(1))
     for number in range(11):
         for at in (0, 1):
             peers.missed(bytes([number]) * 20, at)

@@ -11,13 +11,13 @@ from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Mess
 from kadcrawl.overlay import Overlay, OverlaySettings
 from kadcrawl.overlay.protocol import encode
 from sim.loop import SimLoop
-from sim.overlays import CELL_BITS, Swarm, simulate
+from sim.overlays import CELL_BITS, OverlaySwarm, simulate
 from tests.overlay.situations import PORT, ip, our_peer, scripted_peer
 
 ANNE, BERT, CARL, DORA = (n << 150 for n in (1, 2, 3, 4))
 
 
-def wrong_claims(swarm: Swarm, cells: int = 200) -> int:
+def wrong_claims(swarm: OverlaySwarm, cells: int = 200) -> int:
     """Count the cells that are not claimed by exactly their true owner."""
     wrong = 0
     for _ in range(cells):
@@ -27,7 +27,7 @@ def wrong_claims(swarm: Swarm, cells: int = 200) -> int:
     return wrong
 
 
-def wrong_siblings(swarm: Swarm) -> int:
+def wrong_siblings(swarm: OverlaySwarm) -> int:
     return sum(
         [contact.number for contact in overlay.siblings()] != swarm.true_siblings(overlay) for overlay in swarm.overlays
     )
@@ -35,7 +35,7 @@ def wrong_siblings(swarm: Swarm) -> int:
 
 @pytest.mark.parametrize("peers", [1, 2, 3, 8, 16])
 def test_a_small_swarm_knows_every_owner_at_once_without_asking(peers: int) -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(peers)
         sent = swarm.loop.network.sent
         await asyncio.sleep(0.1)  # The others' pings of the last comer are on their way.
@@ -49,7 +49,7 @@ def test_a_small_swarm_knows_every_owner_at_once_without_asking(peers: int) -> N
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_in_a_quiet_network_all_name_the_same_true_owner(seed: int) -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(80)
         await asyncio.sleep(30)
         assert 0 == wrong_siblings(swarm) == wrong_claims(swarm)
@@ -60,7 +60,7 @@ def test_in_a_quiet_network_all_name_the_same_true_owner(seed: int) -> None:
 
 
 def test_many_join_at_the_same_moment() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(3)
         async with asyncio.TaskGroup() as group:
             for _ in range(40):
@@ -74,7 +74,7 @@ def test_many_join_at_the_same_moment() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_thirty_percent_die_silently_and_within_thirty_seconds_all_is_right_again(seed: int) -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(80)
         await asyncio.sleep(30)
         await swarm.wrong_owners(20)  # Fills the caches with owners about to die.
@@ -94,7 +94,7 @@ def test_thirty_percent_die_silently_and_within_thirty_seconds_all_is_right_agai
 
 
 def test_no_live_peer_is_evicted_in_ten_minutes_at_one_percent_loss() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(50)
         lost: list[Contact] = []
         for overlay in swarm.overlays:
@@ -110,7 +110,7 @@ def test_no_live_peer_is_evicted_in_ten_minutes_at_one_percent_loss() -> None:
 
 
 def test_two_sides_of_a_partition_find_each_other_again() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(30)
         sides = [[host.ip for host, _ in swarm.peers[part::2]] for part in (0, 1)]
         swarm.loop.network.cut(*sides)
@@ -124,7 +124,7 @@ def test_two_sides_of_a_partition_find_each_other_again() -> None:
 
 
 def test_who_leaves_is_forgotten_at_once_and_not_taken_back() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(20)
         host, leaver = swarm.peers.pop()
         begin = swarm.loop.time()
@@ -147,7 +147,7 @@ def test_who_leaves_is_forgotten_at_once_and_not_taken_back() -> None:
 def test_who_leaves_still_hears_of_those_who_come_and_is_not_taken_back() -> None:
     """One of them may be the next owner of what it holds."""
 
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(8)
         host, leaver = swarm.peers.pop()
         await host.spawn(leaver.leave())
@@ -177,7 +177,7 @@ def test_who_missed_the_goodbye_hears_it_when_it_asks(loop: SimLoop) -> None:
 
 
 def test_leaving_ends_in_time_when_nobody_answers() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(20)
         swarm.loop.network.conditions.loss = 1.0
         begin = swarm.loop.time()
@@ -219,7 +219,7 @@ def test_a_peer_restarted_elsewhere_under_its_id_is_found_there(loop: SimLoop) -
 
 
 def test_events_tell_what_contacts_shows() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(1)
         watcher = swarm.overlays[0]
         shown: list[Contact] = []
@@ -286,7 +286,7 @@ def knowing(contacts: list[Contact], me: int) -> Message:
 
 
 def test_a_hint_is_followed_once_its_peer_has_answered() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(60)
         await asyncio.sleep(20)
         host, asker = swarm.peers[0]
@@ -308,7 +308,7 @@ def test_a_hint_is_followed_once_its_peer_has_answered() -> None:
 
 
 def test_a_hint_at_a_peer_that_does_not_exist_changes_nothing() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(20)
         host, asker = swarm.peers[0]
         cell = next(cell for cell in map(Cell, range(1 << CELL_BITS)) if not asker.owns(cell))
@@ -322,7 +322,7 @@ def test_a_hint_at_a_peer_that_does_not_exist_changes_nothing() -> None:
 
 
 def test_questions_for_one_cell_share_one_lookup() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(60)
         host, asker = swarm.peers[0]
         now = swarm.loop.time()
@@ -341,7 +341,7 @@ def test_questions_for_one_cell_share_one_lookup() -> None:
 
 
 def test_nearest_known_includes_ourselves_and_buckets_hold_their_firstdiff() -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(40)
         overlay = swarm.overlays[0]
         known = [overlay.me, *overlay.contacts()]
@@ -377,9 +377,9 @@ def test_courses_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> N
         anne = await our_peer(loop, 0, ANNE)
         bert = await our_peer(loop, 1, BERT, bootstrap=0)
         heard: set[tuple[str, bytes, int]] = set()
-        anne.tell_courses(lambda contact, course: heard.add(("anne", contact.id, course)))
-        bert.tell_courses(lambda contact, course: heard.add(("bert", contact.id, course)))
-        anne.say_course(7)
+        anne.listen_state_fingerprints(lambda contact, course: heard.add(("anne", contact.id, course)))
+        bert.listen_state_fingerprints(lambda contact, course: heard.add(("bert", contact.id, course)))
+        anne.set_state_fingerprint(7)
         await asyncio.sleep(10)
         assert {("anne", bert.me.id, 0), ("bert", anne.me.id, 7)} == heard
         heard.clear()
@@ -487,7 +487,7 @@ def test_whoever_has_no_id_yet_answers_nobody_and_enters_under_the_one_it_takes(
 
 @pytest.mark.parametrize("peers", [1, 10, 60])
 def test_everybody_finds_out_whose_range_an_id_falls_into(peers: int) -> None:
-    async def story(swarm: Swarm) -> None:
+    async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(peers)
         await asyncio.sleep(30)
         ids = [overlay.me.number for overlay in swarm.overlays]

@@ -12,7 +12,7 @@ from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.codec import MalformedError
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
-    VERSION,
+    WIRE_VERSION,
     Contact,
     FindNode,
     GetRange,
@@ -33,7 +33,7 @@ ANNE, BERT = 1 << 150, 2 << 150
 ID = id_bytes(BERT)
 
 
-def datagram(kind: int, body: Any, version: int = VERSION) -> bytes:
+def datagram(kind: int, body: Any, version: int = WIRE_VERSION) -> bytes:
     packed: bytes = msgpack.packb(body)
     return struct.pack("!BBQ", version, kind, 7) + packed
 
@@ -44,7 +44,7 @@ MALFORMED = [
     b"\x01" * 9,
     b"\x01\x00" + bytes(8),  # a header without a message
     b"\x00" * 2000,
-    datagram(0, ["Ping", ID, 0], version=VERSION + 1),
+    datagram(0, ["Ping", ID, 0], version=WIRE_VERSION + 1),
     datagram(len(KINDS), ["Ping", ID, 0]),
     datagram(len(KINDS), ["OwnRange", ID, ID]),  # as the last kind would say
     datagram(255, ["Ping", ID, 0]),
@@ -70,11 +70,11 @@ MALFORMED = [
     datagram(3, ["Nodes", ID, [[ID, None, 1]]]),
     datagram(3, ["Nodes", ID, [[ID, "x" * 65, 1]]]),
     datagram(3, ["Nodes", ID, [[ID, "10.0.0.1", 1]] * 21]),
-    struct.pack("!BBQ", VERSION, 0, 7) + b"\x91" * 1100,  # nested too deep
-    struct.pack("!BBQ", VERSION, 0, 7) + b"\xdf\xff\xff\xff\xff",  # a map of four billion
-    struct.pack("!BBQ", VERSION, 0, 7) + b"\xc7\x0c\xff" + bytes(12),  # a time stamp
-    struct.pack("!BBQ", VERSION, 0, 7) + b"\xa4\xff\xff\xff\xff",  # not UTF-8
-    struct.pack("!BBQ", VERSION, 0, 7) + b"\x81\x90\x01",  # a map with a list for a key
+    struct.pack("!BBQ", WIRE_VERSION, 0, 7) + b"\x91" * 1100,  # nested too deep
+    struct.pack("!BBQ", WIRE_VERSION, 0, 7) + b"\xdf\xff\xff\xff\xff",  # a map of four billion
+    struct.pack("!BBQ", WIRE_VERSION, 0, 7) + b"\xc7\x0c\xff" + bytes(12),  # a time stamp
+    struct.pack("!BBQ", WIRE_VERSION, 0, 7) + b"\xa4\xff\xff\xff\xff",  # not UTF-8
+    struct.pack("!BBQ", WIRE_VERSION, 0, 7) + b"\x81\x90\x01",  # a map with a list for a key
 ]
 
 

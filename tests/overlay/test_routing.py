@@ -9,7 +9,7 @@ from kademlia.routing import KBucket, RoutingTable
 
 from kadcrawl.keys import firstdiff, id_bytes
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.overlay.routing import Bucket, Neighbor, Table
+from kadcrawl.overlay.routing import Bucket, LiveRoutingTable, Neighbor
 
 K = 20
 
@@ -18,10 +18,10 @@ def neighbor(number: int, port: int = 1) -> Neighbor:
     return Neighbor(Contact(id_bytes(number), "10.0.0.1", port))
 
 
-def filled_tables(random: Random, peers: int) -> tuple[Table, RoutingTable]:
+def filled_tables(random: Random, peers: int) -> tuple[LiveRoutingTable, RoutingTable]:
     """Our table and the package's, shown the same peers."""
     me = random.getrandbits(160)
-    ours, plain = Table(me, K), RoutingTable(None, K, Node(id_bytes(me)))
+    ours, plain = LiveRoutingTable(me, K), RoutingTable(None, K, Node(id_bytes(me)))
     while len(ours.members) < peers:
         other = neighbor(random.getrandbits(160))
         if ours.add_contact(other):
@@ -66,7 +66,7 @@ def test_every_id_is_in_the_range_of_its_bucket_where_the_package_is_off_by_one(
     assert not plain.buckets[plain.get_bucket_for(middle)].has_in_range(middle)
 
     for me in (0, 5, 2**159, 2**160 - 1):
-        table = Table(me, K)
+        table = LiveRoutingTable(me, K)
         for number in (0, 1, 2**159 - 1, 2**159, 2**160 - 1):
             if number != me:
                 index = table.get_bucket_for(neighbor(number))
@@ -84,7 +84,7 @@ def test_a_removed_contact_is_not_replaced_by_one_long_unheard() -> None:
 
 
 def test_a_full_bucket_keeps_its_contacts_and_lets_others_wait() -> None:
-    table = Table(0, 2)
+    table = LiveRoutingTable(0, 2)
     for number in (8, 9):
         assert table.add_contact(neighbor(number))
     assert not table.add_contact(neighbor(10))
@@ -95,7 +95,7 @@ def test_a_full_bucket_keeps_its_contacts_and_lets_others_wait() -> None:
 
 
 def test_a_sibling_enters_a_full_bucket() -> None:
-    table = Table(0, 2)
+    table = LiveRoutingTable(0, 2)
     for number in (9, 10):
         table.add_contact(neighbor(number))
     assert table.add_contact(neighbor(8), sibling=True)
@@ -103,14 +103,14 @@ def test_a_sibling_enters_a_full_bucket() -> None:
 
 
 def test_a_bucket_lists_the_most_recently_heard_first() -> None:
-    table = Table(0, K)
+    table = LiveRoutingTable(0, K)
     for number in (8, 9, 10, 8):
         table.add_contact(neighbor(number))
     assert [n.long_id for n in table.bucket(3)] == [8, 10, 9]
 
 
 def test_the_mask_tells_which_buckets_have_a_live_contact() -> None:
-    table = Table(0, K)
+    table = LiveRoutingTable(0, K)
     one, two = neighbor(8), neighbor(9)
     steps: list[tuple[Callable[[], object], list[int]]] = [
         (lambda: table.add_contact(one), [3]),
@@ -128,7 +128,7 @@ def test_the_mask_tells_which_buckets_have_a_live_contact() -> None:
 
 
 def test_suspects_are_neither_neighbors_nor_in_their_bucket() -> None:
-    table = Table(0, K)
+    table = LiveRoutingTable(0, K)
     suspect = neighbor(8)
     table.add_contact(suspect)
     table.set_live(suspect, False)
@@ -137,4 +137,4 @@ def test_suspects_are_neither_neighbors_nor_in_their_bucket() -> None:
 
 def test_our_own_id_has_no_bucket() -> None:
     with pytest.raises(AssertionError, match="own ID"):
-        Table(7, K).add_contact(neighbor(7))
+        LiveRoutingTable(7, K).add_contact(neighbor(7))

@@ -12,21 +12,33 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Peer, RemoteError
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.result import Fetched
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.keys import ID_BITS, Cell, Key, cell_of
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import Accepted, Add, Answer, Link, NewSeeds, Offer, Ok, Records, Survey, Wave, Welcome
+from kadcrawl.link.wire.messages import (
+    Accepted,
+    Add,
+    Answer,
+    Link,
+    NewSeeds,
+    Offer,
+    Ok,
+    Replicate,
+    Survey,
+    Wave,
+    Welcome,
+)
 from kadcrawl.overlay.wave import NO_BUCKET
 from kadcrawl.peer.membership import bootstrap as entrance_module
 from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.store.store import DONE
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.peer.crash import crash
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
 from tests.support.web import Web, html, tree
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 SITES = 8
 
 
@@ -36,7 +48,7 @@ def config(directory: Path) -> Config:
 
 def opened(peer: Peer, cell: Cell) -> bool:
     """Return whether the peer may crawl the cell."""
-    return peer.parts.frontier.is_open(cell)
+    return peer.components.frontier.is_open(cell)
 
 
 async def test_a_peer_that_comes_back_is_where_it_was(tmp_path: Path) -> None:
@@ -105,7 +117,7 @@ async def test_a_pause_while_a_peer_joins_reaches_it(
 
     async def slow(client: LinkClient, bootstrap: list[tuple[str, int]]) -> Welcome:
         welcome = await ask(client, bootstrap)
-        first.obey(first.concord.say("pause"))
+        first.obey(first.state_gossip.say("pause"))
         return welcome
 
     monkeypatch.setattr(entrance_module, "hello", slow)
@@ -139,7 +151,7 @@ async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakeP
             await alone.begin(paused=True)
             await alone.crawl(urls)
         first = await make_peer("a")
-        first.obey(first.concord.say("pause"))
+        first.obey(first.state_gossip.say("pause"))
         second = await make_peer("b", join=first)
         async with Peer(config(tmp_path / "old"), JOB) as back:
             await back.join([first.contact.address])
@@ -150,22 +162,22 @@ async def test_a_returning_peer_gives_up_what_others_own_by_now(make_peer: MakeP
                 opened(peer, cell) for cell in cells for peer in peers
             ]
             assert sum(row.pending for row in (await first.census()).rows) == 64
-            await first.concord.order("resume")
+            await first.state_gossip.order("resume")
             await finish(peers)
         assert dict.fromkeys(urls, 1) == dict(site.fetched)
 
 
 async def test_what_lies_with_the_wrong_peer_reaches_its_owner(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.say("pause"))
+    first.obey(first.state_gossip.say("pause"))
     second = await make_peer("b", join=first)
     owned = next(
         url
         for url in (f"http://127.0.0.{n}/" for n in range(2, 200))
-        if second.overlay.owns(second.parts.placer.place(url).cell)
+        if second.overlay.owns(second.components.partitioner.locate(url).cell)
     )
-    place = first.parts.placer.place(owned)
-    first.parts.intake.take_offered(Link(owned, 0, 0), place, first.clock.now())
+    place = first.components.partitioner.locate(owned)
+    first.components.intake.accept_offered(Link(owned, 0, 0), place, first.clock.now())
     assert (1, 0) == (first.store.pending, second.store.pending)
     await until(lambda: opened(second, place.cell))
     assert (1, 1) == (first.store.pending, second.store.pending)
@@ -191,7 +203,7 @@ async def test_the_wait_of_a_site_without_work_moves_to_a_newcomer(make_peer: Ma
 
 async def test_two_that_leave_at_once_lose_nothing(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.say("pause"))
+    first.obey(first.state_gossip.say("pause"))
     others = [await make_peer(name, join=first) for name in "bcd"]
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 202)])
     leavers, stayers = others[:2], [first, others[2]]
@@ -208,12 +220,12 @@ async def test_the_last_but_one_hands_over_what_only_it_knows(
 ) -> None:
     """Its goodbye leaves the other alone, who is to ask it all the same."""
     first = await make_peer("a")
-    first.obey(first.concord.say("pause"))
+    first.obey(first.state_gossip.say("pause"))
     second = await make_peer("b", join=first)
     ask = second.client.ask
 
     async def without_copies(address: tuple[str, int], message: Any, *rest: Any) -> Any:
-        if isinstance(message, Records):
+        if isinstance(message, Replicate):
             raise RemoteError(address, "lost on the way")
         return await ask(address, message, *rest)
 
@@ -232,19 +244,19 @@ async def test_a_leaving_peer_takes_links_until_it_says_goodbye_and_then_names_w
     """Those who leave with it would else wait for one another's links."""
     links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 20)]
     alone = await make_peer("a")
-    alone.obey(alone.concord.say("pause"))
+    alone.obey(alone.state_gossip.say("pause"))
     alone.leave_soon()
     accepted = await alone.client.ask(alone.contact.address, Offer(links[:3]), Accepted, 5)
-    assert [] == accepted.elsewhere
-    alone.cells.telling.leaving = True
+    assert [] == accepted.redirects
+    alone.cells.holder_side.leaving = True
     with pytest.raises(RemoteError, match="leaving"):
         await alone.client.ask(alone.contact.address, Offer(links), Accepted, 5)
     first = await make_peer("b")
     second = await make_peer("c", join=first)
-    second.cells.telling.leaving = True
+    second.cells.holder_side.leaving = True
     accepted = await first.client.ask(second.contact.address, Offer(links), Accepted, 5)
     assert [(index, first.contact) for index in range(len(links))] == [
-        (one.index, one.owner) for one in accepted.elsewhere
+        (one.index, one.owner) for one in accepted.redirects
     ]
     assert not second.store.cells
 
@@ -259,7 +271,7 @@ async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
 
 async def test_history_goes_to_the_owner_too_and_only_once(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.say("pause"))
+    first.obey(first.state_gossip.say("pause"))
     second = await make_peer("b", join=first)
     random = Random(7)
     keys = [Key(random.randbytes(20)) for _ in range(64)]
@@ -267,11 +279,11 @@ async def test_history_goes_to_the_owner_too_and_only_once(make_peer: MakePeer) 
     for key in foreign:
         first.store.learn_done(key)
     await until(lambda: {DONE} == {second.store.state(key) for key in foreign})
-    assert second.cells.exchanger.moved == len(foreign)
+    assert second.cells.anti_entropy.moved == len(foreign)
     more = Key(foreign[0][:2] + b"\1" + bytes(17))
     first.store.learn_done(more)
     await until(lambda: second.store.state(more) == DONE)
-    assert second.cells.exchanger.moved == len(foreign) + 1
+    assert second.cells.anti_entropy.moved == len(foreign) + 1
 
 
 async def test_a_peer_fetches_nothing_that_another_owns(make_peer: MakePeer) -> None:
@@ -281,17 +293,19 @@ async def test_a_peer_fetches_nothing_that_another_owns(make_peer: MakePeer) -> 
         second = await make_peer("b", join=first)
         for number in range(SITES):
             url = site.url("/", site=number)
-            first.parts.intake.take_offered(Link(url, 0, 0), first.parts.placer.place(url), first.clock.now())
+            first.components.intake.accept_offered(
+                Link(url, 0, 0), first.components.partitioner.locate(url), first.clock.now()
+            )
         await until(lambda: len(site.fetched) == SITES and not first.pending and not second.pending)
         for number in range(SITES):
             url = site.url("/", site=number)
-            place = first.parts.placer.place(url)
+            place = first.components.partitioner.locate(url)
             owner = first if first.overlay.owns(place.cell) else second
             assert owner.store.state(place.key) == DONE
         assert set(site.fetched.values()) == {1}
-        assert first.totals.pages + second.totals.pages == SITES
-        assert second.totals.pages == sum(
-            second.overlay.owns(second.parts.placer.place(site.url("/", site=n)).cell) for n in range(SITES)
+        assert first.counters.pages + second.counters.pages == SITES
+        assert second.counters.pages == sum(
+            second.overlay.owns(second.components.partitioner.locate(site.url("/", site=n)).cell) for n in range(SITES)
         )
 
 
@@ -301,20 +315,22 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
     sent: list[tuple[Peer, int]] = []
 
     def watch(peer: Peer) -> None:
-        fetch, frontier = peer.parts.fetcher.fetch, peer.parts.frontier
+        fetch, frontier = peer.components.fetcher.fetch, peer.components.frontier
 
-        async def watched(url: str, headers: Any = (), *, may_send: Callable[[], bool], hold: Hold) -> Fetched:
+        async def watched(
+            url: str, headers: Any = (), *, may_send: Callable[[], bool], hold: MemorySlots
+        ) -> FetchResult:
             def asked() -> bool:
                 may = may_send()
                 if may:
-                    opening = frontier.opening(peer.parts.placer.place(url).cell)
+                    opening = frontier.opening(peer.components.partitioner.locate(url).cell)
                     assert opening is not None
                     sent.append((peer, opening))
                 return may
 
-            return await fetch(url, headers, asked, hold=hold)
+            return await fetch(url, headers, asked, memory_slots=hold)
 
-        monkeypatch.setattr(peer.parts.fetcher, "fetch", watched)
+        monkeypatch.setattr(peer.components.fetcher, "fetch", watched)
 
     async with Web(SITES) as site:
         site.fallback = tree(400, SITES)(site)
@@ -323,7 +339,7 @@ async def test_a_stalled_peer_syncs_a_cell_before_it_fetches_on(
             watch(peer)
         await peers[0].crawl([site.url("/0")])
         await until(lambda: len(site.fetched) >= 60)
-        before = {peer: peer.parts.frontier._openings for peer in peers}
+        before = {peer: peer.components.frontier._openings for peer in peers}
         sent.clear()
         time.sleep(2.0)
         await finish(peers)

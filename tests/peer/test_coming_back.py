@@ -10,7 +10,7 @@ import pytest
 from kadcrawl import Config, Job, Peer
 from kadcrawl.keys import Key
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.store import DONE
 from tests.support.peers import JOB, MakePeer, finish, until
 from tests.support.web import Web, tree
@@ -91,10 +91,10 @@ async def test_what_a_peer_fetched_of_others_is_known_to_them_once_it_has_settle
             assert not second.cells.at_home
             assert await second.cells.settle(30)
             urls = [site.url(f"/{number}", site=number % SITES) for number in range(PAGES)]
-            keys = [first.parts.placer.place(url).key for url in urls]
+            keys = [first.components.partitioner.locate(url).key for url in urls]
             owned = [(peer, key) for peer in (first, second) for key in keys if owns(peer, key)]
             assert PAGES == len(owned)
             assert all(peer.store.state(key) == DONE for peer, key in owned)
-            await first.concord.order("resume")
+            await first.state_gossip.order("resume")
             await finish([first, second])
         assert {1} == set(site.fetched.values())

@@ -39,9 +39,9 @@ def at_risk(site: Web, dying: Sequence[Peer], others: Sequence[Peer]) -> set[str
     """Return what may be fetched again without blame: asked for by now, and DONE with nobody who lives on."""
     found = set()
     for url in all_pages(site):
-        key = dying[0].parts.placer.place(url).key
+        key = dying[0].components.partitioner.locate(url).key
         entries = [(peer, entry) for peer in dying if (entry := peer.store.entry(key)) is not None]
-        asked_for = url in site.fetched or any(peer.parts.crawler.is_taken(entry) for peer, entry in entries)
+        asked_for = url in site.fetched or any(peer.components.crawler.is_taken(entry) for peer, entry in entries)
         if asked_for and not any(peer.store.state(key) == DONE for peer in others):
             found.add(url)
     return found

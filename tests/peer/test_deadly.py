@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.store.store import DONE
-from scripts.kadcrawl_run import PageLine, page_lines
+from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.crawl.fetch.test_poison_pages import dies_reading
 from tests.peer.crash import crash
 from tests.peer.mortal import KILLS
@@ -70,7 +70,7 @@ async def test_a_site_whose_robots_txt_kills_is_left_alone(tmp_path: Path) -> No
 
 
 async def test_what_has_killed_its_owner_twice_no_later_owner_asks_for(
-    make_peer: MakePeer, tmp_path: Path, lines: Callable[[], dict[str, PageLine]]
+    make_peer: MakePeer, tmp_path: Path, lines: Callable[[], dict[str, LoggedPage]]
 ) -> None:
     async with Web() as site:
         site.pages["/"] = lambda request: html("/deadly", "/1")
@@ -82,7 +82,7 @@ async def test_what_has_killed_its_owner_twice_no_later_owner_asks_for(
         await first.crawl([site.url()])
         await finish([first])
         second = await make_peer("two", join=first)
-        key = first.parts.placer.place(site.url("/deadly")).key
+        key = first.components.partitioner.locate(site.url("/deadly")).key
         await until(lambda: second.store.state(key) == DONE)
         await crash(first)
         await second.crawl([site.url("/deadly"), site.url("/2")])

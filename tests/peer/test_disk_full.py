@@ -12,8 +12,8 @@ import pytest
 from kadcrawl import Config, Peer, StorageError
 from kadcrawl.cli.commands.run_peer import live
 from kadcrawl.errors import DiskFullError
-from kadcrawl.peer.environment import World
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.journal import sync_files
 from scripts.kadcrawl_run import page_lines
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
@@ -32,8 +32,8 @@ class Disk:
         """Nothing can be written at all."""
 
     @property
-    def world(self) -> World:
-        return World(free_bytes=lambda directory: self.free, sync=self._sync)
+    def environment(self) -> Environment:
+        return Environment(free_bytes=lambda directory: self.free, sync=self._sync)
 
     def _sync(self, fds: Iterable[int]) -> None:
         if self.full:
@@ -56,7 +56,7 @@ def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_with_little_room_left_a_peer_fetches_nothing_and_says_so_until_there_is_more(tmp_path: Path) -> None:
     disk = Disk()
     disk.free = RESERVE - 1
-    async with Web() as site, Peer(config(tmp_path), JOB, disk.world) as peer:
+    async with Web() as site, Peer(config(tmp_path), JOB, disk.environment) as peer:
         site.fallback = tree(10)(site)
         await peer.begin()
         await until(lambda: peer.state == "paused: disk full")
@@ -71,12 +71,12 @@ async def test_with_little_room_left_a_peer_fetches_nothing_and_says_so_until_th
 
 async def test_a_disk_that_fills_up_in_mid_crawl_costs_nothing_but_time(tmp_path: Path) -> None:
     disk = Disk()
-    async with Web(4) as site, Peer(config(tmp_path), replace(JOB, delay_s=0.02), disk.world) as peer:
+    async with Web(4) as site, Peer(config(tmp_path), replace(JOB, delay_s=0.02), disk.environment) as peer:
         site.fallback = tree(100, 4)(site)
         await peer.crawl([site.url("/0")])
         await until(lambda: len(site.fetched) >= 20)
         disk.free = RESERVE - 1
-        await until(lambda: peer.state == "paused: disk full" and not peer.parts.crawler.in_flight)
+        await until(lambda: peer.state == "paused: disk full" and not peer.components.crawler.in_flight)
         assert len(site.fetched) < 100
         disk.free = RESERVE
         await finish([peer])
@@ -88,7 +88,7 @@ async def test_a_reserve_of_nothing_asks_for_nothing(tmp_path: Path) -> None:
     disk = Disk()
     disk.free = 0
     none = replace(config(tmp_path), limits=replace(QUICK, disk_reserve_bytes=0))
-    async with Web() as site, Peer(none, JOB, disk.world) as peer:
+    async with Web() as site, Peer(none, JOB, disk.environment) as peer:
         site.fallback = tree(10)(site)
         await peer.crawl([site.url("/0")])
         await finish([peer])
@@ -96,7 +96,7 @@ async def test_a_reserve_of_nothing_asks_for_nothing(tmp_path: Path) -> None:
 
 async def test_a_peer_without_files_to_open_says_so(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.parts.crawler.holds.add("files")
+    peer.components.crawler.pause_reasons.add("files")
     assert peer.state == "paused: too many open files"
     assert peer.row().state == "paused: too many open files"
 
@@ -125,7 +125,7 @@ async def test_the_command_waits_for_room_and_finds_its_swarm_by_those_it_knew(
         lives: list[Peer] = []
 
         def make() -> Peer:
-            lives.append(Peer(replace(config(tmp_path / "c"), exit_when_done=True), None, disk.world))
+            lives.append(Peer(replace(config(tmp_path / "c"), exit_when_done=True), None, disk.environment))
             return lives[-1]
 
         bootstrap = [peers[0].contact.address]
@@ -153,7 +153,7 @@ async def test_what_no_room_can_cure_ends_the_command(tmp_path: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with pytest.raises(StorageError, match="Input/output"):
-        await live(lambda: Peer(config(tmp_path), JOB, World(sync=broken)), Peer.begin, "start")
+        await live(lambda: Peer(config(tmp_path), JOB, Environment(sync=broken)), Peer.begin, "start")
 
 
 async def test_peers_that_were_all_away_become_one_swarm_again_and_only_one_begins(

@@ -1,6 +1,6 @@
 """A peer that keeps fingerprints believes of its own cells what it knows itself."""
 
-from kadcrawl.link.wire.messages import Batch, PendingRecord, Records
+from kadcrawl.link.wire.messages import Batch, PendingRecord, Replicate
 from kadcrawl.store.store import DONE
 from tests.support.peers import MakePeer, until
 from tests.support.web import Web, html
@@ -12,9 +12,9 @@ async def test_a_copy_that_comes_late_makes_no_owner_fetch_again(make_peer: Make
         peer = await make_peer("a", delay_s=0.0, history="bloom")
         await peer.crawl([site.url("/")])
         await until(lambda: peer.ended)
-        place = peer.parts.placer.place(site.url("/"))
+        place = peer.components.partitioner.locate(site.url("/"))
         assert peer.store.state(place.key) == DONE
         late = Batch([], [PendingRecord(site.url("/"), 0, 0, 0, 0.0)], [], [])
-        await peer.cells.receive(Records(peer.contact, late))
+        await peer.cells.receive(Replicate(peer.contact, late))
         assert (DONE, 0) == (peer.store.state(place.key), peer.store.pending)
         assert {site.url("/"): 1} == site.fetched

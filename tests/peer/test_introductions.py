@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from kadcrawl import Peer
-from kadcrawl.link.peer_scoring import FAULTS_MAX
+from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX
 from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Message, Ping
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.overlay.protocol import STRANGERS_A_LOOK, Protocol, encode
+from kadcrawl.overlay.protocol import NON_MEMBERS_A_LOOK, Protocol, encode
 from tests.support.peers import MakePeer, until
 
 KEY = SwarmKey(b"k" * 32)
@@ -37,17 +37,17 @@ def forger(absent: PeerKey) -> Sealing:
     return forger
 
 
-def introduce(to: Peer, absent: Peer, message: Message, address: tuple[str, int] | None = None) -> None:
+def make_first_contact(to: Peer, absent: Peer, message: Message, address: tuple[str, int] | None = None) -> None:
     datagram = forger(key_of(absent)).seal(encode(1, message), to.contact.id)
     assert datagram is not None
-    before = to.overlay.counters.strangers
+    before = to.overlay.counters.non_members
     to.overlay._socket.datagram_received(datagram, address or absent.contact.address)
-    assert before == to.overlay.counters.strangers, "it is read"
+    assert before == to.overlay.counters.non_members, "it is read"
 
 
 async def test_no_introduction_says_goodbye_for_another(make_peer: MakePeer) -> None:
     _, first, second = await met(make_peer)
-    introduce(first, second, Leave(second.contact.id))
+    make_first_contact(first, second, Leave(second.contact.id))
     assert [second.contact] == first.overlay.contacts()
 
 
@@ -56,7 +56,7 @@ async def test_no_introduction_is_a_heartbeat_of_another(make_peer: MakePeer) ->
     _, first, second = await met(make_peer)
     pulse = first.overlay._membership.liveness._members[second.contact.id]
     pulse.heard_at = -1e9
-    introduce(first, second, Ping(second.contact.id, 0))
+    make_first_contact(first, second, Ping(second.contact.id, 0))
     assert -1e9 == pulse.heard_at
 
 
@@ -65,19 +65,19 @@ async def test_no_introduction_tells_the_course_of_another(
 ) -> None:
     protocol, first, second = await met(make_peer)
     told: list[int] = []
-    monkeypatch.setattr(protocol, "on_course", lambda contact, course: told.append(course))
-    introduce(first, second, Ping(second.contact.id, 0, COURSE))
+    monkeypatch.setattr(protocol, "on_state_fingerprint", lambda contact, course: told.append(course))
+    make_first_contact(first, second, Ping(second.contact.id, 0, COURSE))
     assert COURSE not in told
 
 
 async def test_introductions_that_say_they_are_of_a_third_get_nobody_shunned(make_peer: MakePeer) -> None:
     protocol, first, second = await met(make_peer)
     liar, before = forger(key_of(second)), protocol.counters.malformed
-    for _ in range(3 * int(FAULTS_MAX)):
+    for _ in range(3 * int(MISBEHAVIORS_MAX)):
         datagram = liar.seal(encode(1, Ping(bytes(20), 0)), first.contact.id)
         protocol.datagram_received(datagram or b"", ("127.0.0.1", 9))
-    assert 3 * FAULTS_MAX == protocol.counters.malformed - before
-    assert first.conduct.shunned_until(second.contact.id, asyncio.get_running_loop().time()) is None
+    assert 3 * MISBEHAVIORS_MAX == protocol.counters.malformed - before
+    assert first.peer_score.banned_until(second.contact.id, asyncio.get_running_loop().time()) is None
 
 
 async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
@@ -85,7 +85,7 @@ async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
 ) -> None:
     first = await make_peer("a", key=KEY)
     protocol, fool = first.overlay._socket, Sealing(PeerKey.generate(), (KEY,), 0)
-    for _ in range(3 * STRANGERS_A_LOOK):
+    for _ in range(3 * NON_MEMBERS_A_LOOK):
         protocol.datagram_received(KEY.label + bytes(100), ("10.9.8.7", 9))
     for _ in range(30):
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
@@ -100,7 +100,7 @@ async def test_the_log_names_who_is_shunned_for_its_datagrams(
     protocol, fool = first.overlay._socket, Sealing(PeerKey.generate(), (KEY,), 0)
     assert first.credentials is not None
     assert fool.open(first.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
-    for _ in range(3 * int(FAULTS_MAX)):
+    for _ in range(3 * int(MISBEHAVIORS_MAX)):
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
     who = fool.peer_key.id.hex()[:8]
     shunned = f"overlay.shunned from=10.9.8.6:9 why={who} has done wrong too often"

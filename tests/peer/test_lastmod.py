@@ -73,4 +73,4 @@ async def test_a_page_that_its_sitemap_says_was_modified_comes_before_its_time(
         )
         times = [at for at, url in site.requests if url == mapped.map]
         assert times[1] - times[0] >= 0.9 * LEAST_S
-        assert {1 + len(modified)} == {sum(peer.totals.revisits for peer in peers)}
+        assert {1 + len(modified)} == {sum(peer.counters.revisits for peer in peers)}

@@ -14,15 +14,15 @@ import pytest
 from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import BrokenError
-from kadcrawl.link.peer_scoring import FAULTS_MAX
+from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX
 from kadcrawl.link.wire.messages import (
     Add,
-    Claim,
-    Claimed,
     Command,
     Contact,
+    FindMyCells,
     GetStatus,
     Message,
+    MyCells,
     Ok,
     Ping,
     Pong,
@@ -37,15 +37,15 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import flood as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
-from kadcrawl.peer.environment import World
+from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership import key_store as safe_module
 from kadcrawl.peer.membership.key_rotation import ANSWER_S, RUNS_MAX
-from kadcrawl.peer.membership.key_store import Safe
-from scripts.kadcrawl_run import PageLine
+from kadcrawl.peer.membership.key_store import KeyStore
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import MakePeer, finish, until
 from tests.support.web import Web, tree
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)
 
 
@@ -83,7 +83,7 @@ async def test_members_crawl_together_and_their_ids_are_their_keys(make_peer: Ma
         assert peer.credentials is not None
         assert peer.contact.id == peer.credentials.peer_key.id
         assert peer.overlay.counters.received > 0
-        assert peer.overlay.counters.strangers == 0
+        assert peer.overlay.counters.non_members == 0
         assert {other.contact for other in peers} - {peer.contact} == set(peer.overlay.contacts())
 
 
@@ -129,7 +129,7 @@ async def test_a_stranger_gets_no_byte_of_a_datagram_and_no_certificate(make_pee
     writer.transport.abort()
     transport.close()
     assert not any(heard)
-    assert peer.overlay.counters.strangers == peer.overlay.counters.received
+    assert peer.overlay.counters.non_members == peer.overlay.counters.received
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no kernel helps")
@@ -155,13 +155,13 @@ async def test_in_a_flood_of_strangers_members_are_heard_and_most_strangers_are_
         third = await make_peer("three", key=KEY, join=second)
         await until(lambda: third.contact in first.overlay.contacts())
         strangers, heard, began = (
-            counters.strangers,
-            counters.received - counters.strangers,
+            counters.non_members,
+            counters.received - counters.non_members,
             asyncio.get_running_loop().time(),
         )
-        await until(lambda: counters.received - counters.strangers > heard + 10)
+        await until(lambda: counters.received - counters.non_members > heard + 10)
         flooding.cancel()
-        assert (counters.strangers - strangers) / (asyncio.get_running_loop().time() - began) < 200
+        assert (counters.non_members - strangers) / (asyncio.get_running_loop().time() - began) < 200
     assert {second.contact, third.contact} == set(first.overlay.contacts())
     await until(lambda: "overlay.flood one_in=1 " in caplog.text)
 
@@ -171,9 +171,9 @@ async def test_nobody_speaks_in_the_name_of_another(make_peer: MakePeer, tmp_pat
     second = await make_peer("two", key=KEY, join=first)
     liar = PeerKey.generate()
     with pytest.raises(RemoteError, match="in the name of another"):
-        await ask(first.contact, Claim(second.contact), Claimed, tmp_path, peer_key=liar)
+        await ask(first.contact, FindMyCells(second.contact), MyCells, tmp_path, peer_key=liar)
     me = Contact(liar.id, "127.0.0.1", 9)
-    assert isinstance(await ask(first.contact, Claim(me), Claimed, tmp_path, peer_key=liar), Claimed)
+    assert isinstance(await ask(first.contact, FindMyCells(me), MyCells, tmp_path, peer_key=liar), MyCells)
     assert first.server.malformed == 1
 
 
@@ -220,7 +220,7 @@ async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
     config = Config(data=tmp_path / "one", port=0, swarm_key=KEY)
     for now in (1000.0, 1000.25, 1000.5, 10.0, 10.0, 2000.0):
         with pytest.raises(KilledError):
-            async with Peer(config, world=World(wall=now)):
+            async with Peer(config, environment=Environment(wall=now)):
                 pass
     assert all(after - before >= 2**29 for before, after in pairwise(first)), first
     assert 2000 * NUMBERS_A_SECOND <= first[-1] < 2001 * NUMBERS_A_SECOND
@@ -230,11 +230,11 @@ async def test_a_clock_that_is_far_ahead_is_to_be_set_right_and_spoils_no_direct
     config = Config(data=tmp_path / "one", port=0, swarm_key=KEY)
     for now in (1.8e9, 5e9, float(RUNS_MAX), 1.8e9, RUNS_MAX - 9.0, 1.8e9):
         if now < RUNS_MAX:
-            async with Peer(config, world=World(wall=now)):
+            async with Peer(config, environment=Environment(wall=now)):
                 pass
         else:
             with pytest.raises(StartError, match="set it right"):
-                async with Peer(config, world=World(wall=now)):
+                async with Peer(config, environment=Environment(wall=now)):
                     pass
 
 
@@ -254,8 +254,8 @@ async def test_a_second_change_ends_what_was_made_by_the_first_key(make_peer: Ma
     try:
         for key in (OTHER_KEY, SwarmKey(b"t" * 32)):
             await client.ask(peer.contact, GetStatus(), Status, 10)
-            assert peer.admission is not None
-            peer.admission.change(key)
+            assert peer.key_rotation is not None
+            peer.key_rotation.change(key)
         await asyncio.sleep(ANSWER_S + 0.5)  # Less than a connection is kept for that nobody uses.
         with pytest.raises(RemoteError, match="does not let us in"):
             await client.ask(peer.contact, GetStatus(), Status, 10)
@@ -284,7 +284,7 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
     now = first.clock.now
 
     async def rekeyed(peer: Peer) -> None:
-        own = Safe(tmp_path / ("a" if peer is first else "b")).peer_key()
+        own = KeyStore(tmp_path / ("a" if peer is first else "b")).peer_key()
         assert await ask(peer.contact, Rekey(peer.contact.id, b"o" * 32), Ok, tmp_path, peer_key=own) == Ok()
 
     await rekeyed(first)
@@ -307,8 +307,8 @@ async def test_the_former_key_is_good_for_an_hour(make_peer: MakePeer, tmp_path:
     later = OVERLAP_S + 1
     for peer in (first, second):
         peer.clock.now = lambda: now() + later  # type: ignore[method-assign]
-        assert peer.admission is not None
-        peer.admission._changed.set()
+        assert peer.key_rotation is not None
+        peer.key_rotation._changed.set()
     await until(lambda: all(peer.credentials and peer.credentials.keyring.former is None for peer in (first, second)))
     for peer in (first, second):
         assert [await let_in(peer, key) for key in (KEY, OTHER_KEY)] == [False, True]
@@ -326,8 +326,8 @@ async def test_a_connection_made_by_the_former_key_ends_with_its_hour(make_peer:
     try:
         await client.ask(peer.contact, GetStatus(), Status, 10)
         peer.clock.now = lambda: now() + OVERLAP_S + 1  # type: ignore[method-assign]
-        assert peer.admission is not None
-        peer.admission._changed.set()
+        assert peer.key_rotation is not None
+        peer.key_rotation._changed.set()
         await until(lambda: peer.credentials is not None and peer.credentials.keyring.former is None)
         with pytest.raises(RemoteError, match=r"does not let us in|the connection is lost"):
             await client.ask(peer.contact, GetStatus(), Status, 10)
@@ -348,11 +348,11 @@ async def test_a_full_disk_at_the_end_of_the_hour_ends_the_former_key_and_not_th
     with monkeypatch.context() as patch:
         patch.setattr(safe_module, "write_secret", full)
         first.clock.now = lambda: now() + OVERLAP_S + 1  # type: ignore[method-assign]
-        assert first.admission is not None
-        first.admission._changed.set()
+        assert first.key_rotation is not None
+        first.key_rotation._changed.set()
         await until(lambda: first.credentials is not None and first.credentials.keyring.former is None)
         assert isinstance(await ask(first.contact, GetStatus(), Status, tmp_path, key=OTHER_KEY), Status)
-    assert Safe(tmp_path / "a").keyring(OTHER_KEY, first.clock.now()).former is None
+    assert KeyStore(tmp_path / "a").keyring(OTHER_KEY, first.clock.now()).former is None
 
 
 async def test_no_member_changes_the_key_of_anothers_peer(make_peer: MakePeer, tmp_path: Path) -> None:
@@ -381,16 +381,16 @@ async def test_a_member_that_sends_nonsense_is_shunned_for_a_while(make_peer: Ma
     with pytest.raises(BrokenError):
         await go_on()
     assert not any(answers)
-    assert FAULTS_MAX - 2 < len(answers) < 2 * FAULTS_MAX
+    assert MISBEHAVIORS_MAX - 2 < len(answers) < 2 * MISBEHAVIORS_MAX
     now = asyncio.get_running_loop().time()
-    assert first.conduct.shunned_until(fool.id, now) is not None
+    assert first.peer_score.banned_until(fool.id, now) is not None
     with pytest.raises(RemoteError):
         await client.ask(first.contact, GetStatus(), Status, 10)
     assert isinstance(await client.ask(second.contact, GetStatus(), Status, 10), Status), "it has done nothing to this"
     status = await ask(first.contact, GetStatus(), Status, tmp_path)
     assert isinstance(status, Status)
     assert len(status.answer.rows) == 2, "nobody else is"
-    first.conduct._shunned.clear()
+    first.peer_score._banned.clear()
     assert isinstance(await client.ask(first.contact, GetStatus(), Status, 10), Status)
     await client.close()
 
@@ -414,13 +414,13 @@ async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer, tm
     sent = protocol.counters.sent
     send(ping)
     assert protocol.counters.sent > sent, "answered"
-    for _ in range(int(FAULTS_MAX)):
+    for _ in range(int(MISBEHAVIORS_MAX)):
         send(b"nonsense")
         send(encode(1, Ping(bytes(20), 0)))  # As somebody else.
-    assert FAULTS_MAX <= protocol.counters.malformed < FAULTS_MAX + 3
-    shunned, sent = protocol.counters.shunned, protocol.counters.sent
+    assert MISBEHAVIORS_MAX <= protocol.counters.malformed < MISBEHAVIORS_MAX + 3
+    shunned, sent = protocol.counters.banned, protocol.counters.sent
     send(ping)
-    assert (protocol.counters.shunned, protocol.counters.sent) == (shunned + 1, sent)
+    assert (protocol.counters.banned, protocol.counters.sent) == (shunned + 1, sent)
     await connection.task  # It is ended, too.
     await client.close()
 
@@ -429,10 +429,10 @@ async def test_introductions_in_the_name_of_another_get_nobody_shunned(make_peer
     first = await make_peer("a", key=KEY)
     forger, honest = Sealing(PeerKey.generate(), (KEY,), 0), PeerKey.generate()
     forger.peer_key.public = honest.public
-    for _ in range(3 * int(FAULTS_MAX)):
+    for _ in range(3 * int(MISBEHAVIORS_MAX)):
         first.overlay._socket.datagram_received(forger.seal(b"nonsense", None) or b"", ("127.0.0.1", 9))
-    assert first.overlay.counters.malformed == 3 * FAULTS_MAX
-    assert first.conduct.shunned_until(honest.id, asyncio.get_running_loop().time()) is None
+    assert first.overlay.counters.malformed == 3 * MISBEHAVIORS_MAX
+    assert first.peer_score.banned_until(honest.id, asyncio.get_running_loop().time()) is None
 
 
 async def test_an_answer_in_the_name_of_another_is_none(make_peer: MakePeer) -> None:
@@ -481,11 +481,11 @@ async def test_whoever_has_not_the_key_gives_no_orders(
     make_peer: MakePeer, tmp_path: Path, order: Message, key: SwarmKey | None
 ) -> None:
     peer = await make_peer("one", key=KEY)
-    before = (peer.concord.course, peer.job, peer.pending)
+    before = (peer.state_gossip.state, peer.job, peer.pending)
     with pytest.raises(RemoteError):
         await ask(peer.contact, order, Ok, tmp_path, key=key)
-    assert before == (peer.concord.course, peer.job, peer.pending)
-    assert (False, False, False) == (peer.paused, peer.ended, peer.cells.telling.leaving)
+    assert before == (peer.state_gossip.state, peer.job, peer.pending)
+    assert (False, False, False) == (peer.paused, peer.ended, peer.cells.holder_side.leaving)
     assert isinstance(await ask(peer.contact, GetStatus(), Status, tmp_path), Status)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import QUICK, MakePeer, finish, swarm
 from tests.support.web import Web, slow, tree
 
@@ -20,7 +20,7 @@ LATE_ANSWER_S = 0.3
 
 
 async def test_one_big_site_without_a_delay_is_crawled_by_all_peers_within_its_connections(
-    make_peer: MakePeer, lines: Callable[[], dict[str, PageLine]]
+    make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]]
 ) -> None:
     limits = replace(QUICK, site_connections_max=CONNECTIONS)
 
@@ -33,7 +33,7 @@ async def test_one_big_site_without_a_delay_is_crawled_by_all_peers_within_its_c
 
         async def counted(request: web.BaseRequest) -> web.StreamResponse:
             under_way.append(under_way[-1] + 1)
-            if sum(site.fetched.values()) > PAGES // 2 and any(peer.totals.pages < PART for peer in peers):
+            if sum(site.fetched.values()) > PAGES // 2 and any(peer.counters.pages < PART for peer in peers):
                 await asyncio.sleep(LATE_ANSWER_S)
             answer = await pages(request)
             under_way.append(under_way[-1] - 1)
@@ -45,4 +45,4 @@ async def test_one_big_site_without_a_delay_is_crawled_by_all_peers_within_its_c
         await finish(peers)
     assert PAGES == len(lines())
     assert CONNECTIONS == max(under_way)
-    assert all(peer.totals.pages >= PART for peer in peers), [peer.totals.pages for peer in peers]
+    assert all(peer.counters.pages >= PART for peer in peers), [peer.counters.pages for peer in peers]

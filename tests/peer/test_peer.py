@@ -16,16 +16,16 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.crawl.links.forwarder import Receipt
+from kadcrawl.crawl.links.forwarder import AckCountdown
 from kadcrawl.crawl.output import outputs as crawl_outputs
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.store.frontier_entry import Entry
-from scripts.kadcrawl_run import PageLine
+from kadcrawl.store.frontier_entry import FrontierEntry
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import QUICK, MakePeer
 from tests.support.web import Web, html, tree
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 
 
 async def crawl(peer: Peer, *urls: str) -> None:
@@ -42,7 +42,7 @@ async def test_every_reachable_page_is_fetched_once_and_none_else(make_peer: Mak
         await crawl(peer, site.url("/0"))
         assert {site.url(f"/{n}"): 1 for n in range(100)} == dict(site.fetched)
         assert set(site.fetched) == set(lines())
-        totals = peer.totals
+        totals = peer.counters
         assert (100, 100, 100, 99, 0) == (
             totals.pages,
             totals.urls,
@@ -84,7 +84,7 @@ async def test_links_out_of_scope_are_counted_and_not_followed(make_peer: MakePe
         peer = await make_peer(scope="host")
         await crawl(peer, site.url())
         assert {site.url(), site.url("/here")} == set(site.fetched)
-        assert peer.totals.links_seen == 2
+        assert peer.counters.links_seen == 2
 
 
 async def test_depth_ends_where_the_job_says(make_peer: MakePeer) -> None:
@@ -286,7 +286,7 @@ async def test_a_finished_crawl_started_again_fetches_nothing(make_peer: MakePee
             async with Peer(config, Job(delay_s=0.0)) as peer:
                 await crawl(peer, site.url("/0"))
         assert set(site.fetched.values()) == {1}
-        assert peer.totals.pages == 20
+        assert peer.counters.pages == 20
 
 
 @pytest.mark.parametrize("url", ["example.org", "ftp://example.org/", "http://", "http://exa mple.org/"])
@@ -389,7 +389,7 @@ async def test_whatever_bytes_a_head_holds_the_url_ends_in_one_page_line(make_pe
         peer = await make_peer(retries=0, scope="host")
         await crawl(peer, *urls)
     assert urls <= set(lines())
-    assert "internal_error" not in peer.totals.failed
+    assert "internal_error" not in peer.counters.failed
 
 
 async def test_a_bug_of_ours_costs_one_url(
@@ -398,10 +398,10 @@ async def test_a_bug_of_ours_costs_one_url(
     async with Web() as site:
         site.fallback = tree(20)(site)
         peer = await make_peer(max_pages=20)
-        outputs = peer.parts.outputs
+        outputs = peer.components.outputs
         line = outputs.line
 
-        def breaks(entry: Entry, *rest: Any) -> crawl_outputs.PageLine:
+        def breaks(entry: FrontierEntry, *rest: Any) -> crawl_outputs.PageLine:
             if entry.url.endswith("/19"):
                 raise RuntimeError("a bug")
             return line(entry, *rest)
@@ -409,7 +409,12 @@ async def test_a_bug_of_ours_costs_one_url(
         monkeypatch.setattr(outputs, "line", breaks)
         await crawl(peer, site.url("/0"))
         assert {site.url("/19"): "internal_error"} == {url: one.failed for url, one in lines().items() if one.failed}
-        assert (20, 20, 0, 0) == (len(lines()), peer.totals.done, peer.parts.crawler.in_flight, peer.parts.budget.held)
+        assert (20, 20, 0, 0) == (
+            len(lines()),
+            peer.counters.done,
+            peer.components.crawler.in_flight,
+            peer.components.budget.held,
+        )
         assert "crawl.bug" in caplog.text
 
 
@@ -466,10 +471,10 @@ async def test_robots_txt_is_asked_once_per_origin_even_if_each_url_is_a_site(
         site.fallback = lambda request: html()
         site.pages["/robots.txt"] = robots
         peer = await make_peer(partition="url")
-        frontier = peer.parts.frontier
+        frontier = peer.components.frontier
         put_back, returned = frontier.put_back, []
 
-        def counted(entry: Entry, now: float) -> None:
+        def counted(entry: FrontierEntry, now: float) -> None:
             returned.append(entry.url)
             put_back(entry, now)
 
@@ -486,8 +491,8 @@ async def test_what_the_job_excludes_after_a_restart_is_recorded_and_not_fetched
         site.fallback = lambda request: html(*(f"/calendar/{n}" for n in range(10)), "/end")
         async with Peer(config, Job(delay_s=60.0)) as peer:
             await peer.crawl([site.url("/")])
-            place = peer.parts.placer.place(site.url("/calendar/0"))
-            peer.parts.intake.take(Link(site.url("/calendar/0"), 1, 0), place, peer.clock.now())
+            place = peer.components.partitioner.locate(site.url("/calendar/0"))
+            peer.components.intake.accept(Link(site.url("/calendar/0"), 1, 0), place, peer.clock.now())
         async with Peer(config, Job(delay_s=0.0, exclude=("/calendar/",))) as peer:
             await peer.begin()
             await crawl(peer, site.url("/"))
@@ -518,17 +523,17 @@ async def test_a_page_that_waits_for_its_links_does_not_hold_its_body(
         body = b'<a href="/next">' + bytes(2_000_000)
         site.fallback = lambda request: web.Response(body=body, content_type="text/html")
         peer = await make_peer()
-        receipts: list[Receipt] = []
+        receipts: list[AckCountdown] = []
 
-        def never_acknowledged(links: object, cell: object) -> Receipt:
-            receipts.append(Receipt())
+        def never_acknowledged(links: object, cell: object) -> AckCountdown:
+            receipts.append(AckCountdown())
             return receipts[-1]
 
-        await peer.concord.order("pause")
+        await peer.state_gossip.order("pause")
         await peer.crawl([site.url(f"/{n}") for n in range(15)])
-        monkeypatch.setattr(peer.parts.forwarder, "forward", never_acknowledged)
+        monkeypatch.setattr(peer.components.forwarder, "forward", never_acknowledged)
         tracemalloc.start()
-        peer.obey(peer.concord.say("resume"))
+        peer.obey(peer.state_gossip.say("resume"))
         async with asyncio.timeout(30):
             while len(receipts) < 15:
                 await asyncio.sleep(0.01)
@@ -544,17 +549,17 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
         site.fallback = lambda request: web.Response(body=bytes(50_000), content_type="text/html")
         limits = replace(QUICK, unfinished_bytes_max=100_000, site_connections_max=2)
         peer = await make_peer(limits=limits)
-        crawler = peer.parts.crawler
+        crawler = peer.components.crawler
         read, waiting = asyncio.Event(), []
 
         async def reader(page: Page) -> None:
             waiting.append(page)
             await read.wait()
 
-        await peer.concord.order("pause")
+        await peer.state_gossip.order("pause")
         await peer.crawl([site.url(f"/{n}") for n in range(30)])
         crawler.on_page = reader
-        peer.obey(peer.concord.say("resume"))
+        peer.obey(peer.state_gossip.say("resume"))
         while len(waiting) < 2 or (crawler.in_flight and len(waiting) < 30):
             await asyncio.sleep(0.01)
         assert len(waiting) <= 4
@@ -575,9 +580,9 @@ async def test_what_never_answered_is_no_page_and_has_used_up_the_budget_all_the
         site.pages["/dead"] = break_off
         peer = await make_peer(retries=0, max_pages=3)
         await crawl(peer, site.url("/0"))
-        assert (2, 1, 3) == (peer.totals.pages, peer.totals.unanswered, peer.totals.done)
-        assert {"http_404": 1, "disconnected": 1} == peer.totals.failed
+        assert (2, 1, 3) == (peer.counters.pages, peer.counters.unanswered, peer.counters.done)
+        assert {"http_404": 1, "disconnected": 1} == peer.counters.failed
         await peer.__aexit__(None, None, None)
         again = await make_peer(max_pages=3)
-        assert 0 == again.parts.budget.allowance
-        assert 4 == again.store.pending + again.totals.done
+        assert 0 == again.components.budget.allowance
+        assert 4 == again.store.pending + again.counters.done

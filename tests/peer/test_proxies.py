@@ -13,20 +13,20 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Config, Leaf
 from kadcrawl.crawl.proxies import health_checks, pool
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import QUICK, MakePeer, finish, swarm, until
 from tests.support.proxies import ProxyServer
 from tests.support.web import Answer, Web, html, slow, tree
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 LIMITS = replace(QUICK, proxy_retry_s=0.05, proxy_verify_s=0.3, connect_timeout_s=1)
 SECRET = ("someone", "pa55word")
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health_checks, "JUDGE_APART_S", 0.01)
-    monkeypatch.setattr(health_checks, "POLL_S", 0.01)
+    monkeypatch.setattr(health_checks, "HEALTH_CHECKS_APART_S", 0.01)
+    monkeypatch.setattr(health_checks, "PAUSE_POLL_S", 0.01)
     monkeypatch.setattr(health_checks, "FEW_WAIT_S", 0.05)
     monkeypatch.setattr(pool, "DEAD_WAIT_MAX_S", 0.1)
 
@@ -189,7 +189,7 @@ async def test_a_page_that_breaks_by_every_proxy_fails_in_the_end_and_costs_no_p
         failed = {line.url: line.failed for line in lines().values() if line.failed}
         assert failed == {site.url("/4"): "disconnected"}
         assert 2 <= site.fetched[site.url("/4")] <= 10
-        checks = peer.parts.proxy_checks
+        checks = peer.components.proxy_checks
         assert checks is not None
         await until(lambda: checks._pool.alive == 3)
 
@@ -230,7 +230,7 @@ async def test_the_pool_follows_what_a_url_names(
         asked = len(source.requests)
         await until(lambda: len(source.requests) > asked + 2)
         for peer in peers:
-            checks = peer.parts.proxy_checks
+            checks = peer.components.proxy_checks
             assert checks is not None
             assert checks._pool.known == 1
         await finish(peers)
@@ -248,7 +248,7 @@ async def test_a_leaf_fetches_through_the_proxies_of_the_job(
         config = Config(data=tmp_path / "leaf", allow_networks=("127.0.0.0/8",), limits=LIMITS)
         async with Leaf(config) as leaf:
             await leaf.join([peer.contact.address])
-            await until(lambda: leaf.totals.pages > 10)
+            await until(lambda: leaf.counters.pages > 10)
             await asyncio.gather(*(proxy.die() for proxy in proxies))
             await until(lambda: "waiting for proxies" in (leaf.state, peer.state))
             await proxies[0].start()

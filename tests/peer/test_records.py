@@ -13,15 +13,15 @@ from aiohttp import web
 
 from kadcrawl import Config, Leaf, Peer, StartError
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.crawl.content.record_extractor import Extracted, WorkerExtraction
-from kadcrawl.peer.environment import World
+from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtraction
+from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.page_rules import Field, RecordRule, Role, RoleRule
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.lending.test_drain_policy import SITES, sites_of
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
 from tests.support.web import Web, html, slow
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 ROLES = (RoleRule(pattern="/list/", role="next_link"), RoleRule(pattern="/item/", role="detail_request"))
 FIELDS = (Field("title", "css:h1::text"), Field("links", "css:a::attr(href)", every=True))
 RECORDS = (RecordRule(pattern="/item/", name="item", fields=FIELDS),)
@@ -66,7 +66,7 @@ async def test_links_of_lists_are_followed_and_items_become_records(
     assert items == {one["url"] for one in records(tmp_path)}
     for one in records(tmp_path):
         number = one["url"].rpartition("/")[2]
-        key = peer.parts.placer.place(one["url"]).key.hex()
+        key = peer.components.partitioner.locate(one["url"]).key.hex()
         fetched_at = lines()[one["url"]].fields["fetched_at"]
         assert one == {
             "key": f"{key}:0",
@@ -85,7 +85,7 @@ async def test_no_more_is_kept_of_a_page_than_shows_that_it_is_too_large(
     kept: list[int] = []
     extract = WorkerExtraction.extract
 
-    async def noted(extraction: WorkerExtraction, rule: int, page: Page) -> Extracted:
+    async def noted(extraction: WorkerExtraction, rule: int, page: Page) -> ExtractedRecords:
         kept.append(len(page.content))
         return await extract(extraction, rule, page)
 
@@ -161,7 +161,7 @@ async def test_whoever_is_lent_a_page_writes_its_records(make_peer: MakePeer, tm
                 await asyncio.gather(owner.wait_done(), taker.wait_done())
             await taker.finish()
             await owner.finish()
-            borrowed = taker.totals.pages
+            borrowed = taker.counters.pages
     found = {name: Counter(one["url"] for one in records(tmp_path / name)) for name in ("owner", "taker")}
     assert 0 < borrowed == found["taker"].total()
     assert dict.fromkeys(items, 1) == found["owner"] + found["taker"]
@@ -200,6 +200,6 @@ async def test_a_job_without_records_starts_no_worker(tmp_path: Path) -> None:
         raise AssertionError("a job without records needs none")
 
     config = Config(data=tmp_path, port=0, limits=QUICK)
-    async with Peer(config, replace(JOB, roles=ROLES), World(extraction=never)) as peer:
+    async with Peer(config, replace(JOB, roles=ROLES), Environment(extraction=never)) as peer:
         await peer.begin()
     assert not (tmp_path / "records.jsonl").exists()

@@ -9,7 +9,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Peer
 from kadcrawl.link.wire.messages import RESTING
-from scripts.kadcrawl_run import PageLine, page_lines
+from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.peers import MakePeer, swarm, until
 from tests.support.web import Web, html
 
@@ -60,9 +60,9 @@ class Changing:
         return web.Response(status=301, headers={"Location": "/plain"})
 
 
-def visits(directory: Path) -> defaultdict[str, list[PageLine]]:
+def visits(directory: Path) -> defaultdict[str, list[LoggedPage]]:
     """Return the lines of each path, by visit."""
-    found: defaultdict[str, list[PageLine]] = defaultdict(list)
+    found: defaultdict[str, list[LoggedPage]] = defaultdict(list)
     for line in page_lines(directory):
         found[line.url[line.url.index("/", 8) :]].append(line)
     for lines in found.values():
@@ -105,7 +105,7 @@ async def test_pages_are_fetched_again_by_what_is_known_of_them(make_peer: MakeP
         assert ["response", *["revisit"] * (len(lines) - 1)] == kinds(tmp_path, path)
     assert {None} == {line.fields.get("unchanged") for line in found["/new"]}
     assert {"/found-1", "/found-2", "/found-3"} <= found.keys(), "links of what has changed are followed"
-    assert 0 == sum(peer.totals.duplicates for peer in peers)
+    assert 0 == sum(peer.counters.duplicates for peer in peers)
 
 
 async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: MakePeer) -> None:
@@ -142,7 +142,7 @@ async def test_whoever_owns_a_page_by_then_visits_it(make_peer: MakePeer, tmp_pa
         peers = await swarm(make_peer, "abc", recrawl_after_s=4.0)
         await peers[0].crawl(urls)
         await until(lambda: all(peer.state == RESTING for peer in peers))
-        owners = [peer for peer in peers if peer.totals.pages]
+        owners = [peer for peer in peers if peer.counters.pages]
         await owners[0].leave()
         await owners[0].__aexit__(None, None, None)
         rest = [peer for peer in peers if peer is not owners[0]]
@@ -159,7 +159,7 @@ async def test_a_peer_back_on_its_disk_visits_what_fell_due_meanwhile(make_peer:
         pages = Changing(site)
         peer = await make_peer("one", recrawl_after_s=PERIOD_S)
         await peer.crawl([site.url("/tagged")])
-        await until(lambda: peer.totals.pages >= 1)
+        await until(lambda: peer.counters.pages >= 1)
         await peer.drain()
         await peer.__aexit__(None, None, None)
         asked = len(pages.asked["/tagged"])

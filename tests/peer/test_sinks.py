@@ -46,15 +46,15 @@ async def test_a_sink_has_every_page_line_when_the_peer_ends(tmp_path: Path) -> 
 async def test_a_sink_that_is_down_in_the_middle_gets_everything_when_it_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "RETRY_S", 0.01)
-    monkeypatch.setattr(delivery, "LOOK_S", 0.01)
+    monkeypatch.setattr(delivery, "DELIVERY_RETRY_S", 0.01)
+    monkeypatch.setattr(delivery, "LOG_POLL_S", 0.01)
     data, out, away = tmp_path / "one", tmp_path / "out", tmp_path / "away"
     async with Web() as site:
         site.fallback = tree(200)(site)
         async with peer_of(data, f"sqlite:{out}/a.db") as peer:
             await crawl(peer, site.url("/0"))
             async with asyncio.timeout(60):
-                while peer.row().behind:
+                while peer.row().lag:
                     await asyncio.sleep(0.01)
             out.rename(away)  # The open database is still written there, until its next failure.
             out.write_text("not a directory")
@@ -65,7 +65,7 @@ async def test_a_sink_that_is_down_in_the_middle_gets_everything_when_it_returns
             async with asyncio.timeout(60):
                 while each.why is None:
                     await asyncio.sleep(0.01)
-            assert peer.row().behind > 0
+            assert peer.row().lag > 0
             out.unlink()
             away.rename(out)
     found, counts = in_sqlite(out / "a.db")
@@ -102,7 +102,7 @@ async def test_a_page_line_has_the_key_of_its_url(tmp_path: Path) -> None:
         await crawl(peer, site.url("/0"))
         await peer.drain()
         line = json.loads((tmp_path / "one/pages.jsonl").read_text())
-        assert line["key"] == peer.parts.placer.place(line["url"]).key.hex()
+        assert line["key"] == peer.components.partitioner.locate(line["url"]).key.hex()
 
 
 async def test_a_sink_that_cannot_be_is_said_before_anything_is_done(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from aiohttp import web
 
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.peer.crash import crash
 from tests.support.peers import MakePeer, finish, swarm, until
 from tests.support.web import Page, Web, html
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 SPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 

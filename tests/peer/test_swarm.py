@@ -14,34 +14,34 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     Accepted,
     Add,
+    AssignReplica,
     Command,
     Contact,
-    Described,
     GetStatus,
     Hello,
     Link,
     Offer,
     Ok,
     Order,
-    Recorded,
-    Records,
-    Settle,
-    Settled,
+    ReplicaAssigned,
+    Replicate,
+    Replicated,
     Status,
     Survey,
-    Sync,
-    Synced,
+    SwarmStatus,
+    TakeOver,
+    TakeOverAnswer,
     Welcome,
 )
-from kadcrawl.peer.handlers import Service
+from kadcrawl.peer.handlers import Handlers
 from kadcrawl.replication.placement.placement import placement_keys
-from kadcrawl.store.cell_digest import CellTally
+from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from tests.support.peers import MakePeer, finish, swarm, until
 from tests.support.web import Web, html, tree
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 SITES = 8
 
 
@@ -63,7 +63,7 @@ async def test_four_peers_fetch_every_page_once_and_all_know_the_end(make_peer: 
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(300)} == dict(site.fetched)
         assert set(site.fetched) == set(lines())
         assert all(peer.ended for peer in peers)
-        assert sum(peer.totals.urls for peer in peers) == 300
+        assert sum(peer.counters.urls for peer in peers) == 300
 
 
 async def test_a_site_is_fetched_by_its_owner_alone_and_its_robots_txt_once(make_peer: MakePeer, lines: Lines) -> None:
@@ -107,7 +107,7 @@ async def test_a_budget_counts_what_those_who_left_have_fetched(make_peer: MakeP
         peers = await swarm(make_peer, "abc", max_pages=300)
         await peers[0].crawl([site.url("/0")])
         async with asyncio.timeout(20):
-            while peers[2].totals.pages < 10 and sum(site.fetched.values()) < 250:
+            while peers[2].counters.pages < 10 and sum(site.fetched.values()) < 250:
                 await asyncio.sleep(0.005)
         peers[2].leave_soon()
         await peers[2].finish()
@@ -247,25 +247,28 @@ async def test_a_newcomer_takes_its_range_over_and_nothing_is_fetched_twice(make
 
 async def test_what_a_newcomer_owns_moves_to_it_and_the_rest_stays(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.say("pause"))
+    first.obey(first.state_gossip.say("pause"))
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 102)])
     cells = list(first.store.cells)
     second = await make_peer("b", join=first)
     await until(
         lambda: all(
-            peer.parts.frontier.is_open(cell) for cell in cells for peer in (first, second) if peer.overlay.owns(cell)
+            peer.components.frontier.is_open(cell)
+            for cell in cells
+            for peer in (first, second)
+            if peer.overlay.owns(cell)
         )
     )
     for peer in (first, second):
-        assert [peer.overlay.owns(cell) for cell in cells] == [peer.parts.frontier.is_open(cell) for cell in cells]
+        assert [peer.overlay.owns(cell) for cell in cells] == [peer.components.frontier.is_open(cell) for cell in cells]
         assert peer.row().pending > 0
     assert first.row().pending + second.row().pending == 100
-    assert first.totals.urls + second.totals.urls == 100
+    assert first.counters.urls + second.counters.urls == 100
 
 
 async def test_each_url_lies_with_its_owner_and_two_backups_and_with_nobody_else(make_peer: MakePeer) -> None:
     first = await make_peer("a")
-    first.obey(first.concord.say("pause"))
+    first.obey(first.state_gossip.say("pause"))
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 62)])
     cells = dict(first.store.cells)
     peers = [first, *[await make_peer(name, join=first) for name in "bcdef"]]
@@ -283,10 +286,10 @@ async def test_each_url_lies_with_its_owner_and_two_backups_and_with_nobody_else
         lambda: all({peer.contact: cells[cell] for peer in expected[cell]} == held(peers, cell) for cell in cells)
     )
     for cell, (owner, *_) in expected.items():
-        assert [peer is owner for peer in peers] == [peer.parts.frontier.is_open(cell) for peer in peers]
+        assert [peer is owner for peer in peers] == [peer.components.frontier.is_open(cell) for peer in peers]
 
 
-def held(peers: Sequence[Peer], cell: Cell) -> dict[Contact, CellTally]:
+def held(peers: Sequence[Peer], cell: Cell) -> dict[Contact, CellDigest]:
     """Return who holds what of a cell."""
     return {peer.contact: peer.store.cells[cell] for peer in peers if cell in peer.store.cells}
 
@@ -332,10 +335,10 @@ async def test_a_link_sent_to_the_wrong_peer_is_answered_with_its_owner(make_pee
     links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 40)]
     accepted = await ask(first, Offer(links), Accepted)
     assert isinstance(accepted, Accepted)
-    assert accepted.elsewhere
-    assert {one.owner for one in accepted.elsewhere} == {second.contact}
-    for one in accepted.elsewhere:
-        assert second.overlay.owns(second.parts.placer.place(links[one.index].url).cell)
+    assert accepted.redirects
+    assert {one.owner for one in accepted.redirects} == {second.contact}
+    for one in accepted.redirects:
+        assert second.overlay.owns(second.components.partitioner.locate(links[one.index].url).cell)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +349,7 @@ async def test_a_link_that_is_not_canonical_or_in_bounds_is_rejected(url: str, m
     peer = await make_peer()
     if url:
         await ask(peer, Offer([Link(url, 3, 0)]), Accepted)
-        assert peer.parts.intake.rejected == 1
+        assert peer.components.intake.rejected == 1
     else:
         with pytest.raises(RemoteError):
             await ask(peer, Offer([Link(url, 3, 0)]), Accepted)
@@ -355,10 +358,10 @@ async def test_a_link_that_is_not_canonical_or_in_bounds_is_rejected(url: str, m
 
 async def test_an_offer_repeated_changes_nothing(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.obey(peer.concord.say("pause"))
+    peer.obey(peer.state_gossip.say("pause"))
     for _ in range(3):
         await ask(peer, Offer([Link("http://a.example/", 1, 0)]), Accepted)
-    assert (1, 1) == (peer.store.pending, peer.totals.urls)
+    assert (1, 1) == (peer.store.pending, peer.counters.urls)
 
 
 async def test_a_sync_by_who_is_not_the_owner_stops_nobody(make_peer: MakePeer) -> None:
@@ -366,15 +369,15 @@ async def test_a_sync_by_who_is_not_the_owner_stops_nobody(make_peer: MakePeer) 
     await ask(first, Command("pause"), Ok)
     await first.crawl([f"http://127.0.0.{n}/" for n in range(2, 40)])
     own = [cell for cell in first.store.cells if first.overlay.owns(cell)]
-    opened = [first.parts.frontier.opening(cell) for cell in own]
+    opened = [first.components.frontier.opening(cell) for cell in own]
     for _ in range(2):
-        synced = await ask(first, Sync(second.contact, [*own]), Synced)
-        assert isinstance(synced, Synced)
+        synced = await ask(first, TakeOver(second.contact, [*own]), TakeOverAnswer)
+        assert isinstance(synced, TakeOverAnswer)
         assert [(cell, first.contact, False) for cell in own] == [
             (answer.held.cell, answer.rival, answer.released) for answer in synced.cells
         ]
     assert None not in opened
-    assert opened == [first.parts.frontier.opening(cell) for cell in own]
+    assert opened == [first.components.frontier.opening(cell) for cell in own]
 
 
 async def test_done_drops_the_text_at_every_holder_and_keeps_the_key(make_peer: MakePeer) -> None:
@@ -383,13 +386,13 @@ async def test_done_drops_the_text_at_every_holder_and_keeps_the_key(make_peer: 
         peers = await swarm(make_peer, "abc")
         await ask(peers[0], Command("pause"), Ok)
         await peers[0].crawl([site.url("/0")])
-        place = peers[0].parts.placer.place(site.url("/0"))
+        place = peers[0].components.partitioner.locate(site.url("/0"))
         entries = [peer.store.entry(place.key) for peer in peers]
         assert [site.url("/0")] * 3 == [entry and entry.url for entry in entries]
         await ask(peers[0], Command("resume"), Ok)
         await finish(peers)
         for url in site.fetched:
-            key = peers[0].parts.placer.place(url).key
+            key = peers[0].components.partitioner.locate(url).key
             assert [(DONE, None)] * 3 == [(peer.store.state(key), peer.store.entry(key)) for peer in peers]
 
 
@@ -410,7 +413,7 @@ async def test_a_url_that_three_peers_hold_is_counted_once(make_peer: MakePeer) 
         assert answer.tally.pending == 0
 
 
-def totals(answer: Described) -> tuple[int, int, int]:
+def totals(answer: SwarmStatus) -> tuple[int, int, int]:
     """Return the sums of the rows of a census: URLs pending, found and done."""
     rows = answer.rows
     return (
@@ -425,17 +428,17 @@ async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
 ) -> None:
     """Backups that never hear that a page is done: nothing is on its way, and yet it is not the end."""
     deaf = True
-    journal, answer = Service.records, Service.settle
+    journal, answer = Handlers.replicate, Handlers.assign_replica
 
-    async def records(self: Service, message: Records) -> Recorded:
-        return Recorded() if deaf and message.batch.done else await journal(self, message)
+    async def records(self: Handlers, message: Replicate) -> Replicated:
+        return Replicated() if deaf and message.batch.done else await journal(self, message)
 
-    async def settle(self: Service, message: Settle) -> Settled:
+    async def settle(self: Handlers, message: AssignReplica) -> ReplicaAssigned:
         settled = await answer(self, message)
-        return Settled([]) if deaf else settled
+        return ReplicaAssigned([]) if deaf else settled
 
-    monkeypatch.setattr(Service, "records", records)
-    monkeypatch.setattr(Service, "settle", settle)
+    monkeypatch.setattr(Handlers, "replicate", records)
+    monkeypatch.setattr(Handlers, "assign_replica", settle)
     async with Web(SITES) as site:
         peers = await swarm(make_peer, "abc")
 
@@ -445,7 +448,9 @@ async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
 
         site.pages["/"] = once_copied
         await peers[0].crawl([site.url("/")])
-        owner = next(peer for peer in peers if peer.overlay.owns(peer.parts.placer.place(site.url("/")).cell))
+        owner = next(
+            peer for peer in peers if peer.overlay.owns(peer.components.partitioner.locate(site.url("/")).cell)
+        )
         await until(lambda: owner.store.pending == 0 and not any(peer.unacknowledged for peer in peers))
         asked = [peer.waves.surveys for peer in peers]
         while any(peer.waves.surveys < before + 2 for peer, before in zip(peers, asked, strict=True)):
@@ -453,7 +458,7 @@ async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
         assert [1, 1] == [peer.store.pending for peer in peers if peer is not owner]
         assert not any(peer.ended for peer in peers)
         deaf = False
-        owner.cells.sync.want(owner.parts.placer.place(site.url("/")).cell)
+        owner.cells.sync.want(owner.components.partitioner.locate(site.url("/")).cell)
         await finish(peers)
         assert [0, 0, 0] == [peer.store.pending for peer in peers]
         assert dict(site.fetched) == {site.url("/"): 1}
@@ -490,7 +495,7 @@ async def test_joining_nobody_is_a_clear_mistake(tmp_path: Path) -> None:
 
 async def test_an_order_of_the_end_is_not_believed_by_a_busy_peer(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.obey(peer.concord.say("pause"))
+    peer.obey(peer.state_gossip.say("pause"))
     await peer.crawl(["http://127.0.0.2:9/"])
     peer.obey(Order("ended"))
     assert not peer.ended

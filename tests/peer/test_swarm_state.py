@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 
 from kadcrawl.link.wire.messages import COUNT_MAX
-from kadcrawl.peer.swarm_state import AHEAD_MAX_S, Course, mark_of
+from kadcrawl.peer.swarm_state import AHEAD_MAX_S, SwarmState, fingerprint_of_seeds
 
 NOW = 1.8e9
 STAMP = int(NOW * 1000)
@@ -12,7 +12,7 @@ MARKS = 2**32
 
 
 def heard(*said: tuple[int, bool]) -> tuple[int, bool]:
-    course = Course()
+    course = SwarmState()
     for stamp, paused in said:
         course.hear(stamp, NOW, paused=paused)
     return course.stamp, course.paused
@@ -34,7 +34,7 @@ def test_of_two_orders_at_once_the_pause_counts() -> None:
 
 @given(st.integers(0, STAMP + int(AHEAD_MAX_S) * 1000), st.booleans())
 def test_after_every_order_there_is_a_later_one(stamp: int, paused: bool) -> None:
-    course = Course(stamp, paused=paused)
+    course = SwarmState(stamp, paused=paused)
     for verb in ("pause", "resume"):
         order = course.order(verb, NOW)
         course.hear(order.stamp, NOW + 1, paused=verb == "pause")
@@ -42,7 +42,7 @@ def test_after_every_order_there_is_a_later_one(stamp: int, paused: bool) -> Non
 
 
 def test_who_has_missed_an_order_gives_a_later_one_all_the_same() -> None:
-    one, other = Course(), Course()
+    one, other = SwarmState(), SwarmState()
     pause = one.order("pause", NOW)
     one.hear(pause.stamp, NOW, paused=True)
     resume = other.order("resume", NOW + 60)
@@ -52,20 +52,20 @@ def test_who_has_missed_an_order_gives_a_later_one_all_the_same() -> None:
 
 
 def test_nobody_uses_up_what_later_orders_need() -> None:
-    one = Course()
+    one = SwarmState()
     one.hear(COUNT_MAX, NOW, paused=True)
     assert one.stamp == STAMP + AHEAD_MAX_S * 1000
     resume = one.order("resume", NOW)
-    other = Course()
+    other = SwarmState()
     for course in (one, other):
         course.hear(resume.stamp, NOW + 1, paused=False)
         assert (resume.stamp, False) == (course.stamp, course.paused)
 
 
 def test_each_course_has_a_fingerprint_of_its_own() -> None:
-    courses = [Course(stamp, paused=paused) for stamp in (0, 1, STAMP) for paused in (False, True)]
-    marks = [mark_of(urls) for urls in ([], ["http://a/"], ["http://b/"], ["http://a/", "http://b/"])]
+    courses = [SwarmState(stamp, paused=paused) for stamp in (0, 1, STAMP) for paused in (False, True)]
+    marks = [fingerprint_of_seeds(urls) for urls in ([], ["http://a/"], ["http://b/"], ["http://a/", "http://b/"])]
     fingerprints = {course.fingerprint(mark) for course in courses for mark in marks}
     assert len(courses) * len(marks) == len(fingerprints)
     assert all(0 < number < MARKS for number in [*fingerprints, *marks])
-    assert mark_of(["http://a/", "http://b/"]) == mark_of(["http://b/", "http://a/"])
+    assert fingerprint_of_seeds(["http://a/", "http://b/"]) == fingerprint_of_seeds(["http://b/", "http://a/"])

@@ -12,7 +12,7 @@ from aiohttp import web
 from kadcrawl import Peer
 from kadcrawl.crawl.content.simhash import simhash as text_hash
 from kadcrawl.peer.job_store import journaled_job
-from scripts.kadcrawl_run import PageLine
+from scripts.kadcrawl_run import LoggedPage
 from sim import sample_traps
 from sim.sample_web import SampleWeb
 from tests.lending.test_drain_policy import SITES, sites_of
@@ -20,7 +20,7 @@ from tests.peer.crash import crash
 from tests.support.peers import QUICK, MakePeer, finish, swarm, until
 from tests.support.web import Web, html
 
-Lines = Callable[[], dict[str, PageLine]]
+Lines = Callable[[], dict[str, LoggedPage]]
 
 
 async def test_a_site_of_nothing_but_traps_is_crawled_to_its_bounds_and_the_totals_tell_which(
@@ -34,8 +34,8 @@ async def test_a_site_of_nothing_but_traps_is_crawled_to_its_bounds_and_the_tota
         paths = [f"{sample.trap_origin}{path}" for path in sample_traps.paths(bounds)]
         assert sorted(paths) == sorted(access.url for access in sample.access_log)
         assert set(paths) - {f"{sample.trap_origin}/robots.txt"} == set(lines())
-        assert sample_traps.left_out() == peer.totals.left_out
-        assert (bounds.site_pages, bounds.site_pages) == (peer.totals.urls, peer.totals.pages)
+        assert sample_traps.left_out() == peer.counters.left_out
+        assert (bounds.site_pages, bounds.site_pages) == (peer.counters.urls, peer.counters.pages)
 
 
 async def test_a_list_of_facets_without_end_is_ended_by_its_queries_alone(make_peer: MakePeer) -> None:
@@ -43,7 +43,7 @@ async def test_a_list_of_facets_without_end_is_ended_by_its_queries_alone(make_p
         peer = await make_peer(scope="host", path_queries_max=9)
         await peer.crawl([f"{sample.trap_origin}/list"])
         await finish([peer])
-        assert ({"path_queries": 1}, 10) == (peer.totals.left_out, peer.totals.pages)
+        assert ({"path_queries": 1}, 10) == (peer.counters.left_out, peer.counters.pages)
 
 
 def calendar(request: web.BaseRequest) -> web.StreamResponse:
@@ -53,7 +53,7 @@ def calendar(request: web.BaseRequest) -> web.StreamResponse:
 def owner_of(url: str, peers: Sequence[Peer]) -> Peer | None:
     """Return the peer that may crawl the URL's cell, if any may just now."""
     for peer in peers:
-        if peer.parts.frontier.is_open(peer.parts.placer.place(url).cell):
+        if peer.components.frontier.is_open(peer.components.partitioner.locate(url).cell):
             return peer
     return None
 
@@ -73,14 +73,14 @@ async def test_a_site_has_its_share_of_urls_and_no_more_when_its_owner_goes(
         assert 10 == len(site.fetched)
         owner = owner_of(site.url(), peers)
         assert owner is not None
-        assert {"site_pages": 1} == owner.totals.left_out
+        assert {"site_pages": 1} == owner.counters.left_out
         peers.remove(owner)
         await go(owner)
         await until(lambda: owner_of(site.url(), peers))
         await peers[0].crawl([site.url("/new")])
         heir = owner_of(site.url(), peers)
         assert heir is not None
-        await until(lambda: heir.totals.left_out == {"site_pages": 2})
+        await until(lambda: heir.counters.left_out == {"site_pages": 2})
         await finish(peers)
         assert {*(site.url(f"/{n or ''}") for n in range(10)), site.url("/new")} == set(site.fetched)
 
@@ -96,7 +96,7 @@ async def test_a_site_whose_share_is_spent_gets_no_more_after_a_restart(make_pee
         await again.crawl([site.url("/50")])
         await finish([again])
         assert 11 == len(site.fetched)
-        assert {"site_pages": 2} == again.totals.left_out
+        assert {"site_pages": 2} == again.counters.left_out
 
 
 async def test_the_owner_of_a_site_counts_the_queries_that_others_find(make_peer: MakePeer) -> None:
@@ -114,8 +114,8 @@ async def test_the_owner_of_a_site_counts_the_queries_that_others_find(make_peer
         assert 5 == sum("/list?" in url for url in web.fetched)
         owner = owner_of(web.url("/list", 1), peers)
         assert owner is not None
-        assert [{"path_queries": 7}] == [peer.totals.left_out for peer in peers if peer.totals.left_out]
-        assert {"path_queries": 7} == owner.totals.left_out
+        assert [{"path_queries": 7}] == [peer.counters.left_out for peer in peers if peer.counters.left_out]
+        assert {"path_queries": 7} == owner.counters.left_out
 
 
 async def test_near_identical_pages_are_told_by_their_simhash_if_the_job_asks_for_it(
@@ -175,7 +175,7 @@ async def test_links_of_near_identical_pages_are_left_to_the_first_if_the_job_sa
     }
     two = found[site.url("/two")]
     assert (3, 200, 2_000 < two.fields["bytes"]) == (two.fields["links"], two.status, True)
-    assert {"twins": 3} == peer.totals.left_out
+    assert {"twins": 3} == peer.counters.left_out
     assert simhash is ("simhash" in two.fields)
     assert 4 == len(read), "once for each page that is not empty"
 
@@ -188,7 +188,7 @@ async def test_of_pages_lent_each_peer_compares_what_it_fetched_and_nothing_is_l
 
     async def page(request: web.BaseRequest) -> web.StreamResponse:
         late = sum(site.fetched.values()) > pages // 2
-        await asyncio.sleep(0.2 if late and quick.totals.pages < part else 0.02)
+        await asyncio.sleep(0.2 if late and quick.counters.pages < part else 0.02)
         text = int(request.path[1:]) % texts
         words = " ".join(f"word{number * number % (901 + 2 * text)}" for number in range(400))
         return web.Response(text=f'<a href="/to/{text}">on</a>{words}', content_type="text/html")
@@ -201,7 +201,7 @@ async def test_of_pages_lent_each_peer_compares_what_it_fetched_and_nothing_is_l
         quick = await make_peer("b", join=slow)
         await slow.crawl([site.url(site=sites_of(slow, quick, site, 1)[0])])
         await finish([slow, quick])
-    assert part <= quick.totals.pages == slow.balancing.loans.lending.done
+    assert part <= quick.counters.pages == slow.balancing.loans.lending.done
     found = lines()
     assert 1 + pages + texts == len(found)
     for url, line in found.items():
@@ -210,7 +210,7 @@ async def test_of_pages_lent_each_peer_compares_what_it_fetched_and_nothing_is_l
             assert int(url.rpartition("/")[2]) % texts == int(first.rpartition("/")[2]) % texts
     of_twins = sum("twin" in line.fields for line in found.values())
     assert pages - 2 * texts <= of_twins <= pages - texts
-    assert of_twins == sum(peer.totals.left_out["twins"] for peer in (slow, quick))
+    assert of_twins == sum(peer.counters.left_out["twins"] for peer in (slow, quick))
 
 
 async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_path: Path) -> None:
@@ -223,18 +223,18 @@ async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_pat
     }
     first = await make_peer("a", **bounds)
     second = await make_peer("b", join=first)
-    assert first.parts.job == second.parts.job
-    assert bounds == {name: getattr(second.parts.job, name) for name in bounds}
+    assert first.components.job == second.components.job
+    assert bounds == {name: getattr(second.components.job, name) for name in bounds}
 
 
 async def test_a_directory_of_a_build_without_these_bounds_goes_on_with_the_defaults(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
     peer = await make_peer("a")
-    older = msgspec.to_builtins(peer.parts.job)
+    older = msgspec.to_builtins(peer.components.job)
     later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")
     for name in (*later, "path_queries_max", "twins"):
         del older[name]
     peer.store.set_meta("job", msgspec.json.encode(older))
     await peer.store.durable()
-    assert peer.parts.job == journaled_job(tmp_path / "a")
+    assert peer.components.job == journaled_job(tmp_path / "a")

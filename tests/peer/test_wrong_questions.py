@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import RemoteError
-from kadcrawl.link.peer_scoring import FAULTS_MAX, Fault
+from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX, Misbehavior
 from kadcrawl.link.wire.messages import (
-    VERSION,
-    CellDigest,
-    Claim,
+    WIRE_VERSION,
+    AssignReplica,
+    CellsHeld,
+    CellSummary,
     Contact,
-    Have,
+    FindMyCells,
     Hello,
     Lend,
     Message,
     Ok,
     PendingRecord,
     Rekey,
-    Settle,
     SiteRecord,
 )
 from kadcrawl.members.peer_key import PeerKey
@@ -34,20 +34,20 @@ LIAR = PeerKey(b"l" * 32)
 NOWHERE = Contact(LIAR.id, "224.0.0.1", 9)
 HERE = Contact(LIAR.id, "127.0.0.1", 9)
 URL = "http://a.example/"
-REPEATS = int(FAULTS_MAX) + 5
+REPEATS = int(MISBEHAVIORS_MAX) + 5
 
 
 def lend(giver: Contact) -> Lend:
     return Lend(giver, bytes(8), SiteRecord("a.example", 0.0, 0.0), 1, [PendingRecord(URL, 0, 0, 0, 0.0)], [])
 
 
-WRONG: list[tuple[Message, Fault, str]] = [
-    (Have(NOWHERE, []), Fault.CONTACT, "no peer is asked at 224.0.0.1"),
-    (Claim(NOWHERE), Fault.CONTACT, "no peer is asked at 224.0.0.1"),
-    (lend(NOWHERE), Fault.CONTACT, "no peer is asked at 224.0.0.1"),
-    (Hello(VERSION + 1), Fault.VERSION, "use the same release"),
-    (Rekey(LIAR.id, bytes(32)), Fault.CLAIM, "only whoever runs a peer"),
-    (Claim(Contact(bytes(20), "127.0.0.1", 9)), Fault.CLAIM, "in the name of another"),
+WRONG: list[tuple[Message, Misbehavior, str]] = [
+    (CellsHeld(NOWHERE, []), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
+    (FindMyCells(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
+    (lend(NOWHERE), Misbehavior.CONTACT, "no peer is asked at 224.0.0.1"),
+    (Hello(WIRE_VERSION + 1), Misbehavior.VERSION, "use the same release"),
+    (Rekey(LIAR.id, bytes(32)), Misbehavior.CLAIM, "only whoever runs a peer"),
+    (FindMyCells(Contact(bytes(20), "127.0.0.1", 9)), Misbehavior.CLAIM, "in the name of another"),
 ]
 
 
@@ -57,34 +57,36 @@ async def test_a_question_no_peer_of_this_release_asks_is_refused_counted_and_lo
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
     question: Message,
-    fault: Fault,
+    fault: Misbehavior,
     why: str,
 ) -> None:
     peer = await make_peer("one", key=KEY)
     with pytest.raises(RemoteError, match=why):
         await ask(peer.contact, question, Ok, tmp_path, peer_key=LIAR)
-    assert (1, {fault: 1}) == (peer.server.malformed, dict(peer.conduct.faults))
+    assert (1, {fault: 1}) == (peer.server.malformed, dict(peer.peer_score.misbehaviors))
     assert [f"from={LIAR.id.hex()[:8]}@127.0.0.1"] == [
         line.split()[1] for line in caplog.messages if line.startswith("link.malformed")
     ]
-    assert peer.conduct.shunned_until(LIAR.id, asyncio.get_running_loop().time()) is None
+    assert peer.peer_score.banned_until(LIAR.id, asyncio.get_running_loop().time()) is None
 
 
 async def test_who_names_itself_nowhere_again_and_again_is_shunned(make_peer: MakePeer, tmp_path: Path) -> None:
     peer = await make_peer("one", key=KEY)
     for _ in range(REPEATS):
         with pytest.raises(RemoteError):
-            await ask(peer.contact, Have(NOWHERE, []), Ok, tmp_path, peer_key=LIAR)
-    assert FAULTS_MAX <= peer.conduct.faults[Fault.CONTACT] < REPEATS, "it is refused by the connection then"
-    assert peer.conduct.shunned_until(LIAR.id, asyncio.get_running_loop().time()) is not None
+            await ask(peer.contact, CellsHeld(NOWHERE, []), Ok, tmp_path, peer_key=LIAR)
+    assert MISBEHAVIORS_MAX <= peer.peer_score.misbehaviors[Misbehavior.CONTACT] < REPEATS, (
+        "it is refused by the connection then"
+    )
+    assert peer.peer_score.banned_until(LIAR.id, asyncio.get_running_loop().time()) is not None
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        Settle(HERE, 0, [CellDigest(7, 0, 0, bytes(16))]),
+        AssignReplica(HERE, 0, [CellSummary(7, 0, 0, bytes(16))]),
         lend(HERE),
-        Hello(VERSION + 1),
+        Hello(WIRE_VERSION + 1),
     ],
     ids=["not the owner of a cell", "not the owner of a site", "another release"],
 )
@@ -96,8 +98,8 @@ async def test_what_an_honest_peer_may_be_refused_gets_nobody_shunned(
     for _ in range(REPEATS):
         with suppress(RemoteError):
             await ask(peer.contact, question, Ok, tmp_path, peer_key=LIAR)
-    assert set(peer.conduct.faults) <= {Fault.VERSION}
-    assert peer.conduct.shunned_until(LIAR.id, asyncio.get_running_loop().time()) is None
+    assert set(peer.peer_score.misbehaviors) <= {Misbehavior.VERSION}
+    assert peer.peer_score.banned_until(LIAR.id, asyncio.get_running_loop().time()) is None
 
 
 async def test_a_datagram_of_another_version_is_counted_as_that(make_peer: MakePeer) -> None:
@@ -105,6 +107,6 @@ async def test_a_datagram_of_another_version_is_counted_as_that(make_peer: MakeP
     assert peer.credentials is not None
     other = Sealing(LIAR, (KEY,), 0)
     assert other.open(peer.credentials.sealing.seal(b"", None) or b"") is not None, "it knows its key"
-    said = bytes([VERSION + 1]) + bytes(30)
+    said = bytes([WIRE_VERSION + 1]) + bytes(30)
     peer.overlay._socket.datagram_received(other.seal(said, peer.contact.id) or b"", ("127.0.0.1", 9))
-    assert {Fault.VERSION: 1} == dict(peer.conduct.faults)
+    assert {Misbehavior.VERSION: 1} == dict(peer.peer_score.misbehaviors)

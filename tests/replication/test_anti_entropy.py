@@ -17,22 +17,22 @@ from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     COMPARED_MAX,
     Batch,
-    CellDigest,
-    Compare,
-    Compared,
+    CellSummary,
+    CompareDigests,
     Contact,
-    Exchange,
-    Exchanged,
+    DigestsCompared,
     PendingRecord,
-    Recorded,
-    Records,
+    Reconcile,
+    Reconciled,
+    Replicate,
+    Replicated,
     Reply,
     Request,
     VisitRecord,
     Window,
 )
 from kadcrawl.replication import anti_entropy as exchange_module
-from kadcrawl.replication.anti_entropy import Exchanger
+from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.backup_streams import digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.schema import is_pending
@@ -70,7 +70,7 @@ class Side:
         self.asked: list[Any] = []
         """Requests this side was asked, in order."""
         self.answers_left = 10_000
-        self.exchanger = Exchanger(lambda: self.contact, self, self.store, self.make_batch, self.merge)  # type: ignore[arg-type]
+        self.anti_entropy = AntiEntropy(lambda: self.contact, self, self.store, self.make_batch, self.merge)  # type: ignore[arg-type]
 
     def fill(self, records: dict[int, int]) -> None:
         for number, state in records.items():
@@ -118,19 +118,19 @@ class Side:
         other.answers_left -= 1
         other.asked.append(question)
         match question:
-            case Compare():
-                answer: Any = await other.exchanger.compare(question)
-            case Exchange():
-                answer = await other.exchanger.exchange(question)
-            case Records():
+            case CompareDigests():
+                answer: Any = await other.anti_entropy.answer_compare(question)
+            case Reconcile():
+                answer = await other.anti_entropy.answer_reconcile(question)
+            case Replicate():
                 other.merge(question.batch, CELL)
                 await other.store.durable()
-                answer = Recorded()
+                answer = Replicated()
         answer = unpack(pack(answer), Reply, MESSAGE_BYTES_MAX)
         assert isinstance(answer, expected)
         return answer
 
-    def held(self) -> CellDigest:
+    def held(self) -> CellSummary:
         return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
 
     def records(self) -> dict[Key, int]:
@@ -171,7 +171,7 @@ def sides(tmp_path: Path) -> Iterator[Sides]:
 
 def reconcile(sides: Sides, *, push: bool = True) -> None:
     ours, theirs, loop = sides
-    loop.run_until_complete(ours.exchanger.reconcile(theirs.contact, theirs.held(), push=push))
+    loop.run_until_complete(ours.anti_entropy.reconcile(theirs.contact, theirs.held(), push=push))
 
 
 states = st.sampled_from([PENDING, DONE]) | st.integers(3, 6)
@@ -196,10 +196,10 @@ def test_any_two_sets_of_records_end_equal(ours: dict[int, int], theirs: dict[in
         assert (expected if push else before) == sides[1].records()
         assert sides[0].held().digest == sides[1].held().digest or not push
         for question in sides[1].asked:
-            if isinstance(question, Records):
+            if isinstance(question, Replicate):
                 batch = question.batch
                 assert 0 < len(batch.done) + len(batch.pending) + len(batch.visits) <= SMALL_BATCH
-            if isinstance(question, Exchange):
+            if isinstance(question, Reconcile):
                 assert len(question.done) + len(question.pending) + len(question.later) <= SMALL_BATCH
 
 
@@ -239,12 +239,12 @@ def test_one_difference_in_5000_costs_a_few_messages_and_moves_one_record(sides:
     reconcile(sides)
     assert ours.records() == theirs.records()
     assert DONE == ours.store.state(key(1234))
-    assert [Compare, Exchange] == [type(question) for question in theirs.asked]
-    assert 1 == ours.exchanger.moved
+    assert [CompareDigests, Reconcile] == [type(question) for question in theirs.asked]
+    assert 1 == ours.anti_entropy.moved
     # Ours are read to find the windows and to fold them, theirs to be folded; then one window on either side.
-    assert ours.exchanger.examined <= 2 * 5_000 + BATCH_MAX
+    assert ours.anti_entropy.examined <= 2 * 5_000 + BATCH_MAX
     # Of each window one row more than ours has.
-    assert theirs.exchanger.examined <= 5_000 + 5_000 // BATCH_MAX + BATCH_MAX
+    assert theirs.anti_entropy.examined <= 5_000 + 5_000 // BATCH_MAX + BATCH_MAX
 
 
 @pytest.mark.parametrize("moving", ["to us", "to them"])
@@ -254,12 +254,12 @@ def test_a_record_that_one_side_lacks_is_all_that_moves(sides: Sides, moving: st
     theirs.fill({number: PENDING for number in range(3_000) if number != 77 or moving == "to us"})
     reconcile(sides)
     assert ours.records() == theirs.records()
-    assert 1 == ours.exchanger.moved
+    assert 1 == ours.anti_entropy.moved
     asked = [type(question) for question in theirs.asked]
-    assert Compare == asked[0]
+    assert CompareDigests == asked[0]
     # The window has one more key on one side, which may not fit the same message.
-    assert asked.count(Exchange) <= 2
-    assert (moving == "to them") == asked.count(Records)
+    assert asked.count(Reconcile) <= 2
+    assert (moving == "to them") == asked.count(Replicate)
 
 
 @pytest.mark.parametrize("count", [1, BATCH_MAX, BATCH_MAX + 1, 2_300])
@@ -268,9 +268,9 @@ def test_to_a_side_that_has_nothing_just_what_moves_is_looked_at(sides: Sides, c
     theirs.fill({number: PENDING if number % 3 else DONE for number in range(count)})
     reconcile(sides)
     assert ours.records() == theirs.records()
-    assert count == ours.exchanger.moved == ours.exchanger.examined + theirs.exchanger.examined
+    assert count == ours.anti_entropy.moved == ours.anti_entropy.examined + theirs.anti_entropy.examined
     assert -(-count // BATCH_MAX) + 1 >= len(theirs.asked)
-    assert {Exchange} == {type(question) for question in theirs.asked}
+    assert {Reconcile} == {type(question) for question in theirs.asked}
 
 
 @pytest.mark.parametrize("count", [1, BATCH_MAX, BATCH_MAX + 1, 2_300])
@@ -279,7 +279,7 @@ def test_from_a_side_that_alone_has_something_just_what_moves_is_looked_at(sides
     ours.fill({number: PENDING if number % 3 else DONE for number in range(count)})
     reconcile(sides)
     assert ours.records() == theirs.records()
-    assert count == ours.exchanger.moved == ours.exchanger.examined
+    assert count == ours.anti_entropy.moved == ours.anti_entropy.examined
     assert -(-count // BATCH_MAX) == len(theirs.asked)
 
 
@@ -290,8 +290,8 @@ def test_an_old_disk_fetches_what_it_missed_in_bounded_messages(sides: Sides) ->
     theirs.fill(dict.fromkeys(range(6000), DONE))
     reconcile(sides)
     assert ours.records() == theirs.records()
-    assert 6_000 == ours.exchanger.moved
-    exchanges = [question for question in theirs.asked if isinstance(question, Exchange)]
+    assert 6_000 == ours.anti_entropy.moved
+    exchanges = [question for question in theirs.asked if isinstance(question, Reconcile)]
     assert all(len(question.done) + len(question.pending) <= BATCH_MAX for question in exchanges)
     assert len(theirs.asked) <= 2 * 6_000 // BATCH_MAX
 
@@ -303,7 +303,7 @@ def test_nothing_is_pushed_to_who_is_to_drop_it_anyway(sides: Sides) -> None:
     reconcile(sides, push=False)
     assert 15 == len(ours.records())
     assert 10 == len(theirs.records())
-    assert {Exchange} == {type(question) for question in theirs.asked}
+    assert {Reconcile} == {type(question) for question in theirs.asked}
 
 
 def test_a_window_that_grows_meanwhile_is_exchanged_whole(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,14 +342,14 @@ def test_no_record_of_another_cell_is_taken_from_an_answer(sides: Sides) -> None
     """Whoever we ask about one cell has no say in the others, which may be open here."""
     ours, theirs, _ = sides
     foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))
-    answer = theirs.exchanger.exchange
+    answer = theirs.anti_entropy.answer_reconcile
     theirs.fill({1: PENDING})
 
-    async def exchange(question: Exchange) -> Any:
+    async def exchange(question: Reconcile) -> Any:
         exchanged = await answer(question)
         return type(exchanged)(Batch([*exchanged.batch.done, foreign], exchanged.batch.pending, [], []), [], None)
 
-    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    theirs.anti_entropy.answer_reconcile = exchange  # type: ignore[method-assign]
     try:
         reconcile(sides)
     except RemoteError:
@@ -364,15 +364,15 @@ def test_nothing_but_what_it_was_told_of_is_sent_to_who_says_that_it_lacks_it(si
     ours.fill({1: DONE, 2: DONE})
     theirs.fill({2: DONE})
     ours.store.learn_done(foreign)
-    answer = theirs.exchanger.exchange
+    answer = theirs.anti_entropy.answer_reconcile
 
-    async def exchange(question: Exchange) -> Any:
+    async def exchange(question: Reconcile) -> Any:
         exchanged = await answer(question)
-        return Exchanged(exchanged.batch, [foreign, *exchanged.wanted], exchanged.upto)
+        return Reconciled(exchanged.batch, [foreign, *exchanged.wanted], exchanged.upto)
 
-    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    theirs.anti_entropy.answer_reconcile = exchange  # type: ignore[method-assign]
     reconcile(sides)
-    assert [[bytes(key(1))]] == [asked.batch.done for asked in theirs.asked if isinstance(asked, Records)]
+    assert [[bytes(key(1))]] == [asked.batch.done for asked in theirs.asked if isinstance(asked, Replicate)]
 
 
 def test_what_was_done_here_all_along_is_pushed_in_batches_too(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -380,9 +380,9 @@ def test_what_was_done_here_all_along_is_pushed_in_batches_too(sides: Sides, mon
     ours, theirs, _ = sides
     ours.fill(dict.fromkeys(range(SMALL_BATCH), DONE))
     theirs.fill({SMALL_BATCH: DONE})
-    ours.exchanger._refused = lambda batch, cell: [key(number) for number in range(SMALL_BATCH)]
+    ours.anti_entropy._refused = lambda batch, cell: [key(number) for number in range(SMALL_BATCH)]
     reconcile(sides)
-    assert {SMALL_BATCH} == {len(asked.batch.done) for asked in theirs.asked if isinstance(asked, Records)}
+    assert {SMALL_BATCH} == {len(asked.batch.done) for asked in theirs.asked if isinstance(asked, Replicate)}
 
 
 def test_a_window_that_was_not_asked_about_does_not_differ(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -391,13 +391,13 @@ def test_a_window_that_was_not_asked_about_does_not_differ(sides: Sides, monkeyp
     for side in (ours, theirs):
         side.fill(dict.fromkeys(range(KEYS_MAX), DONE))
     theirs.fill({KEYS_MAX: DONE})
-    answer = theirs.exchanger.compare
+    answer = theirs.anti_entropy.answer_compare
 
-    async def compare(question: Compare) -> Any:
+    async def compare(question: CompareDigests) -> Any:
         compared = await answer(question)
-        return Compared([*compared.differing, len(question.windows), COMPARED_MAX - 1])
+        return DigestsCompared([*compared.differing, len(question.windows), COMPARED_MAX - 1])
 
-    theirs.exchanger.compare = compare  # type: ignore[method-assign]
+    theirs.anti_entropy.answer_compare = compare  # type: ignore[method-assign]
     reconcile(sides)
     assert ours.records() == theirs.records()
 
@@ -407,10 +407,10 @@ def test_an_answer_that_makes_no_progress_ends_the_exchange(sides: Sides) -> Non
     ours.fill(dict.fromkeys(range(10), PENDING))
     theirs.fill({1: DONE})
 
-    async def exchange(question: Exchange) -> Any:
-        return Exchanged(Batch([], [], [], []), [], bytes(20))
+    async def exchange(question: Reconcile) -> Any:
+        return Reconciled(Batch([], [], [], []), [], bytes(20))
 
-    theirs.exchanger.exchange = exchange  # type: ignore[method-assign]
+    theirs.anti_entropy.answer_reconcile = exchange  # type: ignore[method-assign]
     try:
         reconcile(sides)
     except RemoteError:
@@ -429,21 +429,21 @@ def test_one_comparison_reads_no_more_than_its_windows_may_hold(sides: Sides, la
     """What a peer can make another read with one message is bounded: the loop stands still meanwhile."""
     theirs = sides.theirs
     theirs.fill(dict.fromkeys(range(1000), PENDING))
-    question = Compare(CELL, None, [Window(last, 2**40, bytes(16)) for last in lasts])
+    question = CompareDigests(CELL, None, [Window(last, 2**40, bytes(16)) for last in lasts])
     most = 0
 
     async def compare() -> None:
         nonlocal most
-        comparing = asyncio.ensure_future(theirs.exchanger.compare(question))
+        comparing = asyncio.ensure_future(theirs.anti_entropy.answer_compare(question))
         while not comparing.done():
-            before = theirs.exchanger.examined
+            before = theirs.anti_entropy.examined
             await asyncio.sleep(0)
-            most = max(most, theirs.exchanger.examined - before)
+            most = max(most, theirs.anti_entropy.examined - before)
         await comparing
 
     sides.loop.run_until_complete(compare())
     assert 0 < most <= BATCH_MAX + 1
-    assert theirs.exchanger.examined <= COMPARED_MAX * (BATCH_MAX + 1)
+    assert theirs.anti_entropy.examined <= COMPARED_MAX * (BATCH_MAX + 1)
 
 
 def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides) -> None:
@@ -453,11 +453,11 @@ def test_comparing_with_a_much_larger_cell_does_not_read_all_of_it(sides: Sides)
     theirs.fill(dict.fromkeys(range(60000), PENDING))
 
     async def compare() -> None:
-        windows = [ours.exchanger._window(CELL, *one) for one in await ours.exchanger._windows(CELL)]
-        await theirs.exchanger.compare(Compare(CELL, None, windows))
+        windows = [ours.anti_entropy._window(CELL, *one) for one in await ours.anti_entropy._windows(CELL)]
+        await theirs.anti_entropy.answer_compare(CompareDigests(CELL, None, windows))
 
     loop.run_until_complete(compare())
-    assert theirs.exchanger.examined <= 10 * 1_500
+    assert theirs.anti_entropy.examined <= 10 * 1_500
 
 
 @pytest.mark.parametrize("cell", [1 << BITS, (1 << 24) - 1])
@@ -466,6 +466,6 @@ def test_a_cell_that_does_not_exist_is_the_askers_fault(sides: Sides, cell: int)
     theirs = sides.theirs
     window = Window(None, 0, bytes(16))
     with pytest.raises(KadcrawlError):
-        sides.loop.run_until_complete(theirs.exchanger.compare(Compare(cell, None, [window])))
+        sides.loop.run_until_complete(theirs.anti_entropy.answer_compare(CompareDigests(cell, None, [window])))
     with pytest.raises(KadcrawlError):
-        sides.loop.run_until_complete(theirs.exchanger.exchange(Exchange(cell, None, None, [], [])))
+        sides.loop.run_until_complete(theirs.anti_entropy.answer_reconcile(Reconcile(cell, None, None, [], [])))

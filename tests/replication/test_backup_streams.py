@@ -11,17 +11,17 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key, id_bytes
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
+    AssignReplica,
     Batch,
-    CellDigest,
+    CellSummary,
     Contact,
-    Recorded,
-    Records,
-    Settle,
-    Settled,
+    ReplicaAssigned,
+    Replicate,
+    Replicated,
     SiteRecord,
 )
 from kadcrawl.replication import backup_streams as copies_module
-from kadcrawl.replication.backup_streams import Copies, digest_of
+from kadcrawl.replication.backup_streams import Replicator, digest_of
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
 from kadcrawl.store.cell_digest import EMPTY
@@ -68,7 +68,7 @@ class FakeClient:
         """What has arrived, in order."""
         self.down: set[Contact] = set()
         self.takes_s = 0.01
-        self.unlike: list[CellDigest] = []
+        self.unlike: list[CellSummary] = []
         self.under_way = self.under_way_max = 0
 
     async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
@@ -80,18 +80,18 @@ class FakeClient:
             if peer in self.down:
                 raise RemoteError(peer, "does not answer")
             self.told.append((peer, message))
-            return Recorded() if expected is Recorded else Settled(self.unlike)
+            return Replicated() if expected is Replicated else ReplicaAssigned(self.unlike)
         finally:
             self.under_way -= 1
 
     def keys(self, peer: Contact = A) -> list[Key]:
         return [Key(one) for message in self.batches(peer) for one in message.batch.done]
 
-    def batches(self, peer: Contact = A) -> list[Records]:
-        return [message for to, message in self.told if to == peer and isinstance(message, Records)]
+    def batches(self, peer: Contact = A) -> list[Replicate]:
+        return [message for to, message in self.told if to == peer and isinstance(message, Replicate)]
 
-    def notices(self, peer: Contact = A) -> list[Settle]:
-        return [message for to, message in self.told if to == peer and isinstance(message, Settle)]
+    def notices(self, peer: Contact = A) -> list[AssignReplica]:
+        return [message for to, message in self.told if to == peer and isinstance(message, AssignReplica)]
 
 
 class Bench:
@@ -109,7 +109,7 @@ class Bench:
         self.holdings.own(OTHER, 0.0).open = True
         self.holdings.back_up_at(OTHER, [A])
         self.made: list[list[Key]] = []
-        self.copies = Copies(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S)
+        self.replicator = Replicator(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S)
 
     def make_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         self.made.append(list(keys))
@@ -117,7 +117,7 @@ class Bench:
 
     def change(self, *numbers: int, cell: Cell = CELL) -> None:
         for number in numbers:
-            self.copies.changed(cell, key(number, cell))
+            self.replicator.changed(cell, key(number, cell))
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def run(bench: Bench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None
     async def play() -> None:
         committer = asyncio.create_task(bench.store.run())
         async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-            bench.copies.spawn = lambda work, name: group.create_task(work, name=name)
+            bench.replicator.spawn = lambda work, name: group.create_task(work, name=name)
             await scenario()
         committer.cancel()
 
@@ -145,7 +145,7 @@ def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(bench: Bench)
     async def scenario() -> None:
         bench.change(1)
         bench.change(2, cell=OTHER)
-        assert [True, True] == [await bench.copies.delivered(peer) for peer in (A, B)]
+        assert [True, True] == [await bench.replicator.delivered(peer) for peer in (A, B)]
         assert [key(1), key(2, OTHER)] == bench.client.keys(A)
         assert [key(1)] == bench.client.keys(B)
         assert all(ME == message.sender for _, message in bench.client.told)
@@ -155,10 +155,10 @@ def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(bench: Bench)
 
 def test_a_change_of_a_cell_not_owned_here_goes_nowhere(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.copies.changed(Cell(9), key(1, Cell(9)))
-        bench.copies.site_changed(Cell(9), "a.example")
-        assert 0 == bench.copies.unacknowledged
-        assert await bench.copies.delivered(A)
+        bench.replicator.changed(Cell(9), key(1, Cell(9)))
+        bench.replicator.site_changed(Cell(9), "a.example")
+        assert 0 == bench.replicator.unacknowledged
+        assert await bench.replicator.delivered(A)
 
     run(bench, scenario)
     assert [] == bench.client.told
@@ -167,7 +167,7 @@ def test_a_change_of_a_cell_not_owned_here_goes_nowhere(bench: Bench) -> None:
 def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(*range(2 * BATCH_MAX + 1), cell=OTHER)
-        await bench.copies.delivered(A)
+        await bench.replicator.delivered(A)
 
     run(bench, scenario)
     assert [key(number, OTHER) for number in range(2 * BATCH_MAX + 1)] == bench.client.keys()
@@ -179,7 +179,7 @@ def test_what_changes_alone_goes_at_once(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1, cell=OTHER)
         began = asyncio.get_running_loop().time()
-        await bench.copies.delivered(A)
+        await bench.replicator.delivered(A)
         assert asyncio.get_running_loop().time() == pytest.approx(began + bench.client.takes_s, abs=1e-3)
 
     run(bench, scenario)
@@ -188,12 +188,12 @@ def test_what_changes_alone_goes_at_once(bench: Bench) -> None:
 def test_what_changes_soon_after_travels_together_and_once(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1, cell=OTHER)
-        await bench.copies.delivered(A)
+        await bench.replicator.delivered(A)
         bench.change(2, 3, 2, cell=OTHER)
         await asyncio.sleep(SPACING_S / 2)
         bench.change(4, 2, cell=OTHER)
-        assert 3 == bench.copies.unacknowledged
-        await bench.copies.delivered(A)
+        assert 3 == bench.replicator.unacknowledged
+        await bench.replicator.delivered(A)
 
     run(bench, scenario)
     assert [[key(1, OTHER)], [key(number, OTHER) for number in (2, 3, 4)]] == bench.made
@@ -202,20 +202,20 @@ def test_what_changes_soon_after_travels_together_and_once(bench: Bench) -> None
 def test_nothing_is_acknowledged_before_it_is_journaled_there(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1)
-        delivered = asyncio.create_task(bench.copies.delivered(A))
+        delivered = asyncio.create_task(bench.replicator.delivered(A))
         await asyncio.sleep(bench.client.takes_s / 2)
-        assert (False, 2) == (delivered.done(), bench.copies.unacknowledged)
+        assert (False, 2) == (delivered.done(), bench.replicator.unacknowledged)
         await delivered
         assert [key(1)] == bench.client.keys(A)
 
     run(bench, scenario)
-    assert 0 == bench.copies.unacknowledged
+    assert 0 == bench.replicator.unacknowledged
 
 
 def test_who_waits_waits_for_no_later_change(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1)
-        delivered = asyncio.create_task(bench.copies.delivered(A))
+        delivered = asyncio.create_task(bench.replicator.delivered(A))
         await asyncio.sleep(bench.client.takes_s / 2)
         bench.change(2)
         assert await delivered
@@ -229,7 +229,7 @@ def test_a_change_while_the_record_is_under_way_travels_again(bench: Bench) -> N
         bench.change(1)
         await asyncio.sleep(bench.client.takes_s / 2)
         bench.change(1)
-        assert await bench.copies.delivered(A)
+        assert await bench.replicator.delivered(A)
         assert [key(1), key(1)] == bench.client.keys(A)
 
     run(bench, scenario)
@@ -239,7 +239,7 @@ def test_a_silent_peer_is_tried_until_it_answers_in_order(bench: Bench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.change(1)
-        delivered = asyncio.create_task(bench.copies.delivered(A))
+        delivered = asyncio.create_task(bench.replicator.delivered(A))
         await asyncio.sleep(20.0)
         bench.change(2)
         assert not delivered.done()
@@ -257,29 +257,29 @@ def test_one_silent_peer_delays_no_other(bench: Bench) -> None:
         bench.client.down.add(A)
         bench.change(1)
         async with asyncio.timeout(1.0):
-            assert await bench.copies.delivered(B)
-        bench.copies.lost(A.id)
+            assert await bench.replicator.delivered(B)
+        bench.replicator.lost(A.id)
 
     run(bench, scenario)
 
 
 def test_a_cell_is_unheard_while_none_of_its_backups_takes_anything_but_not_for_ever(bench: Bench) -> None:
-    copies = bench.copies
+    copies = bench.replicator
     silent_s, silent_max_s = copies_module.SILENT_S + SPACING_S, copies_module.SILENT_MAX_S
 
     async def scenario() -> None:
-        assert not copies.is_unheard(CELL)
+        assert not copies.no_backup_reachable(CELL)
         bench.client.down |= {A, B}
         bench.change(1)
         await asyncio.sleep(silent_s - 0.01)
-        assert not copies.is_unheard(CELL)
+        assert not copies.no_backup_reachable(CELL)
         await asyncio.sleep(0.02)
-        assert copies.is_unheard(CELL)
-        assert copies.is_unheard(OTHER)  # What goes the same way would not arrive either.
+        assert copies.no_backup_reachable(CELL)
+        assert copies.no_backup_reachable(OTHER)  # What goes the same way would not arrive either.
         bench.change(2)
-        assert copies.is_unheard(CELL)
+        assert copies.no_backup_reachable(CELL)
         await asyncio.sleep(silent_max_s - silent_s + SPACING_S)
-        assert not copies.is_unheard(CELL)
+        assert not copies.no_backup_reachable(CELL)
         copies.lost(A.id)
         copies.lost(B.id)
 
@@ -293,9 +293,9 @@ def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(bench: Bench, he
         for number in range(40):
             bench.change(number)
             await asyncio.sleep(0.1)
-            assert not bench.copies.is_unheard(CELL)
-        bench.copies.lost(A.id)
-        bench.copies.lost(B.id)
+            assert not bench.replicator.no_backup_reachable(CELL)
+        bench.replicator.lost(A.id)
+        bench.replicator.lost(B.id)
 
     run(bench, scenario)
 
@@ -305,13 +305,13 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: Bench) -
         bench.client.down.add(A)
         bench.change(1, cell=OTHER)
         await asyncio.sleep(copies_module.SILENT_S + SPACING_S + 0.01)
-        assert bench.copies.is_unheard(OTHER)
+        assert bench.replicator.no_backup_reachable(OTHER)
         bench.client.down.clear()
-        assert await bench.copies.delivered(A)
-        assert not bench.copies.is_unheard(OTHER)
+        assert await bench.replicator.delivered(A)
+        assert not bench.replicator.no_backup_reachable(OTHER)
         bench.change(2, cell=OTHER)
-        assert not bench.copies.is_unheard(OTHER)
-        assert await bench.copies.delivered(A)
+        assert not bench.replicator.no_backup_reachable(OTHER)
+        assert await bench.replicator.delivered(A)
 
     run(bench, scenario)
 
@@ -319,8 +319,8 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: Bench) -
 def test_a_cell_without_backups_waits_for_nobody(bench: Bench) -> None:
     async def scenario() -> None:
         bench.holdings.own(Cell(2), 0.0)
-        assert not bench.copies.is_unheard(Cell(2))
-        assert not bench.copies.is_unheard(Cell(3))
+        assert not bench.replicator.no_backup_reachable(Cell(2))
+        assert not bench.replicator.no_backup_reachable(Cell(3))
 
     run(bench, scenario)
 
@@ -329,12 +329,12 @@ def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: Bench) -> 
     async def scenario() -> None:
         bench.client.down |= {A, B}
         bench.change(1)
-        waiting = [asyncio.create_task(bench.copies.delivered(A)) for _ in range(2)]
+        waiting = [asyncio.create_task(bench.replicator.delivered(A)) for _ in range(2)]
         await asyncio.sleep(1.0)
-        bench.copies.lost(A.id)
-        bench.copies.lost(B.id)
+        bench.replicator.lost(A.id)
+        bench.replicator.lost(B.id)
         assert [False, False] == await asyncio.gather(*waiting)
-        assert 0 == bench.copies.unacknowledged
+        assert 0 == bench.replicator.unacknowledged
 
     run(bench, scenario)
     assert [] == bench.client.told
@@ -343,8 +343,8 @@ def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: Bench) -> 
 def test_a_cancelled_waiter_harms_nobody(bench: Bench) -> None:
     async def scenario() -> None:
         bench.change(1)
-        given_up = asyncio.create_task(bench.copies.delivered(A))
-        waiting = asyncio.create_task(bench.copies.delivered(A))
+        given_up = asyncio.create_task(bench.replicator.delivered(A))
+        waiting = asyncio.create_task(bench.replicator.delivered(A))
         await asyncio.sleep(0)
         given_up.cancel()
         assert await waiting
@@ -359,18 +359,18 @@ def test_only_a_peer_the_overlay_does_not_know_counts_as_dead_when_it_is_silent(
 
     def on_dead(contact: Contact) -> None:
         dead.append(contact)
-        bench.copies.lost(contact.id)
+        bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.copies.on_dead = on_dead
+        bench.replicator.on_dead = on_dead
         bench.client.down.add(A)
         if not live:
             bench.overlay.live.discard(A.id)
         bench.change(1, cell=OTHER)
-        delivered = asyncio.create_task(bench.copies.delivered(A))
+        delivered = asyncio.create_task(bench.replicator.delivered(A))
         await asyncio.sleep(60.0)
         assert (not live) == delivered.done()
-        bench.copies.lost(A.id)
+        bench.replicator.lost(A.id)
         assert not await delivered
 
     run(bench, scenario)
@@ -382,10 +382,10 @@ def test_a_peer_that_comes_back_gets_what_changes_from_then_on(bench: Bench) -> 
         bench.client.down.add(A)
         bench.change(1)
         await asyncio.sleep(1.0)
-        bench.copies.lost(A.id)
+        bench.replicator.lost(A.id)
         bench.client.down.clear()
         bench.change(2)
-        assert await bench.copies.delivered(A)
+        assert await bench.replicator.delivered(A)
         assert [key(2)] == bench.client.keys(A)
 
     run(bench, scenario)
@@ -398,8 +398,8 @@ def test_a_change_after_all_was_delivered_is_delivered_too(bench: Bench) -> None
         for number in range(40):
             bench.change(number)
             await asyncio.sleep(SPACING_S + bench.client.takes_s + (number - 20) * 1e-3)
-        assert await bench.copies.delivered(A)
-        assert 0 == bench.copies.unacknowledged
+        assert await bench.replicator.delivered(A)
+        assert 0 == bench.replicator.unacknowledged
         assert [key(number) for number in range(40)] == bench.client.keys(A)
 
     run(bench, scenario)
@@ -407,7 +407,7 @@ def test_a_change_after_all_was_delivered_is_delivered_too(bench: Bench) -> None
 
 def test_clocks_of_sites_travel_with_the_changes_of_their_cell(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.copies.site_changed(OTHER, "a.example")
+        bench.replicator.site_changed(OTHER, "a.example")
         await asyncio.sleep(1.0)
 
     run(bench, scenario)
@@ -422,7 +422,7 @@ def test_notices_travel_only_after_all_changes(bench: Bench) -> None:
     """What a peer holds is compared with what we hold: changes on their way would look like a difference."""
 
     async def scenario() -> None:
-        bench.copies.keep(A, CELL, FIRST_BACKUP)
+        bench.replicator.keep(A, CELL, FIRST_BACKUP)
         bench.change(*range(BATCH_MAX + 1))
         await asyncio.sleep(1.5 * bench.client.takes_s)
         bench.change(BATCH_MAX + 1)
@@ -430,12 +430,12 @@ def test_notices_travel_only_after_all_changes(bench: Bench) -> None:
 
     run(bench, scenario)
     to_a = [type(message) for peer, message in bench.client.told if peer == A]
-    assert [Records, Records, Records, Settle] == to_a
+    assert [Replicate, Replicate, Replicate, AssignReplica] == to_a
 
 
 def test_a_keep_says_what_we_hold_when_it_travels(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.copies.keep(A, CELL, SECOND_BACKUP)
+        bench.replicator.keep(A, CELL, SECOND_BACKUP)
         bench.store.accept(key(1), "a.example", "http://a.example/", 0, 0)
         await asyncio.sleep(1.0)
 
@@ -447,7 +447,7 @@ def test_a_keep_says_what_we_hold_when_it_travels(bench: Bench) -> None:
 
 def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.copies.keep(A, CELL, FIRST_BACKUP)
+        bench.replicator.keep(A, CELL, FIRST_BACKUP)
         bench.holdings.let_go(CELL)
         await asyncio.sleep(1.0)
 
@@ -456,10 +456,10 @@ def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(bench: Bench) -> 
 
 
 def test_a_drop_says_what_the_owner_has_seen(bench: Bench) -> None:
-    seen = CellDigest(CELL, 7, 3, b"d" * 16)
+    seen = CellSummary(CELL, 7, 3, b"d" * 16)
 
     async def scenario() -> None:
-        bench.copies.drop(A, seen)
+        bench.replicator.drop(A, seen)
         await asyncio.sleep(1.0)
 
     run(bench, scenario)
@@ -468,9 +468,9 @@ def test_a_drop_says_what_the_owner_has_seen(bench: Bench) -> None:
 
 def test_notices_of_different_roles_travel_apart_and_the_latest_of_a_cell_wins(bench: Bench) -> None:
     async def scenario() -> None:
-        bench.copies.drop(A, digest_of(CELL, EMPTY))
-        bench.copies.keep(A, CELL, FIRST_BACKUP)
-        bench.copies.keep(A, OTHER, SECOND_BACKUP)
+        bench.replicator.drop(A, digest_of(CELL, EMPTY))
+        bench.replicator.keep(A, CELL, FIRST_BACKUP)
+        bench.replicator.keep(A, OTHER, SECOND_BACKUP)
         await asyncio.sleep(1.0)
 
     run(bench, scenario)
@@ -482,9 +482,9 @@ def test_a_peer_that_holds_something_else_is_told_of(bench: Bench) -> None:
     told = []
 
     async def scenario() -> None:
-        bench.copies.on_unlike = lambda contact, cell: told.append((contact, cell))
+        bench.replicator.on_unlike = lambda contact, cell: told.append((contact, cell))
         bench.client.unlike = [digest_of(CELL, EMPTY), digest_of(Cell(77), EMPTY)]
-        bench.copies.keep(A, CELL, FIRST_BACKUP)
+        bench.replicator.keep(A, CELL, FIRST_BACKUP)
         await asyncio.sleep(1.0)
 
     run(bench, scenario)
@@ -494,11 +494,11 @@ def test_a_peer_that_holds_something_else_is_told_of(bench: Bench) -> None:
 def test_a_notice_that_does_not_arrive_stops_nothing(bench: Bench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
-        bench.copies.keep(A, CELL, FIRST_BACKUP)
+        bench.replicator.keep(A, CELL, FIRST_BACKUP)
         await asyncio.sleep(1.0)
         bench.client.down.clear()
         bench.change(1)
-        assert await bench.copies.delivered(A)
+        assert await bench.replicator.delivered(A)
 
     run(bench, scenario)
 
@@ -512,17 +512,17 @@ def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: Bench, monkeypatch: 
 
     def on_dead(contact: Contact) -> None:
         dead.append(contact)
-        bench.copies.lost(contact.id)
+        bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.copies.on_dead = on_dead
+        bench.replicator.on_dead = on_dead
         bench.client.down |= {A, B}
         bench.change(*range(10), cell=OTHER)
-        delivered = asyncio.create_task(bench.copies.delivered(A))
+        delivered = asyncio.create_task(bench.replicator.delivered(A))
         await asyncio.sleep(0)
         assert [] == dead
         bench.change(10, cell=OTHER)
-        assert ([A], 0) == (dead, bench.copies.unacknowledged)
+        assert ([A], 0) == (dead, bench.replicator.unacknowledged)
         assert not await delivered
 
     run(bench, scenario)
@@ -534,15 +534,15 @@ def test_the_clocks_waiting_for_one_peer_are_bounded(bench: Bench, monkeypatch: 
 
     def on_dead(contact: Contact) -> None:
         dead.append(contact)
-        bench.copies.lost(contact.id)
+        bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.copies.on_dead = on_dead
+        bench.replicator.on_dead = on_dead
         bench.client.down |= {A, B}
         for number in range(11):
-            bench.copies.site_changed(OTHER, f"s{number}.example")
+            bench.replicator.site_changed(OTHER, f"s{number}.example")
         assert [A] == dead
-        bench.copies.lost(A.id)
+        bench.replicator.lost(A.id)
 
     run(bench, scenario)
 

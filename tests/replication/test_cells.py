@@ -11,8 +11,8 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from kadcrawl.keys import Cell, Key, anchor, cell_of, id_bytes, site_hash, url_key
-from kadcrawl.store.cell_digest import EMPTY, CellTally, tally_of
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.cell_digest import EMPTY, CellDigest, digest_records
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 
 BITS = 2
@@ -28,7 +28,7 @@ def key_of(site: str, number: int) -> Key:
     return url_key(site_hash(site), url_of(site, number))
 
 
-def accept(store: Store, site: str, number: int, depth: int = 0) -> Entry | None:
+def accept(store: Store, site: str, number: int, depth: int = 0) -> FrontierEntry | None:
     return store.accept(key_of(site, number), site, url_of(site, number), depth, 0)
 
 
@@ -38,10 +38,10 @@ def opened(directory: Path) -> Store:
     return store
 
 
-def scanned(store: Store) -> dict[Cell, CellTally]:
+def scanned(store: Store) -> dict[Cell, CellDigest]:
     """What a scan of the history says of the cells."""
     rows = store._db.execute("SELECT key, state FROM history ORDER BY key")
-    return {cell: tally_of(cell_rows) for cell, cell_rows in groupby(rows, lambda row: cell_of(row[0], BITS))}
+    return {cell: digest_records(cell_rows) for cell, cell_rows in groupby(rows, lambda row: cell_of(row[0], BITS))}
 
 
 def records(store: Store) -> dict[Key, tuple[object, ...]]:
@@ -90,7 +90,7 @@ class Changes(RuleBasedStateMachine):
         """Also of a key that was forgotten, or finished elsewhere, while it was fetched."""
         site, number = key
         known = self.store.state(key_of(*key))
-        entry = Entry(0, 1, key_of(*key), site, url_of(site, number), 0, 0, 0.0)
+        entry = FrontierEntry(0, 1, key_of(*key), site, url_of(site, number), 0, 0, 0.0)
         assert (known != DONE) == self.store.finish(entry, b"{}\n")
 
     @rule(key=keys)
@@ -206,9 +206,9 @@ def test_windows_of_a_cell_have_tallies_that_add_up(filled: Store, cell: Cell) -
     keys = [key for key, _ in contents(filled, cell)]
     middle, later = keys[len(keys) // 3], keys[len(keys) // 2]
     windows = [
-        filled.tally_between(cell, b"", middle),
-        filled.tally_between(cell, middle, later),
-        filled.tally_between(cell, later, None),
+        filled.digest_between(cell, b"", middle),
+        filled.digest_between(cell, middle, later),
+        filled.digest_between(cell, later, None),
     ]
     assert [keys.index(middle), keys.index(later) - keys.index(middle)] == [one.keys for one in windows[:2]]
     assert EMPTY == filled.cells[cell].minus(windows[0]).minus(windows[1]).minus(windows[2])
@@ -216,7 +216,7 @@ def test_windows_of_a_cell_have_tallies_that_add_up(filled: Store, cell: Cell) -
 
 @EVERY_CELL
 def test_a_window_reaches_into_no_other_cell(filled: Store, cell: Cell) -> None:
-    assert filled.cells[cell] == filled.tally_between(cell, bytes(20), b"\xff" * 20)
+    assert filled.cells[cell] == filled.digest_between(cell, bytes(20), b"\xff" * 20)
 
 
 @EVERY_CELL
@@ -225,8 +225,8 @@ def test_the_first_and_the_last_key_of_a_cell_belong_to_it(store: Store, cell: C
     for key in ends:
         store.learn_done(key)
     assert [(key, DONE) for key in ends] == store.records(cell, b"", 10)
-    assert {cell: tally_of((key, DONE) for key in ends)} == store.cells
-    assert store.cells[cell] == store.tally_between(cell, b"", None)
+    assert {cell: digest_records((key, DONE) for key in ends)} == store.cells
+    assert store.cells[cell] == store.digest_between(cell, b"", None)
     assert 0 == store.forget_cell(cell, 2)
 
 
@@ -242,7 +242,7 @@ async def test_a_commit_journals_only_the_tallies_that_changed(filled: Store) ->
 def test_an_empty_cell_has_nothing(store: Store) -> None:
     assert ([], EMPTY, [], 0) == (
         store.records(Cell(1), b"", 10),
-        store.tally_between(Cell(1), b"", None),
+        store.digest_between(Cell(1), b"", None),
         store.sites(Cell(1), b"", 10),
         store.forget_cell(Cell(1), 10),
     )

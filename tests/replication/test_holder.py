@@ -9,9 +9,17 @@ import pytest
 
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell, Key, id_bytes
-from kadcrawl.link.wire.messages import CellDigest, Contact, Have, Settle, SiteRecord, Sync, Taken
+from kadcrawl.link.wire.messages import (
+    AssignReplica,
+    CellsAccepted,
+    CellsHeld,
+    CellSummary,
+    Contact,
+    SiteRecord,
+    TakeOver,
+)
 from kadcrawl.replication.backup_streams import digest_of
-from kadcrawl.replication.holder import TELL_S, Telling
+from kadcrawl.replication.holder import NOTIFY_S, HolderSide
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.store.cell_digest import EMPTY
@@ -63,7 +71,7 @@ class FakeCrawl:
 
 class FakeClient:
     def __init__(self) -> None:
-        self.haves: list[tuple[tuple[str, int], Have]] = []
+        self.haves: list[tuple[tuple[str, int], CellsHeld]] = []
         self.down = False
         self.meanwhile: Callable[[], None] = lambda: None
 
@@ -74,7 +82,7 @@ class FakeClient:
         self.haves.append((to.address, message))
         await asyncio.sleep(0.01)
         self.meanwhile()
-        return Taken([held.cell for held in message.cells])
+        return CellsAccepted([held.cell for held in message.cells])
 
 
 class Bench:
@@ -86,9 +94,9 @@ class Bench:
         self.crawl = FakeCrawl()
         self.holdings = Holdings(ME.number, BITS)
         client: Any = self.client
-        self.telling = Telling(self.overlay, client, self.store, self.holdings, self.crawl, BITS)
+        self.holder_side = HolderSide(self.overlay, client, self.store, self.holdings, self.crawl, BITS)
         self.owned: list[Cell] = []
-        self.telling.on_own = self.owned.append
+        self.holder_side.on_own = self.owned.append
 
     def know(self, *contacts: Contact) -> None:
         self.overlay.known.update((one.id, one) for one in contacts)
@@ -97,14 +105,14 @@ class Bench:
         for number in range(count):
             self.store.learn_done(Key(bytes([CELL << 4]) + number.to_bytes(19, "big")))
 
-    def held(self) -> CellDigest:
+    def held(self) -> CellSummary:
         return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
 
     def own(self) -> None:
         self.holdings.own(CELL, 0.0).open = True
 
     def asked_by(self, owner: Contact) -> Any:
-        (answer,) = self.telling.answer(Sync(owner, [CELL])).cells
+        (answer,) = self.holder_side.answer(TakeOver(owner, [CELL])).cells
         return answer
 
 
@@ -117,7 +125,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def run(bench: Bench, scenario: Callable[[], Awaitable[None]]) -> None:
     async def play() -> None:
-        telling = asyncio.create_task(bench.telling.run())
+        telling = asyncio.create_task(bench.holder_side.run())
         try:
             await scenario()
         finally:
@@ -135,15 +143,15 @@ def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Benc
     async def scenario() -> None:
         bench.know(NEAREST, FAR)
         bench.fill()
-        bench.telling.tell_strays()
+        bench.holder_side.notify_of_strays()
         await asyncio.sleep(60.0)
         told = len(bench.client.haves)
         assert told >= 2
         assert {(NEAREST.address, ME)} == {(address, have.holder) for address, have in bench.client.haves}
         assert [[bench.held()]] == [have.cells for _, have in bench.client.haves[-1:]]
-        bench.telling.settle(Settle(NEAREST, 2, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 2, [bench.held()]))
         await asyncio.sleep(60.0)
-        assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+        assert (told, 0) == (len(bench.client.haves), bench.holder_side.unnotified)
 
     run(bench, scenario)
 
@@ -156,7 +164,7 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> 
         bench.fill()
         place = placement_keys(CELL, BITS)[1]
         assert FAR.number ^ place < ME.number ^ place
-        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 1, [bench.held()]))
         await asyncio.sleep(60.0)
         assert [(NEAREST.address, [bench.held()])] == [(address, have.cells) for address, have in bench.client.haves]
 
@@ -170,18 +178,18 @@ def test_a_backup_displaced_by_a_newcomer_says_so_until_the_owner_knows_as_well(
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill(records)
-        settle = Settle(NEAREST, 1, [bench.held()])
-        bench.telling.settle(settle)
+        settle = AssignReplica(NEAREST, 1, [bench.held()])
+        bench.holder_side.assign_replica(settle)
         bench.know(FAR)
-        bench.telling.displaced(CELL)
+        bench.holder_side.displaced(CELL)
         for _ in range(6):
             await asyncio.sleep(10.0)
-            bench.telling.settle(settle)
+            bench.holder_side.assign_replica(settle)
         told = len(bench.client.haves)
         assert told >= 4
-        bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 0, [bench.held()]))
         await asyncio.sleep(60.0)
-        assert (told, 0) == (len(bench.client.haves), bench.telling.untold)
+        assert (told, 0) == (len(bench.client.haves), bench.holder_side.unnotified)
 
     run(bench, scenario)
 
@@ -190,10 +198,10 @@ def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: B
     async def scenario() -> None:
         bench.know(NEAREST, FAR)
         bench.fill()
-        bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 1, [bench.held()]))
         for _ in range(20):
             await asyncio.sleep(0.1)
-            bench.telling.backed([CELL], NEAREST)
+            bench.holder_side.backed([CELL], NEAREST)
         assert [NEAREST.address] == [address for address, _ in bench.client.haves]
 
     run(bench, scenario)
@@ -203,7 +211,7 @@ def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
         bench.fill()
-        bench.telling.tell_strays()
+        bench.holder_side.notify_of_strays()
         await asyncio.sleep(1.0)
 
     run(bench, scenario)
@@ -215,7 +223,7 @@ def test_an_owner_that_does_not_answer_is_told_again(bench: Bench) -> None:
         bench.know(NEAREST)
         bench.fill()
         bench.client.down = True
-        bench.telling.tell(CELL)
+        bench.holder_side.notify_owner(CELL)
         await asyncio.sleep(3.0)
         bench.client.down = False
         await asyncio.sleep(2.0)
@@ -227,9 +235,9 @@ def test_an_owner_that_does_not_answer_is_told_again(bench: Bench) -> None:
 def test_what_is_not_here_any_more_is_not_told(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
-        bench.telling.tell(CELL)
+        bench.holder_side.notify_owner(CELL)
         await asyncio.sleep(1.0)
-        assert 0 == bench.telling.untold
+        assert 0 == bench.holder_side.unnotified
 
     run(bench, scenario)
     assert [] == bench.client.haves
@@ -246,10 +254,10 @@ def test_news_that_come_while_the_owner_is_told_are_told_too(bench: Bench) -> No
         def finish_late() -> None:
             bench.client.meanwhile = lambda: None
             bench.fill(2)
-            bench.telling.tell(CELL)
+            bench.holder_side.notify_owner(CELL)
 
         bench.client.meanwhile = finish_late
-        bench.telling.tell(CELL)
+        bench.holder_side.notify_owner(CELL)
         await asyncio.sleep(6.0)
         assert [bench.held()] == bench.client.haves[-1][1].cells
 
@@ -260,8 +268,8 @@ def test_a_keep_does_not_silence_news(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill()
-        bench.telling.tell(CELL)
-        bench.telling.settle(Settle(NEAREST, 1, [digest_of(CELL, EMPTY)]))
+        bench.holder_side.notify_owner(CELL)
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 1, [digest_of(CELL, EMPTY)]))
         await asyncio.sleep(1.0)
         assert bench.client.haves
 
@@ -351,8 +359,8 @@ def test_a_cell_being_released_for_somebody_who_is_gone_is_told_to_the_next_at_o
         bench.crawl.busy = True
         assert bench.asked_by(NEAREST).releasing
         del bench.overlay.known[NEAREST.id]
-        bench.telling.lost()
-        await asyncio.sleep(2 * TELL_S)
+        bench.holder_side.lost()
+        await asyncio.sleep(2 * NOTIFY_S)
         assert [NEAR.address] == [address for address, _ in bench.client.haves]
 
     run(bench, scenario)
@@ -372,7 +380,7 @@ def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Bench
 def test_who_leaves_is_nobodys_rival(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
-        bench.telling.leaving = True
+        bench.holder_side.leaving = True
         assert bench.asked_by(FAR).rival is None
 
     run(bench, scenario)
@@ -384,7 +392,7 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill()
-        bench.telling.settle(Settle(NEAREST, 2, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 2, [bench.held()]))
         bench.crawl.told = [SiteRecord("a.example", 3.0, 8.0)]
         answer = bench.asked_by(NEAREST)
         assert (False, bench.crawl.told) == (answer.released, answer.sites)
@@ -398,13 +406,13 @@ def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Benc
     async def scenario() -> None:
         bench.know(NEAR)
         bench.fill()
-        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()]))
         bench.know(NEAREST)
         answer = bench.asked_by(NEAREST)
         await asyncio.sleep(60.0)
         assert answer.held.keys == bench.held().keys > 0
         assert bench.client.haves, "the owner is asked what is to become of it"
-        bench.telling.settle(Settle(NEAREST, 0, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAREST, 0, [bench.held()]))
         await asyncio.sleep(1.0)
         assert 0 == bench.held().keys
 
@@ -412,15 +420,15 @@ def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Benc
 
 
 @pytest.mark.parametrize("speaker", [NEAR, FAR])
-def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, speaker: Contact) -> None:
+def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, claimed_sender: Contact) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill()
         held = bench.held()
-        assert [held] == bench.telling.settle(Settle(speaker, 0, [held])).unlike
+        assert [held] == bench.holder_side.assign_replica(AssignReplica(claimed_sender, 0, [held])).unlike
         await asyncio.sleep(60.0)
         assert held == bench.held()
-        assert not bench.telling.settle(Settle(NEAREST, 0, [held])).unlike
+        assert not bench.holder_side.assign_replica(AssignReplica(NEAREST, 0, [held])).unlike
         await asyncio.sleep(1.0)
         assert 0 == bench.held().keys
 
@@ -461,7 +469,7 @@ def test_who_had_copies_of_a_cell_given_away_is_named_until_its_new_owner_has_sp
         bench.holdings.back_up_at(CELL, [FAR])
         assert bench.asked_by(NEAR).released
         assert FAR in bench.asked_by(NEAR).others
-        bench.telling.settle(Settle(NEAR, 1, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAR, 1, [bench.held()]))
         assert FAR not in bench.asked_by(NEAR).others
 
     run(bench, scenario)
@@ -476,10 +484,10 @@ def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
         bench.fill(2)
         seen = bench.held()
         bench.fill(3)
-        assert [bench.held()] == bench.telling.settle(Settle(NEAR, 0, [seen])).unlike
+        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [seen])).unlike
         await asyncio.sleep(2.0)
         assert 3 == bench.store.cells[CELL].keys
-        assert [] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).unlike
         await asyncio.sleep(2.0)
         assert {} == bench.store.cells
 
@@ -493,10 +501,10 @@ def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Bench)
         bench.know(NEAR)
         bench.fill()
         bench.own()
-        assert [bench.held()] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).unlike
         assert bench.holdings.is_open(CELL)
         assert bench.asked_by(NEAR).released
-        assert [] == bench.telling.settle(Settle(NEAR, 0, [bench.held()])).unlike
+        assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).unlike
 
     run(bench, scenario)
 
@@ -505,7 +513,7 @@ def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
     async def scenario() -> None:
         bench.fill()
         bench.own()
-        assert [bench.held()] == bench.telling.settle(Settle(FAR, 0, [bench.held()])).unlike
+        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(FAR, 0, [bench.held()])).unlike
         await asyncio.sleep(2.0)
         assert 3 == bench.store.cells[CELL].keys
         assert bench.holdings.is_open(CELL)
@@ -517,8 +525,8 @@ def test_news_stop_the_forgetting(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.fill()
-        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
-        bench.telling.tell(CELL)
+        bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()]))
+        bench.holder_side.notify_owner(CELL)
         await asyncio.sleep(2.0)
         assert 3 == bench.store.cells[CELL].keys
 
@@ -531,9 +539,9 @@ def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.fill(2)
-        bench.telling.settle(Settle(NEAR, 0, [bench.held()]))
+        bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()]))
         bench.fill(3)
-        bench.telling.backed([CELL], FAR)
+        bench.holder_side.backed([CELL], FAR)
         await asyncio.sleep(2.0)
         assert CELL in bench.store.cells
 
@@ -543,7 +551,7 @@ def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
 def test_a_cell_asked_for_twice_is_refused(bench: Bench) -> None:
     async def scenario() -> None:
         with pytest.raises(KadcrawlError, match="twice"):
-            bench.telling.answer(Sync(NEAREST, [CELL, CELL]))
+            bench.holder_side.answer(TakeOver(NEAREST, [CELL, CELL]))
 
     run(bench, scenario)
 
@@ -555,7 +563,7 @@ def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: Bench) -> N
         bench.know(NEAREST, FAR)
         bench.fill()
         for _ in range(60):
-            bench.telling.settle(Settle(NEAREST, 1, [bench.held()]))
+            bench.holder_side.assign_replica(AssignReplica(NEAREST, 1, [bench.held()]))
             await asyncio.sleep(10.0)
         assert 5 <= len(bench.client.haves) <= 15
 

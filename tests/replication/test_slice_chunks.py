@@ -9,15 +9,15 @@ import pytest
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
-from kadcrawl.link.wire.messages import Batch, KeepSlicePart, KeptSlicePart
+from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
 from kadcrawl.replication import slice_transfer as slices_module
-from kadcrawl.replication.backup_streams import Copies
+from kadcrawl.replication.backup_streams import Replicator
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.slice_chunks import IDLE_S, SENT_MAX, Incoming, Outgoing, PartError, Sent
+from kadcrawl.replication.slice_chunks import IDLE_S, SENT_MAX, IncomingSlice, Outgoing, PartError, Sent
 from kadcrawl.replication.slice_transfer import sent_by
-from kadcrawl.store.bloom.cell_filters import Label, Large, Told
+from kadcrawl.store.bloom.cell_filters import EncodedFilter, Label, Large
 from kadcrawl.store.bloom.encoding import Pieces, to_bytes
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.store import DONE, Store
 from sim.loop import world
 from tests.replication.test_backup_streams import ME, A, FakeOverlay
@@ -31,30 +31,30 @@ LABEL = Label(700, 5)
 
 
 def large(count: int = 700) -> Large:
-    seen = Seen(Period(HOUR, 3))
+    seen = ExpiringFilter(Period(HOUR, 3))
     for one in keys("large", count):
         seen.add(one, 0.0)
     return Large(LABEL, Pieces(seen))
 
 
 def sent(sender: bytes = b"a", size: int = 2_500, digest: int = 5) -> Sent:
-    return Sent(sender, CELL, Told(0, Label(700, digest), b""), size)
+    return Sent(sender, CELL, EncodedFilter(0, Label(700, digest), b""), size)
 
 
 def test_it_arrives_whole_part_by_part() -> None:
-    outgoing, incoming = Outgoing(large(), PART), Incoming(PART)
+    outgoing, incoming = Outgoing(large(), PART), IncomingSlice(PART)
     parts = []
     while not outgoing.is_over:
         parts.append(outgoing.part())
         upto = incoming.take(sent(size=outgoing.size), outgoing.at, parts[-1], 0.0)
         outgoing.kept(upto)
     assert [PART] * (len(parts) - 1) == [len(part) for part in parts[:-1]]
-    assert Told(0, LABEL, b"".join(parts)) == incoming.whole()
+    assert EncodedFilter(0, LABEL, b"".join(parts)) == incoming.whole()
     assert large().pieces.cut(0, 10**6) == b"".join(parts)
 
 
 def test_what_is_added_meanwhile_is_in_what_is_sent_later_and_a_further_filter_is_not() -> None:
-    seen = Seen(Period(HOUR, 3))
+    seen = ExpiringFilter(Period(HOUR, 3))
     first = keys("first", 1_000)
     for one in first:
         seen.add(one, 0.0)
@@ -87,7 +87,7 @@ def test_who_sends_goes_on_from_where_the_receiver_is_and_gives_up_when_that_lea
 
 
 def test_a_repeat_and_a_part_out_of_turn_change_nothing() -> None:
-    incoming = Incoming(PART)
+    incoming = IncomingSlice(PART)
     assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
     assert PART == incoming.take(sent(), 0, bytes(PART), 0.0)
     assert PART == incoming.take(sent(), 2 * PART, bytes(500), 0.0)
@@ -98,13 +98,13 @@ def test_a_repeat_and_a_part_out_of_turn_change_nothing() -> None:
 
 @pytest.mark.parametrize("length", [0, 1, PART - 1, PART + 1])
 def test_parts_are_as_long_as_they_can_be_so_that_nobody_drips(length: int) -> None:
-    incoming = Incoming(PART)
+    incoming = IncomingSlice(PART)
     with pytest.raises(PartError):
         incoming.take(sent(), 0, bytes(length), 0.0)
 
 
 def test_one_slice_comes_at_a_time_and_one_that_comes_no_more_gives_way() -> None:
-    incoming = Incoming(PART)
+    incoming = IncomingSlice(PART)
     assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
     assert incoming.take(sent(b"b"), 0, bytes(PART), 1.0) is None
     assert 2 * PART == incoming.take(sent(b"a"), PART, bytes(PART), IDLE_S - 1)
@@ -122,25 +122,25 @@ class Backup:
     """A peer that keeps parts; `upset` happens before each."""
 
     def __init__(self) -> None:
-        self.incoming = Incoming(PART)
+        self.incoming = IncomingSlice(PART)
         self.upset: list[Callable[[], None]] = []
         self.told: list[Any] = []
-        self.whole: list[Told] = []
+        self.whole: list[EncodedFilter] = []
 
     async def ask(self, address: tuple[str, int], message: Any, expected: Any, deadline_s: float) -> Any:
         await asyncio.sleep(0.01)
         self.told.append(message)
-        assert isinstance(message, KeepSlicePart)
+        assert isinstance(message, KeepFilterPart)
         if self.upset:
             self.upset.pop(0)()
         now = asyncio.get_running_loop().time()
         upto = self.incoming.take(sent_by(message), message.at, message.bits, now)
         if upto == message.size:
             self.whole.append(self.incoming.whole())
-        return KeptSlicePart(upto)
+        return KeptFilterPart(upto)
 
     def restart(self) -> None:
-        self.incoming = Incoming(PART)
+        self.incoming = IncomingSlice(PART)
 
 
 @pytest.fixture
@@ -158,16 +158,16 @@ def no_batch(keys: Sequence[Key], sites: Sequence[str]) -> Batch:
     raise AssertionError("only slices travel")
 
 
-def deliver(store: Store, backup: Backup) -> Copies:
+def deliver(store: Store, backup: Backup) -> Replicator:
     """Send the slice of a cell; return when all has been delivered."""
 
-    async def play() -> Copies:
+    async def play() -> Replicator:
         client: Any = backup
-        copies = Copies(FakeOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
+        copies = Replicator(FakeOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
         committer = asyncio.create_task(store.run())
         async with asyncio.timeout(600), asyncio.TaskGroup() as group:
             copies.spawn = lambda work, name: group.create_task(work, name=name)
-            copies.put_slices(A, CELL, [1_000, 1_001])
+            copies.put_epochs(A, CELL, [1_000, 1_001])
             assert await copies.delivered(A)
         committer.cancel()
         return copies
@@ -184,8 +184,8 @@ def test_a_large_slice_is_delivered_although_the_receiver_starts_anew_in_the_mid
 
     backup.upset = [lambda: None, down, lambda: None, backup.restart]
     copies = deliver(store, backup)
-    assert store.seen is not None
-    assert [store.seen.told(CELL, 1_000)] == backup.whole
+    assert store.expiring_filters is not None
+    assert [store.expiring_filters.encoded(CELL, 1_000)] == backup.whole
     assert [0, PART, PART, 2 * PART, 0, PART, 2 * PART] == [message.at for message in backup.told]
     assert 0 == copies.unacknowledged
 

@@ -7,15 +7,29 @@ from typing import Any
 import pytest
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell, Key, id_bytes
+from kadcrawl.keys import Cell, Key, NoSuchCellError, id_bytes
 from kadcrawl.link.wire.codec import pack, unpack
-from kadcrawl.link.wire.messages import Contact, GetSlicePart, GetSlices, GotSlicePart, GotSlices, SliceLabel
+from kadcrawl.link.wire.messages import (
+    Contact,
+    EpochFilterLabel,
+    GetEpochFilters,
+    GetFilterPart,
+    GotEpochFilters,
+    GotFilterPart,
+)
 from kadcrawl.replication import slice_transfer as slices_module
-from kadcrawl.replication.placement.placement import NoSuchCellError
-from kadcrawl.replication.slice_chunks import Incoming
-from kadcrawl.replication.slice_transfer import SliceExchange, in_parts, packed, part_message, records, sent_by, told_by
+from kadcrawl.replication.slice_chunks import IncomingSlice
+from kadcrawl.replication.slice_transfer import (
+    EpochFilterSync,
+    encoded_filters,
+    in_parts,
+    packed,
+    part_message,
+    records,
+    sent_by,
+)
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.bloom.cell_filters import Told
+from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import DONE, Store
 from tests.store.test_store import accept, key, line
@@ -35,21 +49,21 @@ class Side:
         self.contact = Contact(id_bytes(number), f"10.0.0.{number}", 4160)
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(16, period, lambda: self.now)
-        self.asked: list[GetSlices] = []
-        self.parts: list[GetSlicePart] = []
+        self.asked: list[GetEpochFilters] = []
+        self.parts: list[GetFilterPart] = []
         self.meanwhile: list[Callable[[], object]] = []
         """What happens before each part is given."""
         self.put: list[int] = []
         """Grains that are to be sent to the other."""
         client: Any = self
-        self.exchange = SliceExchange(client, self.store, self.join, self.note)
+        self.exchange = EpochFilterSync(client, self.store, self.join, self.note)
 
     def finish(self, *numbers: int) -> None:
         for number in numbers:
             self.store.finish(accept(self.store, number), line(number))
 
-    async def join(self, cell: Cell, told: Sequence[Told]) -> None:
-        self.store.join_slices(cell, told, adopt=False)
+    async def join(self, cell: Cell, told: Sequence[EncodedFilter]) -> None:
+        self.store.join_epoch_filters(cell, told, adopt=False)
 
     def note(self, to: Contact, cell: Cell, grains: Iterable[int]) -> None:
         assert (to, cell) == (self.other.contact, CELL)
@@ -59,16 +73,16 @@ class Side:
         bytes_max = Limits().message_bytes_max
         self.store._dirty.set()
         await self.other.store.commit()
-        if isinstance(message, GetSlices):
+        if isinstance(message, GetEpochFilters):
             self.asked.append(message)
-            answer: Any = await self.other.exchange.answer(unpack(pack(message), GetSlices, bytes_max))
+            answer: Any = await self.other.exchange.answer(unpack(pack(message), GetEpochFilters, bytes_max))
         else:
             self.parts.append(message)
             if self.meanwhile:
                 self.meanwhile.pop(0)()
             committed = self.other.store.durable
             self.other.store.durable = lambda: _done(committed())  # type: ignore[method-assign]
-            answer = await self.other.exchange.part(unpack(pack(message), GetSlicePart, bytes_max))
+            answer = await self.other.exchange.part(unpack(pack(message), GetFilterPart, bytes_max))
         return unpack(pack(answer), expected, bytes_max)
 
     async def reconcile(self, *, push: bool = True) -> None:
@@ -78,20 +92,20 @@ class Side:
 
     def deliver_large(self) -> None:
         """The same of a slice in parts."""
-        incoming = Incoming(1_000)
+        incoming = IncomingSlice(1_000)
         for grain in set(self.put):
             outgoing = in_parts(self.store, CELL, grain)
             assert outgoing is not None
             while not outgoing.is_over:
                 message = part_message(self.contact, CELL, grain, outgoing)
                 outgoing.kept(incoming.take(sent_by(message), message.at, message.bits, 0.0))
-            self.other.store.join_slices(CELL, [incoming.whole()], adopt=True)
+            self.other.store.join_epoch_filters(CELL, [incoming.whole()], adopt=True)
         self.put.clear()
 
     def deliver(self) -> None:
         """What the stream of copies does with what was put."""
-        self.other.store.join_slices(
-            CELL, told_by(records(self.store, CELL, sorted(set(self.put))).records), adopt=True
+        self.other.store.join_epoch_filters(
+            CELL, encoded_filters(records(self.store, CELL, sorted(set(self.put))).records), adopt=True
         )
 
 
@@ -154,8 +168,8 @@ async def test_what_is_alike_does_not_travel(make: Sides) -> None:
         side.finish(1, 2)
         side.now += HOUR
     one.finish(3)
-    got = await other.exchange.answer(GetSlices(CELL, -1, one.exchange._labels(CELL, -1)))
-    assert ([], [1_001]) == (got.slices, got.unlike)
+    got = await other.exchange.answer(GetEpochFilters(CELL, -1, one.exchange._labels(CELL, -1)))
+    assert ([], [1_001]) == (got.epoch_filters, got.unlike)
     await one.reconcile()
     assert [1_001] == one.put
 
@@ -194,7 +208,11 @@ async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, mo
     one.store.learn_done(Key(b"\0\1" + bytes(17) + b"\7"))
     for number in range(30):  # Too large for a message.
         one.store.learn_done(Key(b"\0\1" + bytes(17) + bytes([number])))
-    sizes = {grain: len(told.bits) for grain in (1_000, 1_002) if (told := one.store.seen.told(cells[1], grain))}  # type: ignore[union-attr]
+    sizes = {
+        grain: len(told.bits)
+        for grain in (1_000, 1_002)
+        if (told := one.store.expiring_filters.encoded(cells[1], grain))  # type: ignore[union-attr]
+    }
     assert sizes[1_002] > 3 * sizes[1_000]
     monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 3 * sizes[1_000])
     left = {cell: [1_000, 1_001, 1_002] for cell in cells}  # Of two of them there is no third.
@@ -204,8 +222,8 @@ async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, mo
     while left:
         told, portions = packed(one.store, left)
         messages += bool(told)
-        sent += [(Cell(cell.cell), record.label.grain) for cell in told for record in cell.slices]
-        assert sum(len(record.bits) for cell in told for record in cell.slices) <= 3 * sizes[1_000]
+        sent += [(Cell(cell.cell), record.label.epoch) for cell in told for record in cell.epoch_filters]
+        assert sum(len(record.bits) for cell in told for record in cell.epoch_filters) <= 3 * sizes[1_000]
         large += [(cell, grain) for cell, portion in portions.items() for grain in portion.large]
         through = {cell: portion.through for cell, portion in portions.items()}
         left = {cell: rest for cell, grains in left.items() if (rest := grains[through.get(cell, 0) :])}
@@ -225,7 +243,7 @@ async def test_a_slice_beyond_a_message_travels_in_parts_and_is_the_same(
     monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, _fails, lambda: None, _fails]
     await one.reconcile()
-    told = [side.store.seen.told(CELL, 1_000) for side in (one, other)]  # type: ignore[union-attr]
+    told = [side.store.expiring_filters.encoded(CELL, 1_000) for side in (one, other)]  # type: ignore[union-attr]
     assert told[0] == told[1]
     assert told[0] is not None
     assert [*range(0, len(told[0].bits), 1_000)] == sorted({part.at for part in one.parts})
@@ -285,7 +303,7 @@ async def test_large_slices_beyond_what_one_exchange_takes_wait_for_the_next(
     monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 1_000)
     monkeypatch.setattr(slices_module, "SLICE_WHOLE_BYTES_MAX", 5_000)
     await one.reconcile()
-    assert 1 == len(one.store.seen.labels(CELL))  # type: ignore[union-attr]
+    assert 1 == len(one.store.expiring_filters.labels(CELL))  # type: ignore[union-attr]
     await one.reconcile()
     assert one.store.cells == other.store.cells
 
@@ -304,25 +322,25 @@ class Liar:
         return self._answer(message)
 
 
-LABEL = SliceLabel(1_000, 5, bytes(16))
+LABEL = EpochFilterLabel(1_000, 5, bytes(16))
 
 
 @pytest.mark.parametrize(
     ("part", "asked"),
     [
-        (lambda at: GotSlicePart(None, 0, b""), 1),
-        (lambda at: GotSlicePart(LABEL, 0, b""), 1),
-        (lambda at: GotSlicePart(LABEL, 2**28 + 1, bytes(100)), 1),
-        (lambda at: GotSlicePart(LABEL, 1_000, b"x"), 1),
-        (lambda at: GotSlicePart(LABEL, 1_000, bytes(101)), 1),
-        (lambda at: GotSlicePart(LABEL, 1_000 + at, bytes(100)), 2),
-        (lambda at: GotSlicePart(SliceLabel(1_000 + at, 5, bytes(16)), 1_000, bytes(100)), 2),
-        (lambda at: GotSlicePart(LABEL, 1_000, bytes(100)), 10),
+        (lambda at: GotFilterPart(None, 0, b""), 1),
+        (lambda at: GotFilterPart(LABEL, 0, b""), 1),
+        (lambda at: GotFilterPart(LABEL, 2**28 + 1, bytes(100)), 1),
+        (lambda at: GotFilterPart(LABEL, 1_000, b"x"), 1),
+        (lambda at: GotFilterPart(LABEL, 1_000, bytes(101)), 1),
+        (lambda at: GotFilterPart(LABEL, 1_000 + at, bytes(100)), 2),
+        (lambda at: GotFilterPart(EpochFilterLabel(1_000 + at, 5, bytes(16)), 1_000, bytes(100)), 2),
+        (lambda at: GotFilterPart(LABEL, 1_000, bytes(100)), 10),
     ],
     ids=["none", "empty", "too large", "a drop", "too much", "another size", "another grain", "rubbish"],
 )
 async def test_who_lies_about_parts_costs_a_known_number_of_messages(
-    part: Callable[[int], GotSlicePart], asked: int, make: Sides, monkeypatch: pytest.MonkeyPatch
+    part: Callable[[int], GotFilterPart], asked: int, make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = make()
     monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", 100)
@@ -330,7 +348,9 @@ async def test_who_lies_about_parts_costs_a_known_number_of_messages(
     liar = Liar(
         one,
         lambda message: (
-            GotSlices([], [], None, [dead, 1_000, 1_000, far]) if isinstance(message, GetSlices) else part(message.at)
+            GotEpochFilters([], [], None, [dead, 1_000, 1_000, far])
+            if isinstance(message, GetEpochFilters)
+            else part(message.at)
         ),
     )
     await one.reconcile()
@@ -343,9 +363,9 @@ async def test_who_goes_on_for_ever_is_not_listened_to_for_ever(make: Sides) -> 
     liar = Liar(
         one,
         lambda message: (
-            GotSlices([], [], max(message.after, 997) + 1, [*range(990, 1_010)])
-            if isinstance(message, GetSlices)
-            else GotSlicePart(None, 0, b"")
+            GotEpochFilters([], [], max(message.after, 997) + 1, [*range(990, 1_010)])
+            if isinstance(message, GetEpochFilters)
+            else GotFilterPart(None, 0, b"")
         ),
     )
     await one.reconcile()
@@ -356,9 +376,12 @@ async def test_a_job_that_keeps_keys_asks_nothing_and_has_none(make: Sides) -> N
     one, other = make(keeps=False)
     one.finish(1)
     await one.reconcile()
-    assert ([], GotSlices([], [], None)) == (one.asked, await other.exchange.answer(GetSlices(CELL, -1, [])))
+    assert ([], GotEpochFilters([], [], None)) == (
+        one.asked,
+        await other.exchange.answer(GetEpochFilters(CELL, -1, [])),
+    )
 
 
 async def test_a_cell_that_is_none_is_refused(make: Sides) -> None:
     with pytest.raises(NoSuchCellError):
-        await make()[0].exchange.answer(GetSlices(2**17, -1, []))
+        await make()[0].exchange.answer(GetEpochFilters(2**17, -1, []))

@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given, strategies as st
 
 from kadcrawl.keys import Cell
-from kadcrawl.replication.timers import Reminders
+from kadcrawl.replication.timers import TimerQueue
 
 CELLS = st.integers(0, 5).map(Cell)
 STEPS = st.lists(
@@ -20,7 +20,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.integers(0, 9), st.integers(1, 6))
 def test_it_says_what_a_table_of_instants_says(steps: list[tuple[str, Cell, int]], now: int, count: int) -> None:
-    reminders = Reminders()
+    reminders = TimerQueue()
     table: dict[Cell, int] = {}
     for step, cell, at in steps:
         if step == "put":

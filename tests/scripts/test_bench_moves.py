@@ -6,7 +6,7 @@ import pytest
 
 from kadcrawl.keys import Cell
 from scripts.bench_moves import cells_of, claims
-from scripts.moving_cells import CellMoves, Swarm, cell_moves, nearest
+from scripts.moving_cells import CellMoves, CellSwarm, cell_moves, nearest
 from scripts.moving_records import RecordMoves, record_moves
 
 PEERS, RECORDS, EVENTS = 12, 2_000, 6
@@ -54,7 +54,7 @@ def test_all_claims_about_counts_hold(cells: list[CellMoves], records: list[Reco
 
 
 def test_a_cell_that_nobody_moved_is_counted_as_wrong() -> None:
-    swarm = Swarm(4, {Cell(number): 1 for number in range(64)}, Random(1), cell_bits=6)
+    swarm = CellSwarm(4, {Cell(number): 1 for number in range(64)}, Random(1), cell_bits=6)
     joins = CellMoves("join", 4, 64)
     for holdings in swarm.holdings.values():
         holdings.joined = lambda newcomer: ([], [])  # type: ignore[method-assign]

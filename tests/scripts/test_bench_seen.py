@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from kadcrawl.store.bloom.filter import ENGINES
+from kadcrawl.store.bloom.engines import ENGINES
 from scripts.bench_seen import (
     BYTES_MOST,
     CHECK_MOST_US,
-    Cost,
+    FilterCost,
     cell_bytes,
     claims,
     of_a_set,
@@ -16,14 +16,16 @@ from scripts.bench_seen import (
     us_per_key,
 )
 
-FINE = Cost(name="pybloom", keys=10, add_us=1, new_us=1, known_us=2, bytes_per_key=2.4, wrong=1e-5, slices=1)
+FINE = FilterCost(
+    name="pybloom", keys=10, add_us=1, new_us=1, known_us=2, bytes_per_key=2.4, wrong=1e-5, epoch_filters=1
+)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_set_of_ours_is_measured_in_the_period_after_its_first(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scripts.bench_seen.ASKED_MOST", 5_000)
-    grown, settled = (of_ours(engine, 4_096, grains=2, days=days) for days in (2, 4))
-    assert (2, True, 2, False) == (grown.slices, grown.grown, settled.slices, settled.grown)
+    grown, settled = (of_ours(engine, 4_096, epochs=2, days=days) for days in (2, 4))
+    assert (2, True, 2, False) == (grown.epoch_filters, grown.grown, settled.epoch_filters, settled.grown)
     assert 2.4 < settled.bytes_per_key < grown.bytes_per_key
     assert settled.wrong <= 1e-3
     assert min(settled.add_us, settled.new_us, settled.known_us) > 0
@@ -48,7 +50,7 @@ def test_a_small_cell_takes_a_few_bytes_of_a_key() -> None:
 
 def test_claims_can_fail() -> None:
     assert all(holds for _, holds in claims([FINE]))
-    assert [] == [*claims([replace(FINE, grown=True, new_us=99), replace(FINE, slices=0, new_us=99)])]
+    assert [] == [*claims([replace(FINE, grown=True, new_us=99), replace(FINE, epoch_filters=0, new_us=99)])]
     for wrong in (
         replace(FINE, known_us=CHECK_MOST_US + 0.01),
         replace(FINE, new_us=CHECK_MOST_US + 0.01),

@@ -5,10 +5,10 @@ import asyncio
 import aiohttp
 import pytest
 
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import anchor
 from scripts.five_peers import run
-from scripts.five_peers.web import CappedWeb, Line
+from scripts.five_peers.web import AccessLine, CappedWeb
 
 ASKER, STRANGER = "127.0.1.1", "127.0.1.99"
 
@@ -25,7 +25,7 @@ def test_the_proportions_are_the_tables_and_the_bandwidths_just_suffice() -> Non
 
 
 def test_what_takes_longer_on_a_line_counts() -> None:
-    line = Line(pages_s=10.0, bytes_s=1000.0)
+    line = AccessLine(pages_s=10.0, bytes_s=1000.0)
     assert [0.1, 0.1, 0.5] == [line.page_s(size) for size in (1, 100, 500)]
 
 
@@ -36,7 +36,7 @@ async def _status(address: str, url: str) -> tuple[int, int]:
 
 
 async def test_who_has_a_line_is_served_in_turn_and_nobody_else() -> None:
-    line = Line(pages_s=1000.0, bytes_s=1e7)
+    line = AccessLine(pages_s=1000.0, bytes_s=1e7)
     async with CappedWeb({ASKER: line}, 3, 500) as web:
         await web.open("127.0.3.1")
         await web.open("127.0.3.2")
@@ -53,7 +53,7 @@ async def test_every_peer_owns_as_many_sites() -> None:
     ids = [number << 157 | 12345 for number in range(5)]
     async with CappedWeb({}, 1, 10) as web:
         opened = await run._dealt(web, ids)
-        placer = Placer("host", run.CELL_BITS)
-        places = [anchor(placer.place(web.urls(address)[0]).cell, run.CELL_BITS) for address in opened]
+        placer = Partitioner("host", run.CELL_BITS)
+        places = [anchor(placer.locate(web.urls(address)[0]).cell, run.CELL_BITS) for address in opened]
         owners = [min(ids, key=lambda one: one ^ place) for place in places]
     assert dict.fromkeys(ids, run.SITES) == {one: owners.count(one) for one in ids}

@@ -9,7 +9,7 @@ import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import Job
-from kadcrawl.settings.job_file import FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, TABLES, parse, read
+from kadcrawl.settings.job_file import JOB_FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, RULE_READERS, parse, read
 
 FILE = Path("kadcrawl.toml")
 ALL = """
@@ -91,7 +91,7 @@ def test_every_field_of_a_job_but_the_cells_can_be_said() -> None:
     # `proxies` says the one or the other.
     assert {entry.name for entry in fields(Job)} - {"cell_bits", "proxies_from"} == {
         field for field, _ in KEYS.values()
-    } | TABLES.keys()
+    } | RULE_READERS.keys()
 
 
 def test_an_empty_file_is_the_default_job_and_says_nothing() -> None:
@@ -259,9 +259,9 @@ def test_what_no_toml_reader_can_take_is_told(text: str) -> None:
 
 def test_a_file_of_the_largest_size_is_read_and_one_byte_more_is_not(tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
-    path.write_bytes(b"delay = 3\n#".ljust(FILE_BYTES_MAX, b" "))
+    path.write_bytes(b"delay = 3\n#".ljust(JOB_FILE_BYTES_MAX, b" "))
     assert read(path).job.delay_s == 3
-    path.write_bytes(b"delay = 3\n#".ljust(FILE_BYTES_MAX + 1, b" "))
+    path.write_bytes(b"delay = 3\n#".ljust(JOB_FILE_BYTES_MAX + 1, b" "))
     with pytest.raises(ConfigError, match=f"^{re.escape(str(path))} is too large for a job file: at most 4 MiB$"):
         read(path)
 

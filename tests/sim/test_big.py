@@ -8,13 +8,13 @@ from click.testing import CliRunner
 
 from kadcrawl.store import journal
 from sim.__main__ import main
-from sim.big import Alike, Sight, crawl, plan_of
-from sim.plan import EXPOSED_MAX, SETTLE_S, Kind
+from sim.big import Alike, SwarmSnapshot, crawl, plan_of
+from sim.plan import EXPOSED_MAX, RECOVERY_S, Kind
 
 
 def test_a_swarm_crawls_all_and_shows_how_far_it_is() -> None:
     checkpoint_bytes = journal.CHECKPOINT_BYTES
-    sights: list[Sight] = []
+    sights: list[SwarmSnapshot] = []
     outcome, cost = crawl(plan_of(1, 40, kills=1), 400, show=sights.append)
     assert outcome.violations == {}
     assert (outcome.kills, outcome.urls) == (1, sights[-1].pages_all)
@@ -47,7 +47,7 @@ def test_machines_are_killed_one_at_a_time() -> None:
     assert [event.kind for event in plan.events] == [Kind.KILL] * 6
     assert len({event.machines for event in plan.events}) == 6
     for event in plan.events:
-        assert sum(event.at_s <= other.at_s < event.at_s + SETTLE_S for other in plan.events) <= EXPOSED_MAX
+        assert sum(event.at_s <= other.at_s < event.at_s + RECOVERY_S for other in plan.events) <= EXPOSED_MAX
 
 
 def test_the_command_says_what_it_took() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from kadcrawl.crawl import build
 from kadcrawl.replication import cells, slice_transfer
-from kadcrawl.replication.slice_chunks import Incoming
+from kadcrawl.replication.slice_chunks import IncomingSlice
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.bloom import cell_filters as seen_cells, slice
-from kadcrawl.store.bloom.cell_filters import Told
+from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from sim.draw import draw
 from sim.loop import world
@@ -50,14 +50,14 @@ def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.Mo
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     for module in (slice_transfer, cells):
         monkeypatch.setattr(module, "SLICE_BYTES_MAX", 60)
-    arrived: list[Told] = []
-    whole = Incoming.whole
+    arrived: list[EncodedFilter] = []
+    whole = IncomingSlice.whole
 
-    def noted(incoming: Incoming) -> Told:
+    def noted(incoming: IncomingSlice) -> EncodedFilter:
         arrived.append(whole(incoming))
         return arrived[-1]
 
-    monkeypatch.setattr(Incoming, "whole", noted)
+    monkeypatch.setattr(IncomingSlice, "whole", noted)
     assert {} == run(draw(2, 16).kept_by("bloom")).violations
     assert len(arrived) > 10
 

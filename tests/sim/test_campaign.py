@@ -10,7 +10,7 @@ from sim import campaign
 from sim.__main__ import main
 from sim.campaign import Task, TooLong, Totals, attempt, quantile, tasks, trials
 from sim.plan import Event, Kind, Plan
-from sim.trial import Outcome, Size, run
+from sim.trial import Size, TrialOutcome, run
 
 SMALL = Size(pages=30, sites=4)
 SMALL_OPTIONS = ["--peers", "3", "--pages", "30", "--sites", "4", "--delay", "0.2"]
@@ -35,8 +35,8 @@ FIELDS = [
 ]
 
 
-def outcome(seed: int, violations: dict[str, list[str]] | None = None, repair_s: float | None = 2.0) -> Outcome:
-    return Outcome(
+def outcome(seed: int, violations: dict[str, list[str]] | None = None, repair_s: float | None = 2.0) -> TrialOutcome:
+    return TrialOutcome(
         plan=Plan(seed, 3, ()),
         violations=violations or {},
         trace="",
@@ -74,7 +74,7 @@ def test_outcomes_travel_between_processes() -> None:
 def test_a_trial_that_breaks_is_an_outcome_with_its_reason(
     error: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object, **__: object) -> Outcome:
+    def broken(*_: object, **__: object) -> TrialOutcome:
         raise error
 
     monkeypatch.setattr(campaign, "run", broken)
@@ -84,7 +84,7 @@ def test_a_trial_that_breaks_is_an_outcome_with_its_reason(
 
 
 def test_a_trial_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(*_: object, **__: object) -> Outcome:
+    def endless(*_: object, **__: object) -> TrialOutcome:
         while True:
             pass
 

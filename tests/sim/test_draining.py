@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import anchor
 from kadcrawl.peer import Peer
 from kadcrawl.settings.config import Job, Limits
 from sim.loop import world
 from sim.machines import Machines
-from sim.synthetic_web import Answer
+from sim.synthetic_web import SyntheticResponse
 from sim.web_server import WebServer
 
 WEB_IP = "198.18.0.1"
@@ -39,10 +39,10 @@ class Pages:
     def address(self, host: str) -> str:
         return WEB_IP
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         if target == "/robots.txt":
-            return Answer(404)
-        return Answer(200, (("Content-Type", "text/html"),), b"<p>")
+            return SyntheticResponse(404)
+        return SyntheticResponse(200, (("Content-Type", "text/html"),), b"<p>")
 
 
 class PacedServer(WebServer):
@@ -51,17 +51,17 @@ class PacedServer(WebServer):
     late = ""
     """Its address."""
 
-    def take(self, now: float, host: str, target: str, peer: str) -> Answer:
+    def take(self, now: float, host: str, target: str, peer: str) -> SyntheticResponse:
         return super().take(now, host, target, peer)._replace(latency_s=SLOW_S if peer == self.late else QUICK_S)
 
 
 def dealt(peers: Sequence[Peer]) -> list[list[str]]:
     """Return, for each of these, the URLs of as many sites as it is to own."""
-    placer = Placer("host", 16)
+    placer = Partitioner("host", 16)
     hosts: list[list[str]] = [[] for _ in peers]
     for number in range(10_000):
         host = f"site-{number}.example"
-        place = anchor(placer.place(f"http://{host}/").cell, 16)
+        place = anchor(placer.locate(f"http://{host}/").cell, 16)
         owner = min(range(len(peers)), key=lambda index: peers[index].contact.number ^ place)
         if len(hosts[owner]) < SITES:
             hosts[owner].append(host)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sim.plan import LEAF_FIRST, Event, Kind, Plan
-from sim.trial import Outcome, Size, Trial, run
+from sim.trial import Size, Trial, TrialOutcome, run
 
 SMALL = Size(pages=120, sites=16)
 CALM = Plan(11, 5, (), delay_s=0.5, leaves=2)
@@ -30,14 +30,14 @@ class Seen:
         for machine in trial.machines.leaves:
             leaf = machine.leaf
             if leaf is not None and leaf.begun:
-                self.pages[machine.number] = max(self.pages[machine.number], leaf.totals.pages)
+                self.pages[machine.number] = max(self.pages[machine.number], leaf.counters.pages)
                 homes = self.homes.setdefault(machine.number, [])
                 home = numbers.get(leaf.contact.host)
                 if home is not None and homes[-1:] != [home]:
                     homes.append(home)
 
 
-def lived(plan: Plan) -> tuple[Outcome, Seen]:
+def lived(plan: Plan) -> tuple[TrialOutcome, Seen]:
     seen = Seen()
     return run(plan, SMALL, watch=seen.look), seen
 

@@ -10,7 +10,7 @@ import pytest
 
 from sim.loop import SimLoop, world
 from sim.network import DATAGRAMS_HELD_MAX, Host, Network
-from sim.overlays import Swarm, simulate
+from sim.overlays import OverlaySwarm, simulate
 
 
 class Inbox(asyncio.DatagramProtocol):
@@ -160,7 +160,7 @@ def test_sets_of_tasks_iterate_in_one_order() -> None:
     assert run(story) == run(story) == list(range(50))
 
 
-async def troubled_life(swarm: Swarm) -> None:
+async def troubled_life(swarm: OverlaySwarm) -> None:
     """A bit of everything that could come out in another order."""
     conditions = swarm.loop.network.conditions
     await swarm.grow(20)

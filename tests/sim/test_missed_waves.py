@@ -35,7 +35,7 @@ def begun_paused(seed: int, loss: float, directory: Path) -> tuple[list[int], li
 
         async def resume(first: Machine) -> None:
             assert first.peer is not None
-            await first.peer.concord.order("resume")
+            await first.peer.state_gossip.order("resume")
 
         async def story() -> tuple[list[int], list[int]]:
             loop.network.conditions.loss, loop.network.conditions.jitter_s = loss, 0.0
@@ -43,7 +43,7 @@ def begun_paused(seed: int, loss: float, directory: Path) -> tuple[list[int], li
             await asyncio.sleep(2)
             first = all_[0]
             assert first.peer is not None
-            first.peer.obey(first.peer.concord.say("pause"))
+            first.peer.obey(first.peer.state_gossip.say("pause"))
             for number in range(1, PEERS):
                 machines.join(number)
             while any(one.peer is None or not one.peer.begun or one.peer.joining for one in all_.values()):

@@ -8,7 +8,7 @@ import pytest
 from kadcrawl.keys import ID_BITS, Cell, Key, anchor, cell_of, firstdiff
 from sim.papers import assignment as experiment, joining as joins, properties
 from sim.papers.assigners import Assigner, H, HashMod, Peers, Ring, TwoLevelHash, Xor, XorShedding
-from sim.papers.joining import Swarm, best_ratio, by_load, by_range, draw_id, gini, grow
+from sim.papers.joining import IdSwarm, best_ratio, by_load, by_range, draw_id, gini, grow
 from sim.papers.properties import (
     arrivals,
     balance,
@@ -197,7 +197,7 @@ def masks_by_comparison(ids: list[int]) -> list[int]:
 
 
 def test_a_swarm_knows_everybodys_range() -> None:
-    random, swarm = Random(7), Swarm(60)
+    random, swarm = Random(7), IdSwarm(60)
     for size in range(1, 61):
         swarm.join(draw_id(random))
         masks = masks_by_comparison(swarm.node_ids)
@@ -208,7 +208,7 @@ def test_a_swarm_knows_everybodys_range() -> None:
 
 
 def test_a_swarm_knows_everybodys_urls() -> None:
-    swarm = Swarm(PEERS, *SITES.cell_loads())
+    swarm = IdSwarm(PEERS, *SITES.cell_loads())
     grow(swarm, PEERS, by_load(2), Random(2))
     owners = Xor(swarm.node_ids).assign(SITES, np.arange(PEERS))
     assert np.bincount(owners, minlength=PEERS).tolist() == swarm.loads.tolist()
@@ -222,7 +222,7 @@ def test_the_best_that_halving_allows(size: int, expected: float) -> None:
 def test_more_choices_make_the_busiest_less_busy_and_never_less_than_halving_allows() -> None:
     ratios = []
     for choices in (1, 2, 8):
-        swarms = [grow(Swarm(100), 100, by_range(choices), Random(f"{choices} {run}")) for run in range(30)]
+        swarms = [grow(IdSwarm(100), 100, by_range(choices), Random(f"{choices} {run}")) for run in range(30)]
         worst = [float(swarm.shares.max()) * 100 for swarm in swarms]
         assert min(worst) >= best_ratio(100)
         ratios.append(np.mean(worst))

@@ -43,7 +43,7 @@ def test_filters_err_by_the_formula_and_ours_within_the_bound() -> None:
     six, ours = with_six_hashes(5_000, Random(1)), with_ours(5_000, Random(1))
     assert pytest.approx(by_formula(5_000, 1 << six.shift), rel=0.1) == six.one
     assert six.all_days <= 3 * 2 * ERROR
-    assert ours.errs <= ERROR
+    assert ours.false_positive_rate <= ERROR
     assert ours.wrong <= 2 * ERROR
     assert least_bytes(ERROR / 3) <= ours.key_bytes <= 1.1 * least_bytes(ERROR / 3)
 

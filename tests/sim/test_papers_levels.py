@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.keys import ID_BITS, firstdiff
 from sim.papers.experiment import Result
-from sim.papers.level_model import Policy, Run, buckets_of, run
+from sim.papers.level_model import LevelRun, Policy, buckets_of, run
 from sim.papers.levels import FEWER, levels
 from sim.papers.table2 import BLOCK, PEERS, gain_bound, interval_needed, light
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("levels")
 """So that one process has the result for all."""
 
 
-def short(policy: Policy, *, seed: int = 1, interval_s: float = 60.0, share: float = 1.0, hours: int = 3) -> Run:
+def short(policy: Policy, *, seed: int = 1, interval_s: float = 60.0, share: float = 1.0, hours: int = 3) -> LevelRun:
     return run(
         [replace(peer, arrivals=peer.arrivals * share) for peer in PEERS],
         seed=seed,

@@ -12,7 +12,7 @@ from kadcrawl.link.wire.messages import (
     Link,
     Offer,
     PendingRecord,
-    Records,
+    Replicate,
 )
 from sim.papers import messages as experiment
 from sim.papers.messages import COPIES, LINKS, OTHER, Count, Paper, by_the_paper, crawl, messages
@@ -50,7 +50,7 @@ def test_every_link_is_asked_for_and_only_new_ones_are_sent_and_recorded() -> No
 def test_urls_are_counted_in_offers_and_in_copies() -> None:
     count = Count()
     count.note(Offer([Link("http://a/", 0, 0)] * 3))
-    count.note(Records(ME, Batch([id_bytes(1)] * 2, [PendingRecord("http://a/", 0, 0, 0, 0.0)], [], [])))
+    count.note(Replicate(ME, Batch([id_bytes(1)] * 2, [PendingRecord("http://a/", 0, 0, 0, 0.0)], [], [])))
     count.note(GetRange(id_bytes(1)))
     assert (3, 3) == (count.offered, count.copied)
     assert (1, 1, 1) == (count.about()[LINKS], count.about()[COPIES], count.about()[OTHER])

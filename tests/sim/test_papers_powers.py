@@ -7,7 +7,7 @@ from statistics import fmean
 
 import pytest
 
-from kadcrawl.balance.predict import Network, train
+from kadcrawl.balance.predict import NeuralNetwork, train
 from kadcrawl.balance.shares import equal, exact, makespan_s
 from sim.papers.drain_run import Shedding, crawl
 from sim.papers.experiment import Finding, Result
@@ -17,11 +17,11 @@ from sim.papers.five_nodes import (
     NODES,
     SHARES,
     URLS,
-    drawn_powers,
     effect_s,
     fitted,
-    lesson,
+    random_profile,
     start_of_both_s,
+    training_data,
 )
 from sim.papers.powers import NEAR, SHEDDING, TOTAL, Effort, powers
 
@@ -34,12 +34,12 @@ ONCE = Effort(trainings=1, rounds=(50, 400))
 
 
 @pytest.fixture(scope="module")
-def networks() -> list[Network]:
+def networks() -> list[NeuralNetwork]:
     """Several, taught without noise: by the printed shares, memory and clock are worth less than the error of one."""
-    return [train(lesson(MODEL, Random(number), others=400, noise=0.0), seed=number) for number in range(4)]
+    return [train(training_data(MODEL, Random(number), others=400, noise=0.0), seed=number) for number in range(4)]
 
 
-def learned_s(networks: list[Network], name: str) -> float:
+def learned_s(networks: list[NeuralNetwork], name: str) -> float:
     return fmean(effect_s(network.seconds, name, Random(2)) for network in networks)
 
 
@@ -79,24 +79,24 @@ def test_the_printed_shares_are_the_lower_bound() -> None:
 
 
 @pytest.mark.parametrize("name", FALLS)
-def test_networks_learn_that_time_falls_with(name: str, networks: list[Network]) -> None:
+def test_networks_learn_that_time_falls_with(name: str, networks: list[NeuralNetwork]) -> None:
     assert learned_s(networks, name) < 0
 
 
 @pytest.mark.parametrize("name", RISES)
-def test_networks_learn_that_time_rises_with(name: str, networks: list[Network]) -> None:
+def test_networks_learn_that_time_rises_with(name: str, networks: list[NeuralNetwork]) -> None:
     assert learned_s(networks, name) > 0
 
 
 @pytest.mark.parametrize("name", ["net_mbps", "urls"])
-def test_networks_learn_how_much_what_counts_most_is_worth(name: str, networks: list[Network]) -> None:
+def test_networks_learn_how_much_what_counts_most_is_worth(name: str, networks: list[NeuralNetwork]) -> None:
     assert effect_s(MODEL.seconds, name, Random(2)) == pytest.approx(learned_s(networks, name), rel=0.1)
 
 
-def test_a_network_rises_with_urls_and_falls_with_bandwidth_all_the_way(networks: list[Network]) -> None:
+def test_a_network_rises_with_urls_and_falls_with_bandwidth_all_the_way(networks: list[NeuralNetwork]) -> None:
     network = networks[0]
     random = Random(3)
-    nodes = [drawn_powers(random) for _ in range(200)]
+    nodes = [random_profile(random) for _ in range(200)]
     by_urls = [sum(network.seconds(node, urls) for node in nodes) for urls in range(URLS[0], URLS[1], 20)]
     assert all(fewer < more for fewer, more in pairwise(by_urls))
     by_net = [sum(network.seconds(replace(node, net_mbps=net), 100) for node in nodes) for net in (2.0, 4.0, 8.0, 16.0)]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from sim.draw import DELAYS_S, FAULTS_FROM_S, FAULTS_UNTIL_S, LEAVERS_MIN, TRAILS, draw
-from sim.plan import EXPOSED_MAX, SETTLE_S, Event, Kind, Plan
+from sim.plan import EXPOSED_MAX, RECOVERY_S, Event, Kind, Plan
 from sim.shrink import shrink
 
 
@@ -20,17 +20,17 @@ def exposed_at_once(plan: Plan) -> int:
     for event in plan.events:
         if event.kind is Kind.LEAVE and len(event.machines) > 1:
             for place in range(EXPOSED_MAX):
-                ends[(*event.machines, -place)] = event.at_s + SETTLE_S
+                ends[(*event.machines, -place)] = event.at_s + RECOVERY_S
         elif event.kind in (Kind.KILL, Kind.AMBUSH, Kind.LEAVE):
             for machine in event.machines:
                 restarts = [one.at_s for one in plan.events if one.kind is Kind.RESTART and machine in one.machines]
                 ends[(machine,)] = (
-                    min((at for at in restarts if at >= event.at_s), default=event.at_s + event.for_s) + SETTLE_S
+                    min((at for at in restarts if at >= event.at_s), default=event.at_s + event.for_s) + RECOVERY_S
                 )
         elif event.kind in (Kind.FREEZE, Kind.FULL, Kind.PARTITION, Kind.ONE_WAY):
             alone = [(one,) for one in event.machines]
             for group in [event.machines] if len(alone) > EXPOSED_MAX else alone:
-                ends[group] = max(event.at_s + event.for_s + SETTLE_S, ends.get(group, 0.0))
+                ends[group] = max(event.at_s + event.for_s + RECOVERY_S, ends.get(group, 0.0))
         # Times in plans are rounded to milliseconds.
         most = max(most, sum(until > event.at_s + 0.002 for until in ends.values()))
     return most

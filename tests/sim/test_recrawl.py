@@ -11,7 +11,7 @@ import pytest
 from kadcrawl.settings.config import Job, Limits
 from sim.loop import world
 from sim.machines import Machines
-from sim.synthetic_web import Answer
+from sim.synthetic_web import SyntheticResponse
 from sim.web_server import WebServer
 from tests.sim.test_draining import MEMORY, WEB_IP
 
@@ -32,12 +32,12 @@ class Pages:
     def address(self, host: str) -> str:
         return WEB_IP
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         if target == "/robots.txt":
-            return Answer(404)
+            return SyntheticResponse(404)
         links = "".join(f'<a href="/{page}">x</a>' for page in range(1, PAGES)) if target == "/0" else ""
         text = f"<p>{next(self._answers) if target == '/1' else ''}{links}"
-        return Answer(200, (("Content-Type", "text/html"),), text.encode())
+        return SyntheticResponse(200, (("Content-Type", "text/html"),), text.encode())
 
 
 async def _live(machines: Machines) -> None:

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sim.judge import Access, Expected, Verdict, judge
-from sim.synthetic_sites import FANOUT_MAX, PLAIN, SITES_BELOW_SITE, Mix, Robots, Site
-from sim.synthetic_web import LINKS_MAX, Answer, Kind, SyntheticWeb
+from sim.synthetic_sites import FANOUT_MAX, PLAIN, SITES_BELOW_SITE, Mix, Robots, SyntheticSite
+from sim.synthetic_web import LINKS_MAX, PageKind, SyntheticResponse, SyntheticWeb
 
 ODD = Mix(**dict.fromkeys(("busy", "slow", "moved", "missing", "broken", "file", "elsewhere"), 0.1), calendar=0.5)
 """Many oddities on few pages."""
@@ -36,7 +36,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def last_answer(web: SyntheticWeb, url: str) -> tuple[Answer, int]:
+def last_answer(web: SyntheticWeb, url: str) -> tuple[SyntheticResponse, int]:
     """Return what a patient reader of `url` gets in the end, and at which request."""
     parts = urlsplit(url)
     for asked in range(4):
@@ -147,13 +147,13 @@ def test_every_oddity_occurs_about_as_often_as_asked_for() -> None:
     pages = sum(site.pages for site in sites)
     leaves = pages - sum(site.inner for site in sites)
     for kind, expected in {
-        Kind.BUSY: mix.busy * pages,
-        Kind.SLOW: mix.slow * pages,
-        Kind.OLD: mix.moved * pages,
-        Kind.MISSING: mix.missing * leaves,
-        Kind.BROKEN: mix.broken * leaves,
-        Kind.FILE: mix.file * leaves,
-        Kind.ELSEWHERE: mix.elsewhere * leaves,
+        PageKind.BUSY: mix.busy * pages,
+        PageKind.SLOW: mix.slow * pages,
+        PageKind.OLD: mix.moved * pages,
+        PageKind.MISSING: mix.missing * leaves,
+        PageKind.BROKEN: mix.broken * leaves,
+        PageKind.FILE: mix.file * leaves,
+        PageKind.ELSEWHERE: mix.elsewhere * leaves,
     }.items():
         assert 0.8 * expected < kinds[kind] < 1.25 * expected, kind
     robots = Counter(site.robots for site in web.sites)
@@ -185,7 +185,7 @@ def test_sizes_follow_zipfs_law_and_add_up(zipf: float, largest: int) -> None:
         assert (sizes[0] - 1) / (sizes[9] - 1) == pytest.approx(10, rel=0.2)
 
 
-def find(web: SyntheticWeb, kind: Kind) -> tuple[Site, str]:
+def find(web: SyntheticWeb, kind: PageKind) -> tuple[SyntheticSite, str]:
     return next(
         (site, path) for site in web.sites if site.open for path in web.paths(site) if web.kind(site, path)[0] is kind
     )
@@ -193,7 +193,7 @@ def find(web: SyntheticWeb, kind: Kind) -> tuple[Site, str]:
 
 def test_a_busy_page_is_busy_once_and_only_such_urls_are_counted() -> None:
     web = SyntheticWeb(1, sites=25, pages=500, mix=replace(ODD, no_robots=0, flaky_robots=0.5))
-    site, path = find(web, Kind.BUSY)
+    site, path = find(web, PageKind.BUSY)
     assert [503, 200, 200] == [web.answer(site.host, path, asked).status for asked in range(3)]
     assert web.truth()[site.origin + path] == Expected(200, 2, 2)
     counted = {url for url in (*web.robots(), *web.truth()) if last_answer(web, url)[0].counted}
@@ -202,13 +202,13 @@ def test_a_busy_page_is_busy_once_and_only_such_urls_are_counted() -> None:
 
 def test_a_broken_page_is_tried_as_often_as_the_job_says() -> None:
     web = SyntheticWeb(1, sites=25, pages=500, mix=ODD)
-    site, path = find(web, Kind.BROKEN)
+    site, path = find(web, PageKind.BROKEN)
     assert Expected(500, 1, 6) == web.truth(retries=5)[site.origin + path]
 
 
 def test_a_slow_page_takes_its_time_but_ends_long_before_a_crawler_gives_up() -> None:
     web = SyntheticWeb(1, sites=25, pages=500, mix=ODD)
-    site, path = find(web, Kind.SLOW)
+    site, path = find(web, PageKind.SLOW)
     answer = web.answer(site.host, path)
     assert 3 <= answer.latency_s <= 7
     assert answer.bytes_per_s <= 1000

@@ -19,8 +19,18 @@ from yarl import URL
 from sim.judge import Access, judge
 from sim.loop import SimLoop
 from sim.synthetic_sites import Mix
-from sim.synthetic_web import Answer, SyntheticWeb
-from sim.web_server import HEAD_BYTES_MAX, PATIENCE_S, TICK_S, Head, Request, Web, WebConnection, WebServer, parse_head
+from sim.synthetic_web import SyntheticResponse, SyntheticWeb
+from sim.web_server import (
+    CONNECTION_TIMEOUT_S,
+    HEAD_BYTES_MAX,
+    SLOW_PIECE_S,
+    Head,
+    Request,
+    Web,
+    WebConnection,
+    WebServer,
+    parse_head,
+)
 
 BIG_BYTES = 10_000_000
 
@@ -28,16 +38,16 @@ BIG_BYTES = 10_000_000
 class HandMade:
     """A web of three pages on every host."""
 
-    def answer(self, host: str, target: str, asked: int) -> Answer:
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
         match target:
             case "/slow":
-                return Answer(200, body=b"x" * 1000, latency_s=3, bytes_per_s=1000)
+                return SyntheticResponse(200, body=b"x" * 1000, latency_s=3, bytes_per_s=1000)
             case "/big":
-                return Answer(200, body=b"x" * BIG_BYTES)
+                return SyntheticResponse(200, body=b"x" * BIG_BYTES)
             case "/fickle":
-                return Answer(503 if asked == 0 else 200, counted=asked < 2)
+                return SyntheticResponse(503 if asked == 0 else 200, counted=asked < 2)
             case _:
-                return Answer(200, body=f"{target} {asked}".encode())
+                return SyntheticResponse(200, body=f"{target} {asked}".encode())
 
 
 def request(target: str, *fields: str) -> bytes:
@@ -277,9 +287,9 @@ def test_an_answer_takes_its_latency_and_its_rate() -> None:
         await asyncio.sleep(10)
         times = [at for at, _ in wire.sent]
         assert times[0] == pytest.approx(4.0)
-        assert times[-1] == pytest.approx(5.0, abs=TICK_S)
+        assert times[-1] == pytest.approx(5.0, abs=SLOW_PIECE_S)
         assert ([times[-1]], set()) == (server.overs, server.cut)
-        assert max(len(piece) for _, piece in wire.sent) <= 1000 * TICK_S
+        assert max(len(piece) for _, piece in wire.sent) <= 1000 * SLOW_PIECE_S
         assert b"".join(piece for _, piece in wire.sent).endswith(b"\r\n\r\n" + b"x" * 1000)
 
     tell(story)
@@ -330,21 +340,21 @@ def test_a_client_that_never_reads_is_given_up() -> None:
         await asyncio.sleep(3.1)
         wire.protocol.pause_writing()
         await asyncio.sleep(60)
-        assert wire.closed_at == pytest.approx(3.1 + PATIENCE_S, abs=TICK_S)
+        assert wire.closed_at == pytest.approx(3.1 + CONNECTION_TIMEOUT_S, abs=SLOW_PIECE_S)
 
     tell(story)
 
 
 def test_a_whole_request_must_come_in_time_and_the_time_begins_anew_with_each() -> None:
     async def story(server: WebServer, wire: Wire) -> None:
-        await asyncio.sleep(PATIENCE_S - 1)
+        await asyncio.sleep(CONNECTION_TIMEOUT_S - 1)
         wire.protocol.data_received(request("/one"))
         for byte in b"GET /two HTTP":
             await asyncio.sleep(1)
             wire.protocol.data_received(bytes([byte]))
         assert not wire.is_closing()
         await asyncio.sleep(60)
-        assert wire.closed_at == pytest.approx(2 * PATIENCE_S - 1)
+        assert wire.closed_at == pytest.approx(2 * CONNECTION_TIMEOUT_S - 1)
         assert {} == server.connections
 
     tell(story)
@@ -352,13 +362,13 @@ def test_a_whole_request_must_come_in_time_and_the_time_begins_anew_with_each() 
 
 def test_a_long_latency_is_not_the_clients_silence() -> None:
     class Thinking(HandMade):
-        def answer(self, host: str, target: str, asked: int) -> Answer:
-            return Answer(200, latency_s=3 * PATIENCE_S)
+        def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
+            return SyntheticResponse(200, latency_s=3 * CONNECTION_TIMEOUT_S)
 
     async def story(server: WebServer, wire: Wire) -> None:
         server.web = Thinking()
         wire.protocol.data_received(request("/"))
-        await asyncio.sleep(3 * PATIENCE_S + 1)
+        await asyncio.sleep(3 * CONNECTION_TIMEOUT_S + 1)
         assert 1 == len(wire.sent)
         assert not wire.is_closing()
 

@@ -15,7 +15,7 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from kadcrawl.sinks.deliveries import Deliveries
-from kadcrawl.system.daemon_threads import Daemons
+from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 from tests.sinks.mongo_server import MongoServer
 
 Documents = dict[str, dict[str, dict[str, Any]]]
@@ -54,7 +54,7 @@ class Directory:
 @asynccontextmanager
 async def delivering(directory: Path, *sinks: str) -> AsyncIterator[Deliveries]:
     """Deliver in the background, as a peer does."""
-    deliveries = Deliveries(directory, sinks, Daemons(), asyncio.get_running_loop().time)
+    deliveries = Deliveries(directory, sinks, DaemonThreadExecutor(), asyncio.get_running_loop().time)
     running = asyncio.create_task(deliveries.run())
     try:
         yield deliveries

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.sinks import delivery
-from kadcrawl.sinks.batch import Batch, BatchSize
+from kadcrawl.sinks.batch import BatchSize, DocumentBatch
 from kadcrawl.sinks.delivery import Delivery
 from kadcrawl.sinks.log_work import LogWork
 from kadcrawl.sinks.names import parse
@@ -29,10 +29,10 @@ class Memory:
         if self.is_down:
             raise ConnectionError("mongodb://me:secret@h/db is down")
 
-    async def mark(self, table: str, source: str) -> int:
+    async def offset(self, table: str, source: str) -> int:
         return self.marks.get((table, source), 0)
 
-    async def put(self, batch: Batch) -> Sequence[str]:
+    async def put(self, batch: DocumentBatch) -> Sequence[str]:
         await self.open()
         self.keys += batch.documents()[0]
         self.marks[batch.table, batch.source] = batch.end
@@ -49,7 +49,7 @@ def work(directory: Directory, sink: Memory, now: float = 0.0) -> LogWork:
 async def test_a_sink_that_is_down_is_tried_again_and_gets_everything(
     directory: Directory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery, "RETRY_S", 0.001)
+    monkeypatch.setattr(delivery, "DELIVERY_RETRY_S", 0.001)
     sink = Memory(BatchSize(2, 1000, 0.0))
     sink.is_down = True
     directory.write(5)
@@ -63,7 +63,7 @@ async def test_a_sink_that_is_down_is_tried_again_and_gets_everything(
         sink.is_down = False
         directory.write(1)
         await kept.finish()
-    assert (None, None, 0) == (kept.why, kept.shortfall, kept.work.behind)
+    assert (None, None, 0) == (kept.why, kept.shortfall, kept.work.lag)
     assert list(directory.expected["pages"]) == sink.keys
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -87,13 +87,13 @@ async def test_waits_after_failures_grow_to_a_bound(directory: Directory, monkey
             await asyncio.sleep(0)
         assert [1, 2, 4, 8, 16, 32, 60, 60, 60] == waits[:9]
         sink.is_down = False
-        while kept.work.behind:
+        while kept.work.lag:
             await asyncio.sleep(0)
         sink.is_down, count = True, len(waits)
         directory.write(1)
         while len(waits) < count + 3:
             await asyncio.sleep(0)
-        assert delivery.RETRY_S in waits[count:]  # A success ends the growth.
+        assert delivery.DELIVERY_RETRY_S in waits[count:]  # A success ends the growth.
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

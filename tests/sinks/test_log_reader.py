@@ -41,7 +41,7 @@ def test_batches(
     end: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log_reader, "LINE_BYTES_MAX", 8)
+    monkeypatch.setattr(log_reader, "LOG_LINE_BYTES_MAX", 8)
     path.write_bytes(data)
     batch = LogReader("pages", path).read(offset, size)
     assert batch is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.sinks import log_work, mongo, parts, places
-from kadcrawl.sinks.batch import Batch
+from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.log_reader import LogReader
 from tests.sinks.conftest import Directory, Read, deliver, delivering, in_json_lines, in_mongodb, in_sqlite
 from tests.sinks.mongo_server import MongoServer
@@ -30,7 +30,7 @@ async def test_all_of_both_logs_arrives_and_later_only_what_is_new(directory: Di
     name, read = sink
     directory.write(3, 2)
     first = await deliver(directory.path, name)
-    assert (0, []) == (first.behind, first.shortfalls)
+    assert (0, []) == (first.lag, first.shortfalls)
     await exactly(read, directory)
     directory.write(2, 1)
     second = await deliver(directory.path, name)
@@ -57,7 +57,7 @@ async def test_several_peers_write_one_sink(directory: Directory, sink: Named, t
 def killed_between_documents_and_mark(name: str) -> Iterator[None]:
     """Let deliveries to this sink break off once the documents are written."""
 
-    async def failing(self: object, batch: Batch) -> None:
+    async def failing(self: object, batch: DocumentBatch) -> None:
         raise OSError("killed")
 
     def unfinished(self: Any, name: str, chunks: places.Chunks) -> None:
@@ -67,8 +67,8 @@ def killed_between_documents_and_mark(name: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         if not name.startswith("sqlite"):
-            patch.setattr(mongo.MongoSink, "_keep_mark", failing)
-            patch.setattr(places.Directory, "write", unfinished)
+            patch.setattr(mongo.MongoSink, "_keep_offset", failing)
+            patch.setattr(places.DirectoryPlace, "write", unfinished)
             yield
             return
         with closing(sqlite3.connect(name.removeprefix("sqlite:"))) as db:
@@ -105,7 +105,7 @@ async def test_what_is_delivered_again_overwrites(
     async def nothing(self: object, reader: LogReader) -> int:
         return 0
 
-    monkeypatch.setattr(log_work.LogWork, "_mark_of", nothing)
+    monkeypatch.setattr(log_work.LogWork, "_offset_of", nothing)
     again = await deliver(directory.path, name)
     assert again.each[0].work.done == "4 lines"
     await exactly(read, directory)

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from kadcrawl.sinks.names import parse
-from kadcrawl.sinks.places import Directory, RemotePlace, place_of
+from kadcrawl.sinks.places import DirectoryPlace, RemotePlace, place_of
 from kadcrawl.sinks.sink import OneCall, SinkError
 from kadcrawl.sinks.warc_work import CHUNK_BYTES, WarcWork
-from kadcrawl.system.daemon_threads import Daemons
+from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
 
 class Peer:
@@ -50,7 +50,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def work(peer: Peer, target: str, kind: str = "warc") -> WarcWork:
     name = parse(f"{kind}:{target}")
-    return WarcWork(peer.path, name, place_of(name), OneCall(Daemons()))
+    return WarcWork(peer.path, name, place_of(name), OneCall(DaemonThreadExecutor()))
 
 
 def at(target: str) -> dict[int, bytes]:
@@ -68,7 +68,7 @@ async def test_finished_files_go_at_once_and_the_last_one_at_the_end(peer: Peer,
     each = work(peer, target)
     assert [True, True, False] == [await each.step(False) for _ in range(3)]
     assert {1: files[1], 2: files[2]} == at(target)
-    assert each.behind == 0
+    assert each.lag == 0
     assert [True, False] == [await each.step(True) for _ in range(2)]
     assert {1: files[1], 2: files[2], 3: files[3][:50]} == at(target)
     assert (each.lacking, each.done) == ("", "3 WARC files")
@@ -138,7 +138,7 @@ async def test_without_a_journal_all_files_are_whole_and_none_is_removed(peer: P
 
 @pytest.mark.parametrize("kind", ["directory", "memory"])
 def test_places_hold_whole_files_in_folders(kind: str, tmp_path: Path) -> None:
-    place = Directory(tmp_path / "p") if kind == "directory" else RemotePlace(f"memory://{tmp_path.name}/p")
+    place = DirectoryPlace(tmp_path / "p") if kind == "directory" else RemotePlace(f"memory://{tmp_path.name}/p")
     assert place.sizes("pages") == {}
     place.write("pages/a", lambda: [b"12", b"3"])
     place.write("pages/b", lambda: [])

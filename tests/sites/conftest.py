@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scripts.kadcrawl_run import PageLine, crawl_command, page_lines
+from scripts.kadcrawl_run import LoggedPage, crawl_command, page_lines
 
 
 class Crawl(NamedTuple):
     """What a finished run of `kadcrawl crawl` left behind."""
 
-    lines: list[PageLine]
+    lines: list[LoggedPage]
     summary: dict[str, Any]
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from scripts import truth
-from scripts.sites import Site, SitesError, sites
+from scripts.sites import SitesError, StoredSite, sites
 from sim.judge import Access, Expected, judge
 from tests.sites.conftest import CrawlToTheEnd
 
@@ -36,7 +36,7 @@ class Server(NamedTuple):
 
 
 @pytest.fixture
-def documentation() -> list[Site]:
+def documentation() -> list[StoredSite]:
     """The sites on disk; without them the test is skipped, unless KADCRAWL_REQUIRE_SITES says it must run."""
     try:
         return sites()
@@ -47,7 +47,7 @@ def documentation() -> list[Site]:
 
 
 @pytest.fixture
-def server(documentation: list[Site], tmp_path: Path) -> Iterator[Server]:
+def server(documentation: list[StoredSite], tmp_path: Path) -> Iterator[Server]:
     log = tmp_path / "access.jsonl"
     roots = [str(site.root) for site in documentation]
     command = [sys.executable, "-m", "scripts.static_server", "--log", str(log), *roots]

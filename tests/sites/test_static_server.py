@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import truth
-from scripts.static_server import Directory
+from scripts.static_server import StaticDirectory
 
 PAGE = b"<a href=docs>one</a><a href='docs/%C3%A9t%C3%A9.html'>two</a><a href=lost.html>three</a>"
 FOUND = {"/": 200, "/docs": 301, "/docs/": 200, "/docs/%C3%A9t%C3%A9.html": 200, "/lost.html": 404}
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_files_go_out_as_they_are(root: Path, path: str, status: int, header: tuple[str, str], body: bytes) -> None:
-    reply = Directory(root).reply(path)
+    reply = StaticDirectory(root).reply(path)
     assert (reply.status, reply.body) == (status, body)
     assert reply.headers == dict([header])
 
@@ -53,12 +53,12 @@ def test_files_go_out_as_they_are(root: Path, path: str, status: int, header: tu
     ["/nothing.html", "/outside.html", "/../secret.html", "/%2e%2e/secret.html", "//etc/passwd", "/%00", "/docs/x/"],
 )
 def test_nothing_outside_the_root_is_served(root: Path, path: str) -> None:
-    assert Directory(root).reply(path).status == 404
+    assert StaticDirectory(root).reply(path).status == 404
 
 
 def test_files_are_kept_up_to_the_limit_and_read_again_beyond(root: Path) -> None:
     """At the limit the page is kept; one byte less and it is not."""
-    kept, read_again = Directory(root, len(PAGE)), Directory(root, len(PAGE) - 1)
+    kept, read_again = StaticDirectory(root, len(PAGE)), StaticDirectory(root, len(PAGE) - 1)
     assert kept.reply("/").body == read_again.reply("/").body == PAGE
 
     (root / "index.html").write_bytes(b"new")

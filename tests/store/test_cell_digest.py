@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kadcrawl.keys import Key, site_hash, url_key
-from kadcrawl.store.cell_digest import EMPTY, contribution, tally_of
+from kadcrawl.store.cell_digest import EMPTY, contribution, digest_records
 from kadcrawl.store.schema import DONE, PENDING
 
 KEYS = st.binary(min_size=20, max_size=20).map(Key)
@@ -32,19 +32,19 @@ def test_contributions_are_the_same_in_every_version(key: Key, state: int, expec
 
 
 def test_a_tally_counts() -> None:
-    tally = tally_of([(A, PENDING), (B, DONE)])
+    tally = digest_records([(A, PENDING), (B, DONE)])
     assert (2, 1) == (tally.keys, tally.pending)
 
 
 def test_the_states_of_two_keys_cannot_be_exchanged_unnoticed() -> None:
-    assert tally_of([(A, PENDING), (B, DONE)]) != tally_of([(A, DONE), (B, PENDING)])
+    assert digest_records([(A, PENDING), (B, DONE)]) != digest_records([(A, DONE), (B, PENDING)])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_other_records_have_another_digest(count: int) -> None:
     random = Random(count)
     digests = {
-        tally_of((Key(random.randbytes(20)), random.choice((PENDING, DONE))) for _ in range(count)).digest
+        digest_records((Key(random.randbytes(20)), random.choice((PENDING, DONE))) for _ in range(count)).digest
         for _ in range(2000)
     }
     assert 2000 == len(digests)
@@ -54,15 +54,15 @@ def test_other_records_have_another_digest(count: int) -> None:
 def test_order_does_not_matter(records: dict[Key, int], random: Random) -> None:
     shuffled = list(records.items())
     random.shuffle(shuffled)
-    assert tally_of(records.items()) == tally_of(shuffled)
+    assert digest_records(records.items()) == digest_records(shuffled)
 
 
 @given(RECORDS, st.integers(min_value=0))
 def test_parts_can_be_taken_from_the_whole(records: dict[Key, int], cut: int) -> None:
     whole = list(records.items())
     part, rest = whole[: cut % (len(whole) + 1)], whole[cut % (len(whole) + 1) :]
-    assert tally_of(rest) == tally_of(whole).minus(tally_of(part))
-    assert EMPTY == tally_of(whole).minus(tally_of(whole))
+    assert digest_records(rest) == digest_records(whole).minus(digest_records(part))
+    assert EMPTY == digest_records(whole).minus(digest_records(whole))
 
 
 @given(st.lists(st.tuples(KEYS, st.sampled_from([PENDING, DONE]))))
@@ -72,7 +72,7 @@ def test_a_tally_follows_changes(changes: list[tuple[Key, int]]) -> None:
     for key, state in changes:
         tally = tally.changed(key, records.get(key), state)
         records[key] = state
-    assert tally_of(records.items()) == tally
+    assert digest_records(records.items()) == tally
 
 
 @given(KEYS)

@@ -17,8 +17,8 @@ import pytest
 from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.store import journal as journal_module
-from kadcrawl.store.cell_digest import tally_of
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.cell_digest import digest_records
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import sync_files
 from kadcrawl.store.store import DONE, PENDING, Store
 
@@ -44,7 +44,7 @@ def key(number: int) -> Key:
     return Key(number.to_bytes(20, "big"))
 
 
-def accept(store: Store, number: int, site: str = "a.example", depth: int = 0) -> Entry:
+def accept(store: Store, number: int, site: str = "a.example", depth: int = 0) -> FrontierEntry:
     entry = store.accept(key(number), site, f"http://{site}/{number}", depth, 0)
     assert entry is not None
     return entry
@@ -341,7 +341,7 @@ async def test_once_there_is_room_again_nothing_acknowledged_is_missing(tmp_path
     # The last commit was never acknowledged, and may be there or not, but only as a whole.
     assert DONE == again.state(key(2))
     assert (again.state(key(1)), again.state(key(3))) in ((DONE, PENDING), (PENDING, None))
-    assert {0: tally_of(again.records(Cell(0), b"", 10))} == again.cells
+    assert {0: digest_records(again.records(Cell(0), b"", 10))} == again.cells
     again.finish(accept(again, 4), line(4))
     await again.commit()
     again.close()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.keys import Cell, Key
-from kadcrawl.store.cell_digest import contribution, tally_of
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.cell_digest import contribution, digest_records
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, PENDING, finished, is_pending, round_of
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -36,7 +36,7 @@ def fetch(store: Store, number: int, due: float | None = NOW + DAY_S) -> None:
 
 def consistent(store: Store) -> None:
     records = store.records(CELL, b"", 1000)
-    assert tally_of(records) == store.cells.get(CELL, tally_of([]))
+    assert digest_records(records) == store.cells.get(CELL, digest_records([]))
     pending = [key for key, state in records if is_pending(state)]
     assert len(pending) == store.pending
     assert all(store.entry(key) is not None for key in pending)
@@ -112,7 +112,7 @@ def test_of_two_states_the_later_wins_whoever_brings_it(store: Store, before: in
     assert after == store.state(key(1))
     won = (before or 0) < state
     assert (learned is not None) == (won and is_pending(state))
-    if isinstance(learned, Entry):
+    if isinstance(learned, FrontierEntry):
         assert (2, NOW + 7) == (learned.tries, learned.due)
         assert store.next_visit(CELL) is None
     kept = store.visit(key(1))

@@ -12,8 +12,8 @@ import pytest
 
 from kadcrawl import Config, Job, Limits, Peer
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.environment import World
-from scripts.kadcrawl_run import PageLine, page_lines
+from kadcrawl.peer.environment import Environment
+from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.brisk_loop import BriskLoop
 
 QUICK = Limits(retry_base_s=0.01, robots_retry_s=0.01, commit_spacing_s=0.01, batch_spacing_s=0.01)
@@ -73,7 +73,7 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
                 data=tmp_path / directory, port=0, allow_networks=("127.0.0.0/8",), limits=limits, swarm_key=key
             )
             loop = asyncio.get_running_loop()
-            world = World(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
+            world = Environment(random=random, wall=loop.wall() if isinstance(loop, BriskLoop) else None)
             peer = await stack.enter_async_context(Peer(config, None if join else replace(JOB, **job), world))
             if join is not None:
                 await peer.join([join.contact.address])
@@ -85,10 +85,10 @@ async def make_peer(tmp_path: Path) -> AsyncIterator[MakePeer]:
 
 
 @pytest.fixture
-def lines(tmp_path: Path) -> Callable[[], dict[str, PageLine]]:
+def lines(tmp_path: Path) -> Callable[[], dict[str, LoggedPage]]:
     """Return a function that reads all peers' page lines by URL, and fails if a URL has two."""
 
-    def read() -> dict[str, PageLine]:
+    def read() -> dict[str, LoggedPage]:
         every = list(page_lines(tmp_path))
         by_url = {line.url: line for line in every}
         assert len(by_url) == len(every)

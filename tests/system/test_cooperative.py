@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kadcrawl.system.cooperative import Turns, at_once, in_turns
+from kadcrawl.system.cooperative import Turns, run_cooperatively, run_to_end
 
 
 def work(name: str, turns: int, done: list[str]) -> Turns[str]:
@@ -14,7 +14,7 @@ def work(name: str, turns: int, done: list[str]) -> Turns[str]:
 
 def test_at_once_is_without_a_pause() -> None:
     done: list[str] = []
-    assert "a" == at_once(work("a", 3, done))
+    assert "a" == run_to_end(work("a", 3, done))
     assert ["a"] * 3 == done
 
 
@@ -27,7 +27,9 @@ async def test_others_have_their_turn_in_between_and_one_is_in_the_middle_at_a_t
             done.append("other")
             await asyncio.sleep(0)
 
-    results = await asyncio.gather(in_turns(work("a", 3, done), alone), in_turns(work("b", 3, done), alone), other())
+    results = await asyncio.gather(
+        run_cooperatively(work("a", 3, done), alone), run_cooperatively(work("b", 3, done), alone), other()
+    )
     assert ["a", "b", None] == results
     assert ["a", "other", "a", "other", "a"] == done[done.index("a") : done.index("a") + 5]
     assert ["a"] * 3 + ["b"] * 3 == [name for name in done if name != "other"]
@@ -36,13 +38,13 @@ async def test_others_have_their_turn_in_between_and_one_is_in_the_middle_at_a_t
 async def test_what_never_yields_waits_for_nobody() -> None:
     alone = asyncio.Lock()
     async with alone:
-        assert "a" == await in_turns(work("a", 0, []), alone)
+        assert "a" == await run_cooperatively(work("a", 0, []), alone)
 
 
 async def test_work_that_is_given_up_lets_the_next_go_on() -> None:
     alone = asyncio.Lock()
-    endless = asyncio.create_task(in_turns(work("a", 10**9, []), alone))
+    endless = asyncio.create_task(run_cooperatively(work("a", 10**9, []), alone))
     while not alone.locked():
         await asyncio.sleep(0)
     endless.cancel()
-    assert "b" == await in_turns(work("b", 3, []), alone)
+    assert "b" == await run_cooperatively(work("b", 3, []), alone)

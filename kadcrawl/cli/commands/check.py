@@ -18,7 +18,7 @@ from kadcrawl.sinks.names import parse
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
-    from kadcrawl.cli.view.explain import Verdict
+    from kadcrawl.cli.view.explain import UrlVerdict
 
 SEEDS_SHOWN_MAX = 20
 """Of the table; --json has all."""
@@ -85,7 +85,7 @@ def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -
     return DONE
 
 
-def _as_json(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"]) -> dict[str, Any]:
+def _as_json(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerdict"]) -> dict[str, Any]:
     settings = {key: _value(file.job, key) for key in KEYS if key != "seeds"}
     return {
         "file": str(file.path),
@@ -102,7 +102,7 @@ def _as_json(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"
     }
 
 
-def _lines(file: JobFile, seeds: Sequence["Verdict"], urls: Sequence["Verdict"]) -> Iterator[str]:
+def _lines(file: JobFile, seeds: Sequence["UrlVerdict"], urls: Sequence["UrlVerdict"]) -> Iterator[str]:
     job = file.job
     yield f"{file.path} is a good job."
     rows = [
@@ -169,7 +169,7 @@ def _notes(job: Job) -> Iterator[str]:
         yield "are kept like any page. Seeds, and pages of a role that leads on, are always followed."
 
 
-def _seed_lines(job: Job, seeds: Sequence["Verdict"]) -> Iterator[str]:
+def _seed_lines(job: Job, seeds: Sequence["UrlVerdict"]) -> Iterator[str]:
     yield ""
     if not seeds:
         yield "No seeds: a crawl with this job needs a URL."

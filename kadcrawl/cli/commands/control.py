@@ -9,14 +9,14 @@ import click
 from kadcrawl.cli.exits import DONE, INTERRUPTED, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
 from kadcrawl.cli.options import needs_contact
-from kadcrawl.cli.targets import Asked, whom
+from kadcrawl.cli.targets import Asked, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import BATCH_MAX, Add, Answer, Census, Command, GetStatus, Ok, PeerRow, Status, Wave
 from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")
-LOOK_S = 0.5
+LEAVING_POLL_S = 0.5
 """Between two looks at a peer that leaves."""
 LOOKS_FAILED_MAX = 3
 """In a row, of a peer that is still there: one may fall into the moment in which it closes its connections."""
@@ -32,7 +32,7 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
     """Show what the swarm is doing, peer by peer."""
     from kadcrawl.cli.view.status import show
 
-    show(_whom(peer, data, key_file).ask(GetStatus(), Status), as_json)
+    show(_targets(peer, data, key_file).ask(GetStatus(), Status), as_json)
     return DONE
 
 
@@ -43,7 +43,7 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
 def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     """Add seeds to a running crawl."""
     seeds = list(dict.fromkeys(seed(url) for url in urls))
-    asked = _whom(peer, data, key_file)
+    asked = _targets(peer, data, key_file)
     if needs_contact(seeds) and not asked.ask(GetStatus(), Status).job.contact:
         raise ConfigError(
             "the swarm does not say who it is: start it with --contact URL or e-mail address, "
@@ -60,7 +60,7 @@ def _order(verb: Literal["pause", "resume", "stop"], help_text: str, said: str) 
     @PEER
     @told
     def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-        _whom(peer, data, key_file).ask(Command(verb), Ok)
+        _targets(peer, data, key_file).ask(Command(verb), Ok)
         click.echo(said)
         return DONE
 
@@ -85,7 +85,7 @@ def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
     It finishes what is under way first, waits up to half a minute for others to take over what it has, and gives its
     sinks time. Ctrl-C ends the waiting, not the leaving.
     """
-    asked = _whom(peer, data, key_file)
+    asked = _targets(peer, data, key_file)
     if len(asked.addresses) > 1:
         raise ConfigError(f"{data} holds {len(asked.addresses)} peers; name the one that is to leave: {data}/peer-N")
     asked.ask(Command("leave"), Ok)
@@ -94,7 +94,7 @@ def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
             progress.say("the peer is leaving: it finishes what is under way and hands its range over ...")
             while (row := _row_of_leaving(asked)) is not None:
                 progress.update([row])
-                time.sleep(LOOK_S)
+                time.sleep(LEAVING_POLL_S)
     except KeyboardInterrupt:
         click.echo("kadcrawl: the peer goes on leaving", err=True)
         return INTERRUPTED
@@ -105,23 +105,23 @@ def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
 def _row_of_leaving(asked: Asked) -> PeerRow | None:
     """Return how a peer that leaves describes itself; None once it is gone. Raises RemoteError."""
     from kadcrawl.cli.ask import ask
-    from kadcrawl.link.client_connection import UNREACHED
+    from kadcrawl.link.client_connection import UNREACHED_PREFIX
     from kadcrawl.link.wire.codec import unpack_part
 
     for look in range(1, LOOKS_FAILED_MAX + 1):
         try:
             answer = ask(asked.addresses[0], Wave(ITSELF, ANSWER_S, Census()), Answer, asked.key)
         except RemoteError as error:
-            if error.why.startswith(UNREACHED):
+            if error.why.startswith(UNREACHED_PREFIX):
                 return None
             if look == LOOKS_FAILED_MAX:
                 raise
-            time.sleep(LOOK_S)
+            time.sleep(LEAVING_POLL_S)
         else:
             row = unpack_part(answer.rows[0], PeerRow)
             return row if row.state == "leaving" else None  # Something has started it again already.
     return None
 
 
-def _whom(peer: tuple[str, int], data: Path, key_file: Path | None) -> Asked:
-    return whom(peer, data, key_to_ask(key_file, data))
+def _targets(peer: tuple[str, int], data: Path, key_file: Path | None) -> Asked:
+    return targets(peer, data, key_to_ask(key_file, data))

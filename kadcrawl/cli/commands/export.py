@@ -15,7 +15,7 @@ from kadcrawl.errors import ConfigError
 
 LOGS_DEEP = ("pages.jsonl", "*/pages.jsonl")
 """Where page logs are: in a peer's directory, or in those below a crawl's."""
-PATIENCE_S = 3.0
+EXPORT_STALL_S = 3.0
 """How long nothing may move: who calls this is there to call it again, and peers have waited before."""
 
 
@@ -72,13 +72,13 @@ def peers_in(directory: Path) -> list[Path]:
 
 async def _deliver(directory: Path, sinks: Sequence[str], say: bool) -> bool:
     from kadcrawl.sinks.deliveries import Deliveries
-    from kadcrawl.system.daemon_threads import Daemons
+    from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
     now = asyncio.get_running_loop().time
-    each = {peer: Deliveries(peer, sinks, Daemons(), now) for peer in peers_in(directory)}
+    each = {peer: Deliveries(peer, sinks, DaemonThreadExecutor(), now) for peer in peers_in(directory)}
     running = [asyncio.create_task(deliveries.run(), name=f"sinks {peer}") for peer, deliveries in each.items()]
     try:
-        await asyncio.gather(*(deliveries.finish(PATIENCE_S) for deliveries in each.values()))
+        await asyncio.gather(*(deliveries.finish(EXPORT_STALL_S) for deliveries in each.values()))
     finally:
         for task in running:
             task.cancel()

@@ -90,11 +90,11 @@ def rekey(new: Path, data: Path, end_former: bool) -> int:
 
 def _peers(data: Path) -> list[One]:
     """Return the peers that can be told. Raises StartError and ConfigError for keys that cannot be read."""
-    from kadcrawl.peer.membership.key_store import Safe
+    from kadcrawl.peer.membership.key_store import KeyStore
 
     found = []
     for directory in directories(data):
-        address, keyring, peer_key = address_of(directory), _keyring(directory), Safe(directory).peer_key()
+        address, keyring, peer_key = address_of(directory), _keyring(directory), KeyStore(directory).peer_key()
         if address is not None and keyring is not None and peer_key is not None:
             found.append(One(directory, address, keyring, peer_key))
     return found
@@ -102,9 +102,9 @@ def _peers(data: Path) -> list[One]:
 
 def _keyring(directory: Path) -> Keyring | None:
     """Return the keys by which the peer of this directory goes now."""
-    from kadcrawl.peer.membership.key_store import Safe
+    from kadcrawl.peer.membership.key_store import KeyStore
 
-    safe = Safe(directory)
+    safe = KeyStore(directory)
     return None if (key := safe.swarm_key) is None else safe.kept(key, wall())
 
 
@@ -147,9 +147,9 @@ def _tell(one: One, wanted: SwarmKey) -> bool:
 
 def _what_is_known(one: One, error: RemoteError) -> str:
     """Return what has become of a peer that did not say that it took the key."""
-    from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED, is_hung_up
+    from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
 
-    if error.why.startswith(UNREACHED):
+    if error.why.startswith(UNREACHED_PREFIX):
         return (
             f"cannot be reached at {one.address[0]}:{one.address[1]}, so it keeps its key: start it with the new one "
             "(--key-file), or tell it again when it runs"

@@ -22,7 +22,7 @@ from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.peer import Leaf, Peer
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.system.file_names import SWARM_KEY
@@ -36,7 +36,7 @@ Enter = Callable[[Kind], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life(Generic[Kind]):
+class PeerRun(Generic[Kind]):
     """What is different between a peer and a leaf, to whoever watches."""
 
     make: Callable[[], Kind]
@@ -63,7 +63,7 @@ async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
     return await _live(_of_leaf(make_leaf, enter))
 
 
-def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[Peer]:
+def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> PeerRun[Peer]:
     """Return the life of a peer that enters its swarm like this."""
 
     async def come_back_soon(peer: Peer) -> None:
@@ -82,7 +82,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[P
     async def rows(peer: Peer) -> Sequence[PeerRow]:
         return (await peer.census()).rows
 
-    return Life(
+    return PeerRun(
         make=make,
         enter=enter,
         enter_again=come_back_soon,
@@ -93,7 +93,7 @@ def _of_peer(make: Callable[[], Peer], enter: Enter[Peer], title: str) -> Life[P
     )
 
 
-def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> Life[Leaf]:
+def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> PeerRun[Leaf]:
     """Return the life of a leaf that enters its swarm like this."""
 
     def greeting(leaf: Leaf) -> Sequence[str]:
@@ -102,7 +102,7 @@ def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> Life[Leaf]:
     async def rows(leaf: Leaf) -> Sequence[PeerRow]:
         return [leaf.row()]
 
-    return Life(
+    return PeerRun(
         make=make,
         enter=enter,
         enter_again=enter,
@@ -113,19 +113,19 @@ def _of_leaf(make: Callable[[], Leaf], enter: Enter[Leaf]) -> Life[Leaf]:
     )
 
 
-async def _live(life: Life[Kind]) -> int:
+async def _live(peer_run: PeerRun[Kind]) -> int:
     interrupts = Interrupts()
-    with Progress(life.title) as progress:
-        peer = life.make()
+    with Progress(peer_run.title) as progress:
+        peer = peer_run.make()
         config = peer.config
-        pauses = Pauses(config, peer.world.free_bytes)
+        pauses = Pauses(config, peer.environment.free_bytes)
         while True:
             try:
                 async with peer:
                     if not pauses.count:
                         log_to(config.data)
-                    enter = life.enter_again if pauses.count else life.enter
-                    await _one_life(life, peer, enter(peer), interrupts, progress)
+                    enter = peer_run.enter_again if pauses.count else peer_run.enter
+                    await _run_once(peer_run, peer, enter(peer), interrupts, progress)
                 break
             except DiskFullError as error:
                 log.error("peer.ended why=%s", error)
@@ -139,7 +139,7 @@ async def _live(life: Life[Kind]) -> int:
             if interrupts.first.is_set():
                 return INTERRUPTED  # All that was promised is on the disk, and others know it.
             progress.say("going on, as there is room again")
-            peer = life.make()
+            peer = peer_run.make()
     if peer.begun:
         counters = peer.row().counters
         failed = f", {sum(counters.failed.values())} failed ({reasons(counters.failed)})" if counters.failed else ""
@@ -153,27 +153,27 @@ async def _live(life: Life[Kind]) -> int:
     return INTERRUPTED if interrupts.first.is_set() else UNDELIVERED if lacking else DONE
 
 
-async def _one_life(
-    life: Life[Kind], peer: Kind, entering: Coroutine[Any, Any, None], interrupts: Interrupts, progress: Progress
+async def _run_once(
+    peer_run: PeerRun[Kind], peer: Kind, entering: Coroutine[Any, Any, None], interrupts: Interrupts, progress: Progress
 ) -> None:
     """Run the peer until it has ended as asked."""
     await first_of(entering, interrupts.first.wait())
     if not interrupts.first.is_set():
-        for line in life.greeting(peer):
+        for line in peer_run.greeting(peer):
             progress.say(line)
-        await first_of(until_stopped(peer, interrupts), _show(life, peer, progress))
+        await first_of(until_stopped(peer, interrupts), _show(peer_run, peer, progress))
     if interrupts.first.is_set():
-        progress.say(f"{life.parting} (Ctrl-C again to force) ...")
+        progress.say(f"{peer_run.parting} (Ctrl-C again to force) ...")
         peer.leave_soon()
     if peer.begun:  # Otherwise nobody has heard of it yet.
         await peer.finish()
-        if peer.deliveries.behind:
+        if peer.deliveries.lag:
             progress.say("giving the sinks what they lack ...")
 
 
-async def _show(life: Life[Kind], peer: Kind, progress: Progress) -> None:
+async def _show(peer_run: PeerRun[Kind], peer: Kind, progress: Progress) -> None:
     while True:
         if (warning := peer.warning()) is not None:
             progress.say(f"kadcrawl: {warning}")
-        progress.update(await life.rows(peer))
+        progress.update(await peer_run.rows(peer))
         await asyncio.sleep(SHOW_INTERVAL_S)

@@ -16,7 +16,18 @@ from pathlib import Path
 
 import msgspec
 
-from kadcrawl.cli.local.protocol import LINE_BYTES_MAX, Assignment, Doing, Final, Go, Going, Ready, Report, Unable, line
+from kadcrawl.cli.local.protocol import (
+    PIPE_LINE_BYTES_MAX,
+    Assignment,
+    Doing,
+    Final,
+    Go,
+    Going,
+    Ready,
+    Report,
+    Unable,
+    line,
+)
 from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
@@ -24,8 +35,8 @@ from kadcrawl.link.wire.messages import BATCH_MAX, PeerRow
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
-from kadcrawl.peer.environment import World
-from kadcrawl.peer.membership.known_peers import come_back
+from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.rejoin import come_back
 from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.config import Config
 from kadcrawl.system.inherited_fds import close_inherited
@@ -33,7 +44,7 @@ from kadcrawl.system.inherited_fds import close_inherited
 log = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.5
-SETTLE_S = 15.0
+KNOWN_CELLS_WAIT_S = 15.0
 """How long a swarm that begins anew waits for what one of its peers knows; after that a page may be fetched again."""
 LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_evict=4)
 """Peers of one machine are missed by their parent when they die; a busy machine must not look like a death."""
@@ -87,7 +98,7 @@ async def _live() -> None:
             config = replace(config, swarm_key=SwarmKey.from_text(assignment.swarm_key))
         config = assignment.machine.config(config)
         orders = Orders(reader)
-        world = World(overlay=LOCAL)
+        world = Environment(overlay=LOCAL)
         pauses = Pauses(config, world.free_bytes)
         while True:
             peer = Peer(config, assignment.job, world)
@@ -128,7 +139,7 @@ async def _one_life(
 
 @asynccontextmanager
 async def _stdin() -> AsyncIterator[asyncio.StreamReader]:
-    reader = asyncio.StreamReader(LINE_BYTES_MAX)
+    reader = asyncio.StreamReader(PIPE_LINE_BYTES_MAX)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     try:
@@ -144,7 +155,7 @@ async def _obey(peer: Peer, orders: Orders) -> None:
             for start in range(0, len(order.seeds), BATCH_MAX):
                 await peer.crawl(order.seeds[start : start + BATCH_MAX])
             await _settle(peer)
-            await peer.concord.order("resume")
+            await peer.state_gossip.order("resume")
         except DiskFullError:
             raise
         except KadcrawlError as error:
@@ -156,7 +167,7 @@ async def _obey(peer: Peer, orders: Orders) -> None:
 
 async def _settle(peer: Peer) -> None:
     """While nothing is fetched yet, let the owners of pages hear what is done: others may have fetched it for them."""
-    if peer.paused and not await peer.cells.settle(SETTLE_S):
+    if peer.paused and not await peer.cells.settle(KNOWN_CELLS_WAIT_S):
         log.warning("peer.unsettled cells=%d", peer.cells.unsettled)
 
 

@@ -11,18 +11,18 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.cli.local.protocol import (
-    LINE_BYTES_MAX,
+    PIPE_LINE_BYTES_MAX,
     Assignment,
     Doing,
     Final,
     Go,
     Going,
-    Machine,
     Ready,
     Report,
     Unable,
     line,
 )
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.view.progress import DIED
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import PeerRow
@@ -80,7 +80,7 @@ class Child:
         job: Job,
         allow_networks: tuple[str, ...],
         bootstrap: Sequence[tuple[str, int]],
-        machine: Machine,
+        machine: MachineSettings,
         swarm_key: SwarmKey | None,
     ) -> None:
         """Start the process and wait until it is ready. Raises StartError with its own reason if it cannot start."""
@@ -93,7 +93,7 @@ class Child:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the parent's to understand.
-            limit=LINE_BYTES_MAX,
+            limit=PIPE_LINE_BYTES_MAX,
         )
         self._answers = asyncio.Queue()
         self._reading = asyncio.create_task(self._read(self._process, self._answers), name=f"read {self.name}")
@@ -143,7 +143,7 @@ class Child:
         return len(self.deaths) <= RESTARTS_MAX
 
     @property
-    def obituary(self) -> str:
+    def exit_report(self) -> str:
         """Return what there is to say of its death."""
         why = f": {self.why}" if self.why else ""
         return f"{self.name} died (exit status {self.exit_status}, log {self.directory}/peer.log){why}"

@@ -5,39 +5,14 @@ come `Ready`, `Going` in answer to `Go`, a `Doing` now and then, and at last `Fi
 Words only, so that the parent, which crawls nothing, need not load what a peer is made of.
 """
 
-from dataclasses import replace
-from pathlib import Path
-
 import msgspec
 
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.link.wire.messages import PeerRow
-from kadcrawl.settings.config import Config, Job, Limits
+from kadcrawl.settings.config import Job
 
-LINE_BYTES_MAX = 16 * 1024 * 1024
+PIPE_LINE_BYTES_MAX = 16 * 1024 * 1024
 """One line: as many seeds as a command line holds fit several times."""
-
-
-class Machine(msgspec.Struct, frozen=True):
-    """What a peer's machine can do, and may be asked for."""
-
-    fetches: int = Limits().fetches_max
-    """Requests under way at a time."""
-    network: str | None = None
-    """File that predicts (see `Config`)."""
-    powers: dict[str, float] = {}
-    """Declared by its owner."""
-    sinks: tuple[str, ...] = ()
-    """Where its results go besides its directory."""
-
-    def config(self, config: Config) -> Config:
-        """Return the configuration of a peer on this machine."""
-        return replace(
-            config,
-            limits=replace(config.limits, fetches_max=self.fetches),
-            network=None if self.network is None else Path(self.network),
-            powers=tuple(self.powers.items()),
-            sinks=self.sinks,
-        )
 
 
 class Assignment(msgspec.Struct):
@@ -48,7 +23,7 @@ class Assignment(msgspec.Struct):
     allow_networks: tuple[str, ...]
     bootstrap: list[tuple[str, int]]
     """Peers to join; none for the first, which then begins paused."""
-    machine: Machine = Machine()
+    machine: MachineSettings = MachineSettings()
     swarm_key: str | None = None
     """In text."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.link.wire.messages import Counters
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.link.wire.messages import PeerCounters
 from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.system.file_names import JOURNAL
 
@@ -27,12 +27,12 @@ def is_broken(directory: Path) -> bool:
         return True
 
 
-def counters_of(directory: Path) -> Counters | None:
+def counters_of(directory: Path) -> PeerCounters | None:
     """Return what the peer had done when it last committed; None if that cannot be read."""
     try:
         with closing(_open(directory)) as journal:
             row = journal.execute("SELECT value FROM meta WHERE name='totals' AND typeof(value)='blob'").fetchone()
-        return Totals.from_bytes(row[0]).counters() if row else None
+        return Counters.from_bytes(row[0]).to_wire() if row else None
     except (*UNREADABLE, msgspec.DecodeError):
         return None
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from kadcrawl.cli.local.child_process import Child
-from kadcrawl.cli.local.protocol import Machine
+from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
 from kadcrawl.cli.view.progress import DIED, Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
@@ -34,12 +34,12 @@ END_S = 240.0
 SHOW_INTERVAL_S = 0.5
 WARNING_INTERVAL_S = 600.0
 """Between two warnings: each peer may have the same."""
-WAITING = "paused: "
+PAUSED_PREFIX = "paused: "
 """How the state of a peer begins that waits for its machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CrawlPlan:
     """What is to be crawled, by how many, and where."""
 
     seeds: Sequence[str]
@@ -49,7 +49,7 @@ class Plan:
     allow_networks: tuple[str, ...]
     respawn: bool = False
     """Start peers that die again, although the others live."""
-    machine: Machine = field(default_factory=Machine)
+    machine: MachineSettings = field(default_factory=MachineSettings)
     swarm_key: SwarmKey | None = None
 
 
@@ -59,10 +59,10 @@ def peers_of(data: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdecimal() and str(int(name)) == name)
 
 
-class Swarm:
+class LocalSwarm:
     """The processes of one local crawl."""
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
+    def __init__(self, plan: CrawlPlan, progress: Progress) -> None:
         self._plan = plan
         self._progress = progress
         known = peers_of(plan.data)
@@ -164,7 +164,7 @@ class Swarm:
                     await self._respawn(child)
             else:
                 for child in died:
-                    self._progress.say(f"{child.obituary}; the others go on with what it had")
+                    self._progress.say(f"{child.exit_report}; the others go on with what it had")
 
     def _wait_for(self, children: Sequence[Child]) -> None:
         for child in children:
@@ -173,9 +173,9 @@ class Swarm:
     async def _begin_anew(self, died: Sequence[Child]) -> None:
         """All have died: start all again, on their directories. Raises StartError if that does not help."""
         for child in died:
-            self._progress.say(f"{child.obituary}, the last of all; starting all again on their directories")
+            self._progress.say(f"{child.exit_report}, the last of all; starting all again on their directories")
             if not child.may_be_started:
-                raise StartError(f"{child.obituary}, too often; the same command goes on with the crawl")
+                raise StartError(f"{child.exit_report}, too often; the same command goes on with the crawl")
         for attempt in range(REVIVE_TRIES):
             dead = [child for child in self._children if not child.alive]
             try:
@@ -194,9 +194,9 @@ class Swarm:
     async def _respawn(self, child: Child) -> None:
         """Start one again while others live; if that cannot be, they go on without it."""
         if not child.may_be_started:
-            self._progress.say(f"{child.obituary}, too often to start it again; the others go on with what it had")
+            self._progress.say(f"{child.exit_report}, too often to start it again; the others go on with what it had")
             return
-        self._progress.say(f"{child.obituary}; starting it again on its directory")
+        self._progress.say(f"{child.exit_report}; starting it again on its directory")
         for _ in range(REVIVE_TRIES):
             if self._stopping.is_set() or not any(other.alive for other in self._children):
                 return  # All have died, which will be seen.
@@ -260,9 +260,9 @@ class Swarm:
                 child.warning = None
                 state = child.row.state if child.row is not None else ""
                 before = shown.get(child.name, "")
-                if state != before and state.startswith(WAITING):
+                if state != before and state.startswith(PAUSED_PREFIX):
                     self._progress.say(f"{child.name} {state}")
-                elif state not in (before, DIED) and before.startswith(WAITING):
+                elif state not in (before, DIED) and before.startswith(PAUSED_PREFIX):
                     self._progress.say(f"{child.name} goes on")
                 shown[child.name] = state
             rows = [child.row for child in self._children if child.row is not None]

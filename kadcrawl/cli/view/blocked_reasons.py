@@ -10,16 +10,18 @@ from kadcrawl.settings.config import Limits
 PAUSED = "paused"
 FULL = "paused: disk full"
 REFUSED = "refused by"
-WAITING = (PAUSED, REFUSED)
+BLOCKED_PREFIXES = (PAUSED, REFUSED)
 """How such a state begins, ..."""
 LOOKING = ("waiting for proxies", "looking for a peer")
 """... or what it is. `peer.portrait` and `peer.leaf` have these words, which commands do without."""
 
 
-def waits(rows: Sequence[PeerRow]) -> dict[str, int]:
+def blocked_reasons(rows: Sequence[PeerRow]) -> dict[str, int]:
     """Return how many of these peers wait for each thing, by their states."""
     states = (row.state.removeprefix(LEAF_STATE) for row in rows)
-    return dict(sorted(Counter(state for state in states if state.startswith(WAITING) or state in LOOKING).items()))
+    return dict(
+        sorted(Counter(state for state in states if state.startswith(BLOCKED_PREFIXES) or state in LOOKING).items())
+    )
 
 
 def in_words(waiting: dict[str, int], peers: int) -> str:

@@ -16,7 +16,7 @@ from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class UrlVerdict:
     """What the crawl of a job would do with a URL."""
 
     url: str
@@ -45,24 +45,24 @@ class Verdict:
     """By which records would be taken out of its page."""
 
 
-def explain(job: Job, urls: Sequence[str]) -> list[Verdict]:
+def explain(job: Job, urls: Sequence[str]) -> list[UrlVerdict]:
     """Return what the crawl of this job would do with each of these URLs."""
     scope, rules = Scope(job), PageRules(job.roles, job.records)
     return [_verdict(job, scope, rules, url) for url in urls]
 
 
-def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> Verdict:
+def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict:
     url = canonical(given.strip())
     if url is None:
         word, why = _no_url(given)
-        return Verdict(url=given, in_scope=False, reason=word, why=why)
+        return UrlVerdict(url=given, in_scope=False, reason=word, why=why)
     if scope.strips_sessions and not scope.is_seed(url):
         url = without_session(url)
     reason = scope.why_not(url, 0 if scope.is_seed(url) else 1)
     site = site_of(url, job.partition)
     key = url_key(site_hash(site), url)
     role, record = rules.role(url), rules.record(url)
-    return Verdict(
+    return UrlVerdict(
         url=given,
         canonical=url,
         site=site,

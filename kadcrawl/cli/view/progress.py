@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kadcrawl.cli.view.blocked_reasons import explained, in_words, waits
+from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained, in_words
 from kadcrawl.cli.view.summary import next_due_s
 from kadcrawl.link.wire.census_rows import LEFT_STATES
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE
@@ -70,7 +70,7 @@ class Progress:
         pending = sum(row.pending for row in rows)
         failed = sum(sum(row.counters.failed.values()) for row in rows)
         living = sum(row.state not in GONE for row in rows)
-        waiting = waits(rows)
+        waiting = blocked_reasons(rows)
         for sentence in explained(waiting.keys() - self._waiting.keys()):
             self.say(sentence)
         self._waiting = waiting

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.crawl.content.record_extractor import Extracted, WorkerExtraction
+from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtraction
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import PageRules
@@ -50,7 +50,7 @@ def records_of(job: Job, urls: Sequence[str], path: Path) -> Iterator[str]:
         yield f"The page has no records by rule {job.records[number].label}."
 
 
-async def _extracted(job: Job, number: int, page: Page) -> Extracted:
+async def _extracted(job: Job, number: int, page: Page) -> ExtractedRecords:
     extraction = WorkerExtraction(job.records, Limits())
     try:
         await extraction.start()

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from kadcrawl.cli.options import shown
-from kadcrawl.cli.view.blocked_reasons import explained, waits
+from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
 from kadcrawl.cli.view.progress import GONE
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
@@ -42,7 +42,7 @@ def show(answer: Status, as_json: bool) -> None:
         click.echo(json.dumps(totals, indent=2))
         return
     click.echo(f"{state}: {summary.pages} pages, {pending} pending, {sum(summary.urls_failed.values())} failed")
-    for sentence in explained(waits(answer.answer.rows)):
+    for sentence in explained(blocked_reasons(answer.answer.rows)):
         click.echo(sentence)
     if summary.revisits:
         click.echo(f"{summary.revisits} of them were fetched again, {summary.unchanged} as they had been")
@@ -78,7 +78,7 @@ def _as_json(row: PeerRow, with_records: bool) -> dict[str, Any]:
         "urls": row.counters.urls,
         "failed": row.counters.failed,
         **({"records": row.counters.records} if with_records else {}),
-        "behind": row.behind,
+        "behind": row.lag,
         "fingerprints": row.fingerprints,
         "uptime_s": row.uptime_s,
     }

@@ -109,7 +109,7 @@ def advice(failed: Mapping[str, int]) -> Iterator[str]:
         )
 
 
-def remainder(summary: Summary, job: Job) -> Iterator[str]:
+def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
     """Say why a crawl that has ended did not finish all it found; nothing if it did."""
     lacking = summary.urls_found - summary.urls_done - summary.left_behind
     if lacking > 0 and job.max_pages is not None and summary.pages >= job.max_pages:

@@ -53,7 +53,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
     lends = any(row.lent or row.borrowed for row in rows)
     for name in ("pages", "MB", "pending", *(["on loan"] if lends else []), "in flight", "failed", "messages"):
         table.add_column(name, justify="right")
-    if lags := any(row.behind for row in rows):
+    if lags := any(row.lag for row in rows):
         table.add_column("for sinks", justify="right")
     for row in sorted(rows, key=lambda row: -row.counters.pages)[:ROWS_SHOWN_MAX]:
         counters = row.counters
@@ -67,7 +67,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
             str(row.in_flight),
             str(sum(counters.failed.values())),
             str(counters.peer_messages),
-            *([_size(row.behind)] if lags else []),
+            *([_size(row.lag)] if lags else []),
         )
     if len(rows) > ROWS_SHOWN_MAX:
         table.add_row(f"... and {len(rows) - ROWS_SHOWN_MAX} more", *[""] * (len(table.columns) - 1))

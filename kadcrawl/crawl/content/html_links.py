@@ -30,7 +30,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.cooperative import Turns, at_once
+from kadcrawl.system.cooperative import Turns, run_to_end
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
@@ -119,7 +119,7 @@ class LinkExtractor:
         the first ``<base href>`` that is http(s), else to the page. A tag with rel=nofollow is counted and left out
         (ugc and sponsored say who wrote a link, not what to do); so are all links of a page that says nofollow.
         """
-        return at_once(self.reading(body, content_type, url, x_robots_tag))
+        return run_to_end(self.reading(body, content_type, url, x_robots_tag))
 
     def reading(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Turns[Extracted]:
         """Return what `extract` does, in turns; yields before it makes anything large of the page. Never raises."""

@@ -21,18 +21,19 @@ from dataclasses import dataclass, field, replace
 
 from kadcrawl.crawl.content.canonical_link import may_replace, named_by_header
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
-from kadcrawl.crawl.content.near_duplicates import Twins
-from kadcrawl.crawl.content.sitemap import Sitemap, named_like_one, of_origin, read
+from kadcrawl.crawl.content.near_duplicates import NearDuplicates
+from kadcrawl.crawl.content.sitemap import Sitemap, read
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, inner_bytes_max
-from kadcrawl.crawl.fetch.result import HTML, Failure, Fetched
+from kadcrawl.crawl.fetch.result import HTML, FetchError, FetchResult
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.scope.scope import LIMITS, Scope
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.store.frontier_entry import Entry
-from kadcrawl.system.cooperative import Turns, at_once
+from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.system.cooperative import Turns, run_to_end
 from kadcrawl.urls import canonical, origin_of, site_of
 
 TURN_CHARS = 128 * 1024
@@ -42,12 +43,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLinks:
     """What a final answer leads to."""
 
     links: tuple[str, ...]
     """Every distinct canonical URL on the page."""
-    onward: list[Link]
+    outlinks: list[Link]
     """Those of them in scope that their owners may not know yet, or the target of a redirect if it is such."""
     failed: str | None
     """Why the URL counts as failed, if it does."""
@@ -56,22 +57,22 @@ class Found:
     ``canonical`` those left to the page named, with ``twins`` those left to the page this one is a twin of."""
     canonical: str | None = None
     """What the page names in its place, if it is taken at its word."""
-    twin: str | None = None
+    near_duplicate: str | None = None
     """The page to which its links were left, as its text is nearly the same."""
 
 
-class Finder:
+class LinkFinder:
     """Finds where answers lead, for one crawler."""
 
     def __init__(
         self,
         extractor: LinkExtractor,
         scope: Scope,
-        fresh: Callable[[Iterable[str], int], list[str]],
+        not_recently_sent: Callable[[Iterable[str], int], list[str]],
         limits: Limits,
         page_rules: PageRules | None = None,
-        twins: Twins | None = None,
-        news: Callable[[Mapping[str, float]], list[str]] | None = None,
+        near_duplicates: NearDuplicates | None = None,
+        newer_lastmod: Callable[[Mapping[str, float]], list[str]] | None = None,
     ) -> None:
         """`fresh` returns those of the URLs, met at this depth, whose owners may not know them yet.
 
@@ -80,120 +81,129 @@ class Finder:
         """
         self._extractor = extractor
         self._scope = scope
-        self._fresh = fresh
+        self._not_recently_sent = not_recently_sent
         self._limits = limits
-        self._news = news
+        self._newer_lastmod = newer_lastmod
         self._page_rules = page_rules or PageRules()
-        self._twins = twins
+        self._near_duplicates = near_duplicates
 
     @property
-    def looks_for_twins(self) -> bool:
+    def looks_for_near_duplicates(self) -> bool:
         """Whether it wants to know the SimHash of each page."""
-        return self._twins is not None
+        return self._near_duplicates is not None
 
-    def found(
-        self, entry: Entry, fetched: Fetched, rules: Rules, listed: Sitemap | None = None, simhash: int | None = None
-    ) -> Turns[Found]:
+    def find_links(
+        self,
+        entry: FrontierEntry,
+        result: FetchResult,
+        rules: Rules,
+        listed: Sitemap | None = None,
+        simhash: int | None = None,
+    ) -> Turns[FoundLinks]:
         """Return what a final answer leads to; `entry` is what was asked for, `rules` are those of its origin.
 
         `listed` is what `read_sitemap` made of the answer; `simhash` that of its text, if `looks_for_twins`. Yields
         when others should have their turn.
         """
         if listed is None:
-            found = yield from self._found(entry, fetched, rules, simhash)
+            found = yield from self._find_links(entry, result, rules, simhash)
         else:
-            found = yield from self._listed(entry, fetched, listed)
+            found = yield from self._listed(entry, result, listed)
         if not self._scope.follows_sitemaps:
             return found
         onward, left_out = self.sitemaps(entry, rules)
-        return replace(found, onward=found.onward + onward, left_out=Counter(found.left_out) + left_out)
+        return replace(found, outlinks=found.outlinks + onward, left_out=Counter(found.left_out) + left_out)
 
-    def sitemaps(self, entry: Entry, rules: Rules) -> tuple[list[Link], Counter[str]]:
+    def sitemaps(self, entry: FrontierEntry, rules: Rules) -> tuple[list[Link], Counter[str]]:
         """Return the sitemaps of an entry's origin as links of its page, and how many of them limits kept out."""
         if not self._scope.follows_sitemaps:
             return [], Counter()
-        return at_once(self._onward(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None))
+        return run_to_end(self._outlinks(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None))
 
-    def read_sitemap(self, entry: Entry, fetched: Fetched, rules: Rules) -> Turns[Sitemap | None]:
+    def read_sitemap(self, entry: FrontierEntry, result: FetchResult, rules: Rules) -> Turns[Sitemap | None]:
         """Return what an answer lists, even if it was cut off by us; None if it is no sitemap, or nobody follows them.
 
         Yields when others should have their turn.
         """
-        is_cut_off = fetched.failure is Failure.BODY_TOO_LARGE and fetched.status == 200
-        if not self._scope.follows_sitemaps or fetched.location is not None or not fetched.content:
+        is_cut_off = result.error is FetchError.BODY_TOO_LARGE and result.status == 200
+        if not self._scope.follows_sitemaps or result.location is not None or not result.content:
             return None
-        if fetched.why_failed is not None and not is_cut_off:
+        if result.why_failed is not None and not is_cut_off:
             return None
         expected = named_like_one(entry.url) or entry.url in rules.sitemaps
-        is_packed = expected and fetched.content.startswith(GZIP_MAGIC)
-        if is_packed and len(fetched.content) > inner_bytes_max(len(fetched.body)):
+        is_packed = expected and result.content.startswith(GZIP_MAGIC)
+        if is_packed and len(result.content) > inner_bytes_max(len(result.body)):
             return Sitemap(faulty=True)  # Made to take long: 64 kB can be 64 MB of blocks that hold nothing.
         return (
             yield from read(
-                fetched.content,
-                fetched.mime,
+                result.content,
+                result.mime,
                 entry.url,
                 expected=expected,
-                now=fetched.started_at.timestamp(),
+                now=result.started_at.timestamp(),
                 urls_max=self._limits.sitemap_urls_max,
                 bytes_max=self._limits.inflated_bytes_max,
             )
         )
 
-    def _found(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Turns[Found]:
-        if fetched.location is not None:
-            return self._redirected(entry, fetched, fetched.location)
+    def _find_links(
+        self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
+    ) -> Turns[FoundLinks]:
+        if result.location is not None:
+            return self._redirected(entry, result, result.location)
         try:
-            if fetched.why_failed is not None or fetched.mime not in HTML or not fetched.content:
-                return Found((), [], fetched.why_failed)
-            return (yield from self._page(entry, fetched, rules, simhash))
+            if result.why_failed is not None or result.mime not in HTML or not result.content:
+                return FoundLinks((), [], result.why_failed)
+            return (yield from self._page(entry, result, rules, simhash))
         except Exception:
             # A fault of ours must not cost more than this page's links in a crawl of months.
             log.exception("crawl.bug url=%s", entry.url)
-            return Found((), [], "internal_error")
+            return FoundLinks((), [], "internal_error")
 
-    def _redirected(self, entry: Entry, fetched: Fetched, location: str) -> Found:
+    def _redirected(self, entry: FrontierEntry, result: FetchResult, location: str) -> FoundLinks:
         target = canonical(location, entry.url)
         if target is None:
-            return Found((), [], "bad_redirect")
+            return FoundLinks((), [], "bad_redirect")
         if entry.hops >= self._limits.redirects_max:
-            return Found((target,), [], "redirect_limit")
-        onward, left_out = at_once(self._onward((target,), entry.depth, entry.hops + 1, entry.url))
-        return Found((target,), onward, fetched.why_failed, left_out)
+            return FoundLinks((target,), [], "redirect_limit")
+        onward, left_out = run_to_end(self._outlinks((target,), entry.depth, entry.hops + 1, entry.url))
+        return FoundLinks((target,), onward, result.why_failed, left_out)
 
-    def _page(self, entry: Entry, fetched: Fetched, rules: Rules, simhash: int | None) -> Turns[Found]:
+    def _page(self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None) -> Turns[FoundLinks]:
         extracted = yield from self._extractor.reading(
-            fetched.content, fetched.content_type, entry.url, fetched.header(b"x-robots-tag") or ""
+            result.content, result.content_type, entry.url, result.header(b"x-robots-tag") or ""
         )
         links = extracted.links
-        if (named := self._named_instead(entry, fetched, extracted, rules)) is not None:
-            onward, left_out = at_once(self._onward((named,), entry.depth, entry.hops + 1, None))
+        if (named := self._named_instead(entry, result, extracted, rules)) is not None:
+            onward, left_out = run_to_end(self._outlinks((named,), entry.depth, entry.hops + 1, None))
             left_out["canonical"] += sum(link not in (named, extracted.canonical) for link in links) + extracted.cut
-            return Found(tuple(links), onward, None, left_out, named)
+            return FoundLinks(tuple(links), onward, None, left_out, named)
         if not self._page_rules.follows(entry.url):
-            return Found(tuple(links), [], None)
+            return FoundLinks(tuple(links), [], None)
         if (first := self._first(entry, extracted, simhash)) is not None:
             count = len(links) + extracted.cut
-            return Found(tuple(links), [], None, {"twins": count} if count else {}, twin=first)
-        onward, left_out = yield from self._onward(links, deeper(entry), 0, None)
+            return FoundLinks(tuple(links), [], None, {"twins": count} if count else {}, near_duplicate=first)
+        onward, left_out = yield from self._outlinks(links, deeper(entry), 0, None)
         if extracted.cut:
             left_out["links_per_page"] += extracted.cut
-        return Found(tuple(links), onward, None, left_out)
+        return FoundLinks(tuple(links), onward, None, left_out)
 
-    def _listed(self, entry: Entry, fetched: Fetched, listed: Sitemap) -> Turns[Found]:
-        dates = _own_dates(entry.url, listed) if self._news is not None else {}
-        onward, left_out = yield from self._onward(listed.locations, deeper(entry), 0, None, dates)
+    def _listed(self, entry: FrontierEntry, result: FetchResult, listed: Sitemap) -> Turns[FoundLinks]:
+        dates = _own_dates(entry.url, listed) if self._newer_lastmod is not None else {}
+        onward, left_out = yield from self._outlinks(listed.locations, deeper(entry), 0, None, dates)
         if listed.cut:
             left_out["links_per_page"] += listed.cut
-        failed = fetched.why_failed or ("bad_sitemap" if listed.faulty else None)
-        return Found(tuple(listed.locations), onward, failed, left_out)
+        failed = result.why_failed or ("bad_sitemap" if listed.faulty else None)
+        return FoundLinks(tuple(listed.locations), onward, failed, left_out)
 
-    def _named_instead(self, entry: Entry, fetched: Fetched, extracted: Extracted, rules: Rules) -> str | None:
+    def _named_instead(
+        self, entry: FrontierEntry, result: FetchResult, extracted: Extracted, rules: Rules
+    ) -> str | None:
         """Return the one other URL the page names as canonical, if the job honors that and it can be fetched."""
         scope = self._scope
         if not scope.honors_canonical or extracted.nofollow_page or entry.hops or scope.is_seed(entry.url):
             return None
-        names = named_by_header(fetched.header(b"link") or "", entry.url)
+        names = named_by_header(result.header(b"link") or "", entry.url)
         named = [name for name in {*names, extracted.canonical} if name is not None]
         if len(named) != 1:
             return None
@@ -204,19 +214,19 @@ class Finder:
             return None
         return url
 
-    def _first(self, entry: Entry, extracted: Extracted, simhash: int | None) -> str | None:
+    def _first(self, entry: FrontierEntry, extracted: Extracted, simhash: int | None) -> str | None:
         """Return the page this one is a twin of, if its links are not followed for that; else remember them."""
-        if self._twins is None or simhash is None:
+        if self._near_duplicates is None or simhash is None:
             return None
         # What a rule says of a page whose links are not followed was seen to before.
         leads_on = self._page_rules.role(entry.url) is not None
         wanted = leads_on or entry.depth == 0 or self._scope.is_seed(entry.url)
-        first = None if wanted else self._twins.first(entry.site, entry.url, simhash)
+        first = None if wanted else self._near_duplicates.first(entry.site, entry.url, simhash)
         if first is None and extracted.links:
-            self._twins.remember(entry.site, entry.url, simhash)
+            self._near_duplicates.remember(entry.site, entry.url, simhash)
         return first
 
-    def _onward(
+    def _outlinks(
         self, urls: Iterable[str], depth: int, hops: int, redirected: str | None, dates: Mapping[str, float] = NO_DATES
     ) -> Turns[tuple[list[Link], Counter[str]]]:
         """Return the links to be forwarded, and how many limits kept out; `redirected` is the URL that led here.
@@ -227,9 +237,9 @@ class Finder:
         left_out: Counter[str] = Counter()
         why_not, strips = self._scope.why_not, self._scope.strips_sessions
         # In this order: most links of a site have been forwarded before, and then were in scope.
-        wanted: Iterable[str] = self._fresh(urls, depth)
-        if dates and self._news is not None:
-            wanted = dict.fromkeys([*wanted, *self._news(dates)])
+        wanted: Iterable[str] = self._not_recently_sent(urls, depth)
+        if dates and self._newer_lastmod is not None:
+            wanted = dict.fromkeys([*wanted, *self._newer_lastmod(dates)])
         turn_chars = 0
         for url in wanted:
             turn_chars += len(url)
@@ -251,7 +261,7 @@ class Finder:
         return onward, left_out
 
 
-def deeper(entry: Entry) -> int:
+def deeper(entry: FrontierEntry) -> int:
     """Return the depth of a page's links; whoever told of the page may have said the largest there is."""
     return min(entry.depth + 1, SMALL_MAX)
 

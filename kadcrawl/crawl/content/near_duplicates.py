@@ -38,7 +38,7 @@ _REST = _ALL >> _BLOCK_BITS
 """All bits but the first block."""
 
 
-class Twins:
+class NearDuplicates:
     """The pages of all sites one peer fetches from whose links were followed."""
 
     def __init__(

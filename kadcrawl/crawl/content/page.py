@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.content.charset import decode, encoding_of
-from kadcrawl.crawl.fetch.result import Fetched
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.crawl.fetch.result import FetchResult
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 if TYPE_CHECKING:
     from parsel import Selector
@@ -58,17 +58,19 @@ class Page:
         return decode(self.content, self.content_type)[0]
 
     @classmethod
-    def of(cls, entry: Entry, fetched: Fetched, links: tuple[str, ...], failed: str | None, role: str | None) -> "Page":
+    def of(
+        cls, entry: FrontierEntry, result: FetchResult, links: tuple[str, ...], failed: str | None, role: str | None
+    ) -> "Page":
         """Return the page of a final answer."""
         return cls(
             url=entry.url,
-            status=fetched.status,
+            status=result.status,
             failure=failed,
-            headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in fetched.headers},
-            content=fetched.content,
-            content_type=fetched.content_type,
+            headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in result.headers},
+            content=result.content,
+            content_type=result.content_type,
             depth=entry.depth,
             links=links,
-            fetched_at=fetched.started_at.isoformat(),
+            fetched_at=result.started_at.isoformat(),
             role=role,
         )

@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.crawl.content.record_worker import LENGTH_BYTES, START_S, Ask, Begin, Reply, framed
+from kadcrawl.crawl.content.record_worker import LENGTH_BYTES, START_S, Ask, Begin, WorkerReply, framed
 from kadcrawl.errors import StartError
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import RecordRule
@@ -29,7 +29,7 @@ START_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedRecords:
     """What came of a page."""
 
     records: Sequence[msgspec.Raw] = ()
@@ -44,7 +44,7 @@ class Extraction(Protocol):
     async def start(self) -> None:
         """Get ready. Raises StartError if this machine lacks a hook."""
 
-    async def extract(self, rule: int, page: Page) -> Extracted:
+    async def extract(self, rule: int, page: Page) -> ExtractedRecords:
         """Return the records of a page by this one of the rules. Raises nothing."""
 
     async def close(self) -> None: ...
@@ -79,10 +79,10 @@ class WorkerExtraction:
                 "where kadcrawl runs, so put its module into that directory or install it"
             )
 
-    async def extract(self, rule: int, page: Page) -> Extracted:
+    async def extract(self, rule: int, page: Page) -> ExtractedRecords:
         """Return the records of a page by this one of the rules, or why it has none."""
         if len(page.content) > self._limits.record_page_bytes_max:
-            return Extracted(error=f"the page has more than {self._limits.record_page_bytes_max} bytes")
+            return ExtractedRecords(error=f"the page has more than {self._limits.record_page_bytes_max} bytes")
         async with self._turn:
             frame = framed(Ask(rule, page))  # Not before: it is as large as the page, and many wait.
             try:
@@ -102,28 +102,28 @@ class WorkerExtraction:
             process.stdin.close()
             await process.wait()
 
-    async def _try(self, frame: bytes) -> Extracted:
+    async def _try(self, frame: bytes) -> ExtractedRecords:
         while True:
             if self._process is None and (why := await self._restarted()) is not None:
-                return Extracted(error=why)
+                return ExtractedRecords(error=why)
             used = self._answered > 0
             try:
                 async with asyncio.timeout(self._limits.record_time_s):
                     reply = await self._ask(frame)
             except TimeoutError:
                 await self.close()
-                return Extracted(error=f"timeout: not done after {self._limits.record_time_s:g} s")
+                return ExtractedRecords(error=f"timeout: not done after {self._limits.record_time_s:g} s")
             except _Died as error:
                 await self.close()
                 if used:
                     continue
-                return Extracted(error=str(error))
+                return ExtractedRecords(error=str(error))
             self._answered += 1
             if reply.spent:
                 await self.close()
                 if used:
                     continue
-            return Extracted(reply.records, reply.error)
+            return ExtractedRecords(reply.records, reply.error)
 
     async def _restarted(self) -> str | None:
         """Start another worker; return why there is none."""
@@ -139,7 +139,7 @@ class WorkerExtraction:
                 return None
         return why
 
-    async def _begin(self) -> Reply:
+    async def _begin(self) -> WorkerReply:
         self._answered = 0
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -154,7 +154,7 @@ class WorkerExtraction:
         async with asyncio.timeout(START_S):
             return await self._ask(framed(Begin(self._rules, self._limits)))
 
-    async def _ask(self, frame: bytes) -> Reply:
+    async def _ask(self, frame: bytes) -> WorkerReply:
         process = self._process
         assert process is not None, "started before asked"
         assert process.stdin is not None, "stdin is a pipe"
@@ -165,7 +165,7 @@ class WorkerExtraction:
             length = int.from_bytes(await process.stdout.readexactly(LENGTH_BYTES), "big")
             if length > self._limits.record_bytes_max + REPLY_BYTES_BESIDE_RECORDS_MAX:
                 raise _Died("the worker answered what is no answer")
-            return msgspec.json.decode(await process.stdout.readexactly(length), type=Reply)
+            return msgspec.json.decode(await process.stdout.readexactly(length), type=WorkerReply)
         except (asyncio.IncompleteReadError, ConnectionError):
             status = await process.wait()
             how = f"by {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"

@@ -44,7 +44,7 @@ class Ask(msgspec.Struct):
     page: Page
 
 
-class Reply(msgspec.Struct, omit_defaults=True):
+class WorkerReply(msgspec.Struct, omit_defaults=True):
     """Records, or why there are none."""
 
     records: list[msgspec.Raw] = []
@@ -53,7 +53,7 @@ class Reply(msgspec.Struct, omit_defaults=True):
     """The worker is out of memory and exits."""
 
 
-def framed(message: Begin | Ask | Reply) -> bytes:
+def framed(message: Begin | Ask | WorkerReply) -> bytes:
     """Return a message as one frame; pages in msgpack, as they are bytes."""
     data = msgspec.msgpack.encode(message) if isinstance(message, Ask) else msgspec.json.encode(message)
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
@@ -75,10 +75,10 @@ def main() -> None:
     try:
         hooks = {rule.hook: load(rule.hook) for rule in begin.records if rule.hook}
     except BaseException as error:
-        _answer(answered, Reply(error=said(error)))
+        _answer(answered, WorkerReply(error=said(error)))
         return
     signal.setitimer(signal.ITIMER_REAL, 0)
-    _answer(answered, Reply())
+    _answer(answered, WorkerReply())
     decoder = msgspec.msgpack.Decoder(Ask)
     while data := _frame(asked):
         signal.setitimer(signal.ITIMER_REAL, begin.limits.record_time_s + ALARM_AFTER_S)
@@ -111,16 +111,16 @@ def said(error: BaseException) -> str:
     return what[:ERROR_CHARS_MAX].encode("utf-8", "replace").decode()
 
 
-def _reply(begin: Begin, hooks: dict[str, Hook], decoder: "msgspec.msgpack.Decoder[Ask]", data: bytes) -> Reply:
+def _reply(begin: Begin, hooks: dict[str, Hook], decoder: "msgspec.msgpack.Decoder[Ask]", data: bytes) -> WorkerReply:
     try:
         ask = decoder.decode(data)
         rule = begin.records[ask.rule]
         records = extract(rule, hooks.get(rule.hook), ask.page, begin.limits)
-        return Reply([msgspec.Raw(record) for record in records])
+        return WorkerReply([msgspec.Raw(record) for record in records])
     except MemoryError:
-        return Reply(error="out of memory", spent=True)
+        return WorkerReply(error="out of memory", spent=True)
     except BaseException as error:  # SystemExit as well.
-        return Reply(error=said(error))
+        return WorkerReply(error=said(error))
 
 
 def _bound(memory_bytes: int) -> None:
@@ -136,7 +136,7 @@ def _frame(stream: BinaryIO) -> bytes:
     return stream.read(int.from_bytes(head, "big")) if len(head) == LENGTH_BYTES else b""
 
 
-def _answer(stream: BinaryIO, reply: Reply) -> None:
+def _answer(stream: BinaryIO, reply: WorkerReply) -> None:
     try:
         stream.write(framed(reply))
         stream.flush()

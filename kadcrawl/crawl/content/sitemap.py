@@ -20,10 +20,8 @@ from xml.parsers import expat
 import webencodings
 
 from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, BodyError, decoding
-from kadcrawl.urls import URL_CHARS_MAX, canonical, origin_of, path_of
+from kadcrawl.urls import URL_CHARS_MAX, canonical
 
-PATH = "/sitemap.xml"
-"""Where a site's sitemap is if its robots.txt names none."""
 XML = frozenset({"text/xml", "application/xml"})
 """Media types that are looked at whatever the URL is named."""
 URLS_CHARS_MAX = 16 * 1024 * 1024
@@ -66,17 +64,6 @@ class Sitemap:
     """Whether it could not be read to its end."""
 
 
-def of_origin(url: str, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sitemaps of this canonical URL's origin; `named` are those in its robots.txt."""
-    return named or (origin_of(url) + PATH,)
-
-
-def named_like_one(url: str) -> bool:
-    """Say whether a canonical URL looks like that of a sitemap: /sitemap.xml, /sitemaps/posts-1.txt, /part.xml.gz."""
-    path = path_of(url).partition("?")[0].lower()
-    return path.endswith(".xml.gz") or ("sitemap" in path and path.endswith((".xml", ".txt", ".txt.gz")))
-
-
 def read(
     content: bytes, mime: str, url: str, *, expected: bool, now: float, urls_max: int, bytes_max: int
 ) -> Generator[None, None, Sitemap | None]:
@@ -95,7 +82,7 @@ def read(
         except BodyError:
             return Sitemap(faulty=True)
     if content[:PIECE_BYTES].lstrip(_BEFORE_XML).startswith(b"<"):
-        is_one = yield from _Reader(sitemap, shelf, url, now).read(content)
+        is_one = yield from _SitemapReader(sitemap, shelf, url, now).read(content)
         return sitemap if is_one else None
     if expected:
         yield from _read_lines(content, sitemap, shelf)
@@ -153,7 +140,7 @@ class _Stop(Exception):
     """Nothing more is to be read."""
 
 
-class _Reader:
+class _SitemapReader:
     """Reads one sitemap in XML: (url | sitemap) elements below (urlset | sitemapindex), in whatever namespace.
 
     Which that is, is looked up here for the few elements that count: expat would put it before each name, so that one

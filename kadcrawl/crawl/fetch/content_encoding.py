@@ -21,7 +21,7 @@ from typing import Final
 import brotlicffi
 from isal import isal_zlib
 
-from kadcrawl.system.cooperative import Turns, at_once
+from kadcrawl.system.cooperative import Turns, run_to_end
 
 ACCEPT_ENCODING: Final = "gzip, deflate, br"
 CODINGS_MAX: Final = 2
@@ -60,7 +60,7 @@ class TooLargeError(BodyError):
 
 def decoded(body: bytes, content_encoding: str, bytes_max: int) -> bytes:
     """Return what `decoding` comes to, without a pause."""
-    return at_once(decoding(body, content_encoding, bytes_max))
+    return run_to_end(decoding(body, content_encoding, bytes_max))
 
 
 def decoding(body: bytes, content_encoding: str, bytes_max: int) -> Turns[bytes]:

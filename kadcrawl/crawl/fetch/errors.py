@@ -1,4 +1,4 @@
-"""What went wrong with a fetch, in the words of `Failure`: the one place that reads aiohttp's exceptions.
+"""What went wrong with a fetch, in the words of `FetchError`: the one place that reads aiohttp's exceptions.
 
 Called by `Fetcher` with whatever ended a fetch. An exception nobody foresaw is logged and counts as the server's.
 """
@@ -13,7 +13,7 @@ from aiodns.error import ARES_EBADNAME, DNSError
 from aiohttp.http_exceptions import LineTooLong
 
 from kadcrawl.crawl.fetch.address_guard import AddressRefused
-from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.crawl.fetch.result import FetchError
 
 DETAIL_CHARS_MAX: Final = 200
 NO_SOCKET_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -25,40 +25,40 @@ _log = logging.getLogger(__name__)
 class Broken(Exception):
     """The answer is over for a reason found by us."""
 
-    def __init__(self, failure: Failure, detail: str) -> None:
+    def __init__(self, error: FetchError, detail: str) -> None:
         super().__init__(detail)
-        self.failure = failure
+        self.error = error
 
 
-def classified(error: Exception, url: str) -> tuple[Failure, str]:
+def classified(error: Exception, url: str) -> tuple[FetchError, str]:
     """Return the failure an exception stands for, and a few words on it."""
     detail = str(error)
     match error:
         case Broken():
-            failure = error.failure
+            failure = error.error
         case aiohttp.ClientConnectorError() if isinstance(error.os_error, AddressRefused):
-            failure, detail = Failure.ADDRESS_REFUSED, f"{error.os_error.address} is not a public address"
+            failure, detail = FetchError.ADDRESS_REFUSED, f"{error.os_error.address} is not a public address"
         case aiohttp.ClientConnectorError() if _without_socket(error.os_error):
-            failure = Failure.NO_SOCKET
+            failure = FetchError.NO_SOCKET
         case aiohttp.ClientConnectorDNSError():
             cause = error.os_error.__cause__
             misformed = isinstance(cause, DNSError) and cause.args[0] == ARES_EBADNAME
-            failure = Failure.BAD_URL if misformed else Failure.DNS
+            failure = FetchError.BAD_URL if misformed else FetchError.DNS
         case aiohttp.ClientSSLError():
-            failure = Failure.TLS
+            failure = FetchError.TLS
         case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
-            failure = Failure.CONNECT
+            failure = FetchError.CONNECT
         case aiohttp.ClientResponseError():
             failure, detail = _malformed(error), error.message
         case aiohttp.ClientPayloadError():
-            failure = Failure.TRUNCATED
+            failure = FetchError.TRUNCATED
         case aiohttp.ClientConnectionError():
-            failure = Failure.DISCONNECTED
+            failure = FetchError.DISCONNECTED
         case ValueError() | aiohttp.NonHttpUrlClientError():
-            failure = Failure.BAD_URL
+            failure = FetchError.BAD_URL
         case _:
             _log.warning("fetch.unforeseen url=%s error=%r", url, error)
-            failure = Failure.PROTOCOL
+            failure = FetchError.PROTOCOL
     return failure, " ".join(detail[:DETAIL_CHARS_MAX].split())
 
 
@@ -76,11 +76,11 @@ def _without_socket(error: OSError) -> bool:
     return False
 
 
-def _malformed(error: BaseException) -> Failure:
+def _malformed(error: BaseException) -> FetchError:
     """Tell a head that is too large from a broken one; aiohttp keeps the parser's own words as the cause."""
     cause = error.__cause__
     while cause is not None:
         if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):
-            return Failure.HEADERS_TOO_LARGE
+            return FetchError.HEADERS_TOO_LARGE
         cause = cause.__cause__
-    return Failure.PROTOCOL
+    return FetchError.PROTOCOL

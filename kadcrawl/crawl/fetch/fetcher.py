@@ -1,9 +1,9 @@
-"""One request and its answer, whatever the server does: `Fetcher.fetch` turns a URL into one `Fetched`.
+"""One request and its answer, whatever the server does: `Fetcher.fetch` turns a URL into one `FetchResult`.
 
 It owns the connections. It never follows a redirect, never repeats a request that a server may have seen
 (politeness and retries are its caller's), never keeps a cookie, never reads the environment, and never raises
 for anything a server can do. Sizes are bounded while they arrive; the guard sees every address before it is
-connected to; time comes from the loop. One timer per fetch asks `Patience`, and only when a verdict is
+connected to; time comes from the loop. One timer per fetch asks `ResponseDeadline`, and only when a verdict is
 possible, so that a quick page pays nothing per chunk. Names are looked up by c-ares, without threads: a name server
 that keeps silent delays nobody but its own hosts, and neither a commit nor the end of the process. A fetch may say by
 which proxy it goes.
@@ -35,14 +35,14 @@ from kadcrawl.crawl.fetch.content_encoding import (
     decoding,
 )
 from kadcrawl.crawl.fetch.errors import Broken, classified
-from kadcrawl.crawl.fetch.memory_slots import Hold
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.metered_connection import meter
-from kadcrawl.crawl.fetch.poison_pages import Deadly
-from kadcrawl.crawl.fetch.result import Failure, Fetched, retry_after_s
-from kadcrawl.crawl.fetch.timeouts import Patience
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult, retry_after_s
+from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.proxy_list import Proxy
-from kadcrawl.system.cooperative import in_turns
+from kadcrawl.system.cooperative import run_cooperatively
 from kadcrawl.urls import host_of
 
 ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
@@ -87,8 +87,8 @@ class Fetching(Protocol):
         extra_headers: Sequence[tuple[str, str]] = (),
         may_send: Callable[[], bool] = always,
         *,
-        hold: Hold | None = None,
-    ) -> Fetched:
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult:
         """Return what came of one GET of a canonical URL; `hold` has the places it takes until that was read."""
 
 
@@ -103,13 +103,13 @@ class Fetcher:
         now: Callable[[], float],
         resolver: Callable[[], AbstractResolver] = system_resolver,
         by_proxies: bool = False,
-        deadly: Deadly | None = None,
+        poison_pages: PoisonPages | None = None,
     ) -> None:
         """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names.
 
         Only if `by_proxies` a fetch may name a proxy. `deadly` is told of which URLs bodies are being decoded.
         """
-        self._deadly = deadly or Deadly(None)
+        self._poison_pages = poison_pages or PoisonPages(None)
         self._by_proxies = by_proxies
         self._make_resolver = resolver
         self._now = now
@@ -170,8 +170,8 @@ class Fetcher:
         may_send: Callable[[], bool] = always,
         proxy: Proxy | None = None,
         *,
-        hold: Hold | None = None,
-    ) -> Fetched:
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult:
         """Return what came of one GET of a canonical URL. Raises nothing but CancelledError.
 
         `may_send` is asked once more when the connection is there, which may take long: if not, nothing is sent.
@@ -180,38 +180,38 @@ class Fetcher:
         """
         assert self._session is not None, "start() comes before fetch()"
         assert proxy is None or self._by_proxies, "made to fetch by proxies"
-        if hold is None:
-            hold = Hold()
+        if memory_slots is None:
+            memory_slots = MemorySlots()
             try:
-                return await self.fetch(url, extra_headers, may_send, proxy, hold=hold)
+                return await self.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots)
             finally:
-                hold.give_back()
+                memory_slots.release()
         _may_send.set(may_send)
         _proxy.set(proxy)
         loop = asyncio.get_running_loop()
         started_at = datetime.fromtimestamp(self._now(), UTC)
         started = loop.time()
-        patience = Patience(self._limits, started)
+        patience = ResponseDeadline(self._limits, started)
         answer = _Answer()
-        failure: Failure | None = None
+        failure: FetchError | None = None
         detail = ""
         watch = _Watch(loop, patience)
         try:
             async with watch.scope:
                 if proxy is not None and not self._guard.permits_host(host_of(url)):
-                    raise Broken(Failure.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
+                    raise Broken(FetchError.ADDRESS_REFUSED, f"{host_of(url)} is not a public host")
                 target = URL(url, encoded=True)
-                await self._converse(self._session, target, extra_headers, answer, patience, proxy, hold)
+                await self._converse(self._session, target, extra_headers, answer, patience, proxy, memory_slots)
         except Exception as error:
             if watch.verdict is None:
                 failure, detail = classified(error, url)
-                if failure is Failure.TRUNCATED and patience.broke_by_pause(loop.time()):
-                    failure = Failure.KEPT_WAITING
+                if failure is FetchError.TRUNCATED and patience.broke_by_pause(loop.time()):
+                    failure = FetchError.KEPT_WAITING
             else:
-                failure = Failure.PROTOCOL if answer.malformed else watch.verdict
+                failure = FetchError.PROTOCOL if answer.malformed else watch.verdict
         finally:
             watch.stop()
-        return await self._fetched(url, answer, failure, detail, started_at, started, loop.time(), hold)
+        return await self._result(url, answer, failure, detail, started_at, started, loop.time(), memory_slots)
 
     async def _converse(
         self,
@@ -219,9 +219,9 @@ class Fetcher:
         url: URL,
         extra_headers: Sequence[tuple[str, str]],
         answer: "_Answer",
-        patience: Patience,
+        deadline: ResponseDeadline,
         proxy: Proxy | None,
-        hold: Hold,
+        memory_slots: MemorySlots,
     ) -> None:
         """Send the request and read the answer into `answer` as far as it comes."""
         loop = asyncio.get_running_loop()
@@ -231,25 +231,25 @@ class Fetcher:
         assert isinstance(response, _Response), "the session makes our responses"
         try:
             now = loop.time()
-            patience.head_came(now)
+            deadline.head_came(now)
             answer.take_head(response, now, self._limits.header_bytes_max)
             body_bytes_max = self._limits.body_bytes_max
             content = response.content
             while chunk := await content.readany():
-                patience.bytes_came(len(chunk), loop.time())
+                deadline.bytes_came(len(chunk), loop.time())
                 answer.chunks.append(chunk)
-                if patience.body_bytes > body_bytes_max:
-                    answer.chunks[-1] = chunk[: body_bytes_max - patience.body_bytes]
-                    raise Broken(Failure.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
-                if patience.body_bytes > self._limits.large_body_bytes and not answer.is_large:
-                    patience.pause(loop.time())
-                    await hold.take(self._large)
+                if deadline.body_bytes > body_bytes_max:
+                    answer.chunks[-1] = chunk[: body_bytes_max - deadline.body_bytes]
+                    raise Broken(FetchError.BODY_TOO_LARGE, f"cut off at {body_bytes_max} bytes")
+                if deadline.body_bytes > self._limits.large_body_bytes and not answer.is_large:
+                    deadline.pause(loop.time())
+                    await memory_slots.acquire(self._large)
                     answer.is_large = True
-                    patience.resume(loop.time())
-                    patience.has_place(loop.time(), self._large.locked)
+                    deadline.resume(loop.time())
+                    deadline.has_slot(loop.time(), self._large.locked)
             if isinstance(response.protocol.exception(), aiohttp.ClientOSError):
                 # A body without a length ends where the connection does: a reset is no end.
-                raise Broken(Failure.TRUNCATED, "connection reset")
+                raise Broken(FetchError.TRUNCATED, "connection reset")
         except asyncio.CancelledError:
             # aiohttp lets the reader wait on for a body whose framing broke.
             answer.malformed = isinstance(response.protocol.exception(), HttpProcessingError)
@@ -262,36 +262,38 @@ class Fetcher:
         first = f"GET {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
         return f"{first}{self._header_lines}{extra}\r\n".encode()
 
-    async def _fetched(
+    async def _result(
         self,
         url: str,
         answer: "_Answer",
-        failure: Failure | None,
+        error: FetchError | None,
         detail: str,
         started_at: datetime,
         started: float,
         ended: float,
-        hold: Hold,
-    ) -> Fetched:
+        memory_slots: MemorySlots,
+    ) -> FetchResult:
         body = content = b"".join(answer.chunks)
         answer.chunks.clear()
-        if failure is None and answer.content_encoding:
+        if error is None and answer.content_encoding:
             try:
-                content = await self._content(url, body, answer.content_encoding, hold)
-            except BadEncodingError as error:
-                failure, detail = Failure.BAD_ENCODING, str(error)
-            except IncompleteError as error:
-                failure, detail = Failure.TRUNCATED, str(error)
-            except TooLargeError as error:
-                failure, detail = Failure.INFLATED_TOO_LARGE, str(error)
-        if failure is not None and (failure is not Failure.BODY_TOO_LARGE or answer.content_encoding):
+                content = await self._content(url, body, answer.content_encoding, memory_slots)
+            except BadEncodingError as bad:
+                error, detail = FetchError.BAD_ENCODING, str(bad)
+            except IncompleteError as cut:
+                error, detail = FetchError.TRUNCATED, str(cut)
+            except TooLargeError as large:
+                error, detail = FetchError.INFLATED_TOO_LARGE, str(large)
+        if error is not None and (error is not FetchError.BODY_TOO_LARGE or answer.content_encoding):
             content = b""
         if content.startswith(GZIP_MAGIC):
-            await hold.take(self._large_contents)  # It is a sitemap perhaps, to be unpacked where it is read.
-        return Fetched(
+            await memory_slots.acquire(
+                self._large_contents
+            )  # It is a sitemap perhaps, to be unpacked where it is read.
+        return FetchResult(
             url=url,
             status=answer.status,
-            failure=failure,
+            error=error,
             detail=_clean(detail),
             request_head=answer.request_head,
             http_version=answer.http_version,
@@ -308,7 +310,7 @@ class Fetcher:
             first_byte_at=ended if answer.head_at is None else answer.head_at,
         )
 
-    async def _content(self, url: str, body: bytes, coding: str, hold: Hold) -> bytes:
+    async def _content(self, url: str, body: bytes, coding: str, memory_slots: MemorySlots) -> bytes:
         """Return the content of a body; one that turns out to be large is begun anew once it has a place."""
         limits = self._limits
         small = min(limits.large_body_bytes, limits.inflated_bytes_max)
@@ -317,34 +319,34 @@ class Fetcher:
                 return await self._decoded(url, body, coding, small)
             except TooLargeError:
                 pass
-        await hold.take(self._large_contents)
+        await memory_slots.acquire(self._large_contents)
         return await self._decoded(url, body, coding, limits.inflated_bytes_max)
 
     async def _decoded(self, url: str, body: bytes, coding: str, bytes_max: int) -> bytes:
-        async with self._deadly.reading(url):
-            return await in_turns(decoding(body, coding, bytes_max), self._decoding)
+        async with self._poison_pages.reading(url):
+            return await run_cooperatively(decoding(body, coding, bytes_max), self._decoding)
 
 
 class _Watch:
     """Ends what runs inside its `scope` when patience is over."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, patience: Patience) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, deadline: ResponseDeadline) -> None:
         self.scope = asyncio.timeout(None)
-        self.verdict: Failure | None = None
+        self.verdict: FetchError | None = None
         self._loop = loop
-        self._patience = patience
-        self._timer = loop.call_at(patience.look_again_at(loop.time()), self._look)
+        self._deadline = deadline
+        self._timer = loop.call_at(deadline.look_again_at(loop.time()), self._look)
 
     def stop(self) -> None:
         self._timer.cancel()
 
     def _look(self) -> None:
         now = self._loop.time()
-        self.verdict = self._patience.verdict(now)
+        self.verdict = self._deadline.verdict(now)
         if self.verdict is not None:
             self.scope.reschedule(now)
         else:
-            self._timer = self._loop.call_at(self._patience.look_again_at(now), self._look)
+            self._timer = self._loop.call_at(self._deadline.look_again_at(now), self._look)
 
 
 class _Response(aiohttp.ClientResponse):
@@ -374,7 +376,7 @@ class _Response(aiohttp.ClientResponse):
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             if kept:
                 raise
-            raise Broken(Failure.DISCONNECTED, "closed before the answer") from error
+            raise Broken(FetchError.DISCONNECTED, "closed before the answer") from error
 
 
 class _Request(aiohttp.ClientRequest):
@@ -382,7 +384,7 @@ class _Request(aiohttp.ClientRequest):
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         if not _may_send.get()():
-            raise Broken(Failure.NOT_SENT, "called off")
+            raise Broken(FetchError.NOT_SENT, "called off")
         if self.proxy is not None and not self.proxy.scheme.startswith("http"):
             self.proxy = None  # aiohttp takes each proxy for one that relays.
         return await super().send(conn)
@@ -413,11 +415,11 @@ class _Answer:
         for name, value in headers:
             header_bytes += len(name) + len(value) + 4
         if header_bytes > header_bytes_max:
-            raise Broken(Failure.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
+            raise Broken(FetchError.HEADERS_TOO_LARGE, f"{header_bytes} bytes of headers")
         if response.status < 200:
             # aiohttp passes over interim answers, but for 101, and takes 000 for a status.
             what = "switched to a protocol nobody asked for" if response.status == 101 else "no status of HTTP"
-            raise Broken(Failure.PROTOCOL, f"{response.status:03}: {what}")
+            raise Broken(FetchError.PROTOCOL, f"{response.status:03}: {what}")
         assert response.version is not None, "a parsed head has a version"
         self.http_version = f"{response.version.major}.{response.version.minor}"
         self.status = response.status

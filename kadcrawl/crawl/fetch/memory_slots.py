@@ -8,19 +8,19 @@ loop, and none takes a former kind after a later one; so all come to their end.
 import asyncio
 
 
-class Hold:
+class MemorySlots:
     """What one page has."""
 
     def __init__(self) -> None:
-        self._taken: list[asyncio.Semaphore] = []
+        self._acquired: list[asyncio.Semaphore] = []
 
-    async def take(self, places: asyncio.Semaphore) -> None:
+    async def acquire(self, slots: asyncio.Semaphore) -> None:
         """Wait for one of these places, unless it has one of them."""
-        if places not in self._taken:
-            await places.acquire()
-            self._taken.append(places)
+        if slots not in self._acquired:
+            await slots.acquire()
+            self._acquired.append(slots)
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Give back all it has; what was made there is gone, or will be before anything is awaited."""
-        while self._taken:
-            self._taken.pop().release()
+        while self._acquired:
+            self._acquired.pop().release()

@@ -14,7 +14,7 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from kadcrawl.crawl.fetch.errors import Broken
-from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.settings.config import Limits
 
 FRAMING_MAX: Final = 2
@@ -41,9 +41,9 @@ class MeteredConnection(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         # What came before this piece was not enough; whether this one is cannot be known yet.
         if not self._answered and self._received > self._limits.header_bytes_max:
-            self._break_off(Failure.HEADERS_TOO_LARGE, f"no answer in {self._received} bytes")
+            self._break_off(FetchError.HEADERS_TOO_LARGE, f"no answer in {self._received} bytes")
         elif self._received > self._limits.header_bytes_max + FRAMING_MAX * self._limits.body_bytes_max:
-            self._break_off(Failure.PROTOCOL, f"more framing than content in {self._received} bytes")
+            self._break_off(FetchError.PROTOCOL, f"more framing than content in {self._received} bytes")
         else:
             self._received += len(data)
             super().data_received(data)
@@ -58,8 +58,8 @@ class MeteredConnection(ResponseHandler):
         self._answered = not 100 <= data[0].code < 200
         super().feed_data(data, size)
 
-    def _break_off(self, failure: Failure, detail: str) -> None:
-        error = Broken(failure, detail)
+    def _break_off(self, fetch_error: FetchError, detail: str) -> None:
+        error = Broken(fetch_error, detail)
         if self._payload is not None:
             self._payload.set_exception(error)
         self.set_exception(error)

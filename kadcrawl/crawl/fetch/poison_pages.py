@@ -20,7 +20,7 @@ from pathlib import Path
 
 KILLED_PEER = "killed_peer"
 """Why such a page counts as failed."""
-DEATHS_MAX = 2
+CRASHES_MAX = 2
 """While it read one page."""
 READING_MAX = 256
 """Pages noted at a time; few take more than one turn, and what is not noted is read all the same."""
@@ -34,12 +34,12 @@ _ENTRY_BYTES = _NAME_BYTES + 1
 _FREE = bytes(_ENTRY_BYTES)
 
 
-class Deadly:
+class PoisonPages:
     """What one peer may have died of."""
 
     def __init__(self, directory: Path | None) -> None:
         """Without a directory nothing is noted, and nothing known. A file that cannot be opened counts as none."""
-        self._deaths: dict[bytes, int] = {}
+        self._crashes: dict[bytes, int] = {}
         self._places = list(reversed(range(READING_MAX)))
         self._count = 0
         """Pages that are being read."""
@@ -61,9 +61,9 @@ class Deadly:
             os.close(self._file)
             self._file = None
 
-    def has_killed(self, url: str) -> bool:
+    def is_poison(self, url: str) -> bool:
         """Return whether the answer of this URL is to be left alone."""
-        return bool(self._deaths) and self._deaths.get(_name(url), 0) >= DEATHS_MAX
+        return bool(self._crashes) and self._crashes.get(_name(url), 0) >= CRASHES_MAX
 
     @asynccontextmanager
     async def reading(self, url: str) -> AsyncIterator[None]:
@@ -72,7 +72,7 @@ class Deadly:
             yield
             return
         name = _name(url)
-        if name not in self._deaths:
+        if name not in self._crashes:
             while self._alone.locked():
                 async with self._alone:
                     pass  # One after the other may be a suspect.
@@ -104,22 +104,22 @@ class Deadly:
 
     def was_read(self, url: str) -> None:
         """The answer of this URL was read to its end: whatever a peer died of before was something else."""
-        if self._deaths and self._deaths.pop(_name(url), None) is not None:
+        if self._crashes and self._crashes.pop(_name(url), None) is not None:
             self._write(READING_MAX, self._suspects())
 
     def _take_over(self, found: bytes) -> None:
         """Count what was being read when the process before this one ended."""
         entries = [found[at : at + _ENTRY_BYTES] for at in range(0, len(found), _ENTRY_BYTES)]
         entries = [entry if len(entry) == _ENTRY_BYTES else _FREE for entry in entries]
-        self._deaths = {entry[1:]: entry[0] for entry in entries[READING_MAX:] if entry[0]}
+        self._crashes = {entry[1:]: entry[0] for entry in entries[READING_MAX:] if entry[0]}
         for name in {entry[1:]: None for entry in entries[:READING_MAX] if entry[0]}:
-            self._deaths[name] = self._deaths.pop(name, 0) + 1  # To the end, as the latest.
-        while len(self._deaths) > SUSPECTS_MAX:
-            del self._deaths[next(iter(self._deaths))]
+            self._crashes[name] = self._crashes.pop(name, 0) + 1  # To the end, as the latest.
+        while len(self._crashes) > SUSPECTS_MAX:
+            del self._crashes[next(iter(self._crashes))]
         self._write(0, _FREE * READING_MAX + self._suspects())
 
     def _suspects(self) -> bytes:
-        entries = [bytes((min(deaths, DEATHS_MAX),)) + name for name, deaths in self._deaths.items()]
+        entries = [bytes((min(deaths, CRASHES_MAX),)) + name for name, deaths in self._crashes.items()]
         return b"".join(entries).ljust(SUSPECTS_MAX * _ENTRY_BYTES, b"\0")
 
     def _write(self, place: int, entries: bytes) -> None:

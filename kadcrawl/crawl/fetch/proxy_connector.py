@@ -1,8 +1,8 @@
 """Connections through a proxy: aiohttp's own for http:// and https://, python-socks for socks5://.
 
 All that goes wrong before there is a connection becomes `Broken`, as nothing else says so surely whose fault it was:
-`Failure.PROXY` if the proxy itself could not be connected to or wants other credentials, `Failure.CONNECT` if it did
-not get through to the site. No text of it holds credentials. The guard sees the proxy's address as any other.
+`FetchError.PROXY` if the proxy itself could not be connected to or wants other credentials, `FetchError.CONNECT` if
+it did not get through to the site. No text of it holds credentials. The guard sees the proxy's address as any other.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from python_socks.async_.asyncio import Proxy as SocksProxy
 
 from kadcrawl.crawl.fetch.address_guard import AddressRefused, Guard
 from kadcrawl.crawl.fetch.errors import NO_SOCKET_ERRNOS, Broken
-from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.crawl.fetch.result import FetchError
 
 SOCKS = "socks5"
 
@@ -61,11 +61,11 @@ class ProxyConnector(aiohttp.TCPConnector):
             raise
         except aiohttp.ClientHttpProxyError as error:
             if error.status == 407:
-                raise Broken(Failure.PROXY, "the proxy wants other credentials") from error
-            raise Broken(Failure.CONNECT, f"the proxy answered {error.status}") from error
+                raise Broken(FetchError.PROXY, "the proxy wants other credentials") from error
+            raise Broken(FetchError.CONNECT, f"the proxy answered {error.status}") from error
         except Exception as error:
             # Whatever it sent instead of an answer. The exception may name the proxy with its password.
-            raise Broken(Failure.CONNECT, f"no tunnel through the proxy: {type(error).__name__}") from None
+            raise Broken(FetchError.CONNECT, f"no tunnel through the proxy: {type(error).__name__}") from None
 
     async def _by_socks(
         self, req: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
@@ -91,7 +91,7 @@ class ProxyConnector(aiohttp.TCPConnector):
                 if address == addresses[-1]:
                     raise _to_proxy(error) from error
             except ProxyError as error:
-                raise Broken(Failure.CONNECT, f"the proxy: {error}") from None
+                raise Broken(FetchError.CONNECT, f"the proxy: {error}") from None
         context = self._get_ssl_context(req)
         hostname = req.host.rstrip(".") if context is not None else None
         return await self._wrap_existing_connection(
@@ -103,7 +103,7 @@ def _to_proxy(error: Exception) -> Broken:
     """Return what it means that the proxy itself could not be connected to."""
     cause = error.os_error if isinstance(error, ClientConnectorError) else error
     if isinstance(cause, OSError) and cause.errno in NO_SOCKET_ERRNOS:
-        return Broken(Failure.NO_SOCKET, str(cause))
+        return Broken(FetchError.NO_SOCKET, str(cause))
     if isinstance(cause, AddressRefused):
-        return Broken(Failure.PROXY, f"the proxy's address {cause.address} is not public")
-    return Broken(Failure.PROXY, f"no connection to the proxy: {error}")
+        return Broken(FetchError.PROXY, f"the proxy's address {cause.address} is not public")
+    return Broken(FetchError.PROXY, f"no connection to the proxy: {error}")

@@ -9,7 +9,7 @@ import logging
 from ipaddress import ip_address, ip_network
 from math import inf
 
-AGAIN_S = 600.0
+REFUSED_WARN_INTERVAL_S = 600.0
 NETWORKS = tuple(
     map(ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
 )
@@ -18,7 +18,7 @@ NETWORKS = tuple(
 log = logging.getLogger(__name__)
 
 
-class Refused:
+class RefusedAddresses:
     """The addresses refused to one peer."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Refused:
 
     def add(self, address: str, now: float) -> None:
         """An address that is neither public nor allowed was not asked."""
-        if now < self._warned_at + AGAIN_S:
+        if now < self._warned_at + REFUSED_WARN_INTERVAL_S:
             return
         self._warned_at = now
         network = network_of(address)

@@ -1,6 +1,6 @@
 """What came of fetching one URL: the one record that outputs, retries, politeness and link extraction read.
 
-Exactly one `Fetched` is made for each request, and it has at most one `Failure`. A word, not an actor: no
+Exactly one `FetchResult` is made for each request, and it has at most one `FetchError`. A word, not an actor: no
 I/O, no clock. `Fetcher` makes it; `WarcWriter` keeps it as received; nobody changes it.
 """
 
@@ -12,7 +12,7 @@ from string import punctuation
 from urllib.parse import quote
 
 
-class Failure(StrEnum):
+class FetchError(StrEnum):
     """Why a fetch gave no whole answer. The values are what users read in ``urls_failed``."""
 
     BAD_URL = "bad_url"
@@ -61,32 +61,34 @@ class Failure(StrEnum):
 
 PASSING = frozenset(
     {
-        Failure.DNS,
-        Failure.CONNECT,
-        Failure.DISCONNECTED,
-        Failure.TIMEOUT,
-        Failure.IDLE,
-        Failure.TOO_SLOW,
-        Failure.TRUNCATED,
-        Failure.KEPT_WAITING,
+        FetchError.DNS,
+        FetchError.CONNECT,
+        FetchError.DISCONNECTED,
+        FetchError.TIMEOUT,
+        FetchError.IDLE,
+        FetchError.TOO_SLOW,
+        FetchError.TRUNCATED,
+        FetchError.KEPT_WAITING,
     }
 )
 """Failures that may be gone at the next try."""
 UNREACHED = frozenset(
     {
-        Failure.ADDRESS_REFUSED,
-        Failure.DNS,
-        Failure.CONNECT,
-        Failure.TLS,
-        Failure.DISCONNECTED,
-        Failure.TIMEOUT,
-        Failure.IDLE,
+        FetchError.ADDRESS_REFUSED,
+        FetchError.DNS,
+        FetchError.CONNECT,
+        FetchError.TLS,
+        FetchError.DISCONNECTED,
+        FetchError.TIMEOUT,
+        FetchError.IDLE,
     }
 )
 """Failures that, without a status, may be those of this machine or its network alone."""
-UNASKED = frozenset({Failure.NO_SOCKET, Failure.NOT_SENT, Failure.NO_PROXY, Failure.VERIFYING, Failure.PROXY})
+UNASKED = frozenset(
+    {FetchError.NO_SOCKET, FetchError.NOT_SENT, FetchError.NO_PROXY, FetchError.VERIFYING, FetchError.PROXY}
+)
 """Failures that say nothing about the site, which was not asked: the URL is crawled later as if nothing had been."""
-SLOW = frozenset({Failure.TIMEOUT, Failure.IDLE, Failure.TOO_SLOW})
+SLOW = frozenset({FetchError.TIMEOUT, FetchError.IDLE, FetchError.TOO_SLOW})
 """Failures for which a request is waited for long."""
 HTML = frozenset({"text/html", "application/xhtml+xml", ""})
 """Media types whose links are followed; a page without a type is looked at."""
@@ -94,13 +96,13 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class FetchResult:
     """The answer to one request, or why there is none."""
 
     url: str
     status: int | None
     """None when no complete head of an answer came; then headers, body and content are empty."""
-    failure: Failure | None
+    error: FetchError | None
     detail: str
     """A few words about the failure for the log and the page log; empty without one."""
     request_head: bytes
@@ -153,16 +155,16 @@ class Fetched:
     @property
     def why_failed(self) -> str | None:
         """Why its URL counts as failed: the failure, or the status from 400 up; None if it does not."""
-        if self.failure is not None:
-            return str(self.failure)
+        if self.error is not None:
+            return str(self.error)
         return f"http_{self.status}" if self.status is not None and self.status >= 400 else None
 
     @property
     def answered(self) -> bool | None:
         """Whether the site answered in time, whatever it said; None if it may have been a proxy that did not."""
-        if self.failure is Failure.UNSURE:
+        if self.error is FetchError.UNSURE:
             return None
-        return self.status is not None and self.failure not in SLOW
+        return self.status is not None and self.error not in SLOW
 
     @property
     def hold_s(self) -> float:
@@ -172,7 +174,7 @@ class Fetched:
     @property
     def passing(self) -> bool:
         """Whether another try may fare better: time-outs, resets, 429 and 5xx."""
-        return self.failure in PASSING or (self.status is not None and (self.status == 429 or self.status >= 500))
+        return self.error in PASSING or (self.status is not None and (self.status == 429 or self.status >= 500))
 
 
 def retry_after_s(value: str, now: datetime, most_s: float) -> float | None:

@@ -10,14 +10,14 @@ it for all of `fetch_timeout_s`.
 
 from collections.abc import Callable
 
-from kadcrawl.crawl.fetch.result import Failure
+from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.settings.config import Limits
 
 LARGE_LOOK_S = 10.0
 """Between two looks at how much of a large body has come."""
 
 
-class Patience:
+class ResponseDeadline:
     """Decides when to give up on one answer. All times are seconds of one monotonic clock."""
 
     def __init__(self, limits: Limits, now: float) -> None:
@@ -60,12 +60,12 @@ class Patience:
         """
         return now - self._resumed_at < self._paused_s
 
-    def has_place(self, now: float, others_wait: Callable[[], bool]) -> None:
+    def has_slot(self, now: float, others_wait: Callable[[], bool]) -> None:
         """The body is large and has a place, for which others may wait."""
         self._others_wait = others_wait
         self._looked = now, self.body_bytes
 
-    def verdict(self, now: float) -> Failure | None:
+    def verdict(self, now: float) -> FetchError | None:
         """Tell why to give up now, if so."""
         if self._paused_at is not None:
             return None
@@ -74,7 +74,7 @@ class Patience:
             self._looked = now, self.body_bytes
             due_bytes = (now - looked_at) * self._limits.large_rate_min_bytes_s
             if self.body_bytes - looked_bytes < due_bytes and self._others_wait():
-                return Failure.TOO_SLOW
+                return FetchError.TOO_SLOW
         due, failure = self._due()
         return failure if now >= due else None
 
@@ -87,14 +87,14 @@ class Patience:
         due = self._due()[0]
         return due if self._others_wait is None else min(due, self._looked[0] + LARGE_LOOK_S)
 
-    def _due(self) -> tuple[float, Failure]:
-        end = (self._end_at, Failure.TIMEOUT)
+    def _due(self) -> tuple[float, FetchError]:
+        end = (self._end_at, FetchError.TIMEOUT)
         if self._head_at is None:
             return end
         limits = self._limits
         slow_s = max(limits.rate_grace_s, self.body_bytes / limits.rate_min_bytes_s)
         return min(
             end,
-            (self._last_at + limits.idle_timeout_s, Failure.IDLE),
-            (self._head_at + slow_s, Failure.TOO_SLOW),
+            (self._last_at + limits.idle_timeout_s, FetchError.IDLE),
+            (self._head_at + slow_s, FetchError.TOO_SLOW),
         )

@@ -19,7 +19,7 @@ from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import SMALL_MAX
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 KEPT_SHARE = 8
 """One in so many of `fetches_max` is not for doubtful requests."""
@@ -41,11 +41,11 @@ class Frontier(ActiveSites):
         """Open cells -> the number of the opening."""
         self._openings = 0
         self._order: list[tuple[float, str]] = []
-        self.doubtful = 0
+        self.unproven = 0
         """Doubtful requests under way."""
         # One site alone may still use all its connections, however few requests there may be.
         kept = limits.fetches_max - limits.fetches_max // KEPT_SHARE
-        self._doubtful_max = max(kept, limits.site_connections_max - 1)
+        self._unproven_max = max(kept, limits.site_connections_max - 1)
         self._parked: dict[str, None] = {}
         """Sites without a place in the order until there may be more doubtful requests."""
         self.companion: Frontier | None = None
@@ -99,7 +99,7 @@ class Frontier(ActiveSites):
 
     # --- entries -------------------------------------------------------------------------------------------------
 
-    def add(self, entry: Entry, now: float) -> None:
+    def add(self, entry: FrontierEntry, now: float) -> None:
         """Take up an entry just accepted by the store, if its cell is open."""
         site = self._sites.get(entry.site)
         if site is None:
@@ -119,11 +119,11 @@ class Frontier(ActiveSites):
             site.load(entry, now, self._limits.retry_after_max_s)
         self._queue(site)
 
-    def next(self, now: float) -> Entry | None:
+    def next(self, now: float) -> FrontierEntry | None:
         """Return an entry that may be fetched now, and count it as in flight; None if there is none."""
         if self._unread:
             self._read_sites(now)
-        if self._parked and self._may_doubt:
+        if self._parked and self._may_start_unproven:
             parked, self._parked = self._parked, {}
             for name in parked:
                 if name in self._sites:
@@ -134,7 +134,7 @@ class Frontier(ActiveSites):
             if site is None or site.queued_at != at:
                 continue  # A place given up for an earlier one.
             site.queued_at = None
-            if site.would_be_doubtful and not self._may_doubt:
+            if site.next_is_unproven and not self._may_start_unproven:
                 self._parked[name] = None
                 continue
             entry = self._take(site, now)
@@ -150,7 +150,7 @@ class Frontier(ActiveSites):
         return self._order[0][0] if self._order else None
 
     def release(
-        self, entry: Entry, received_at: float, now: float, hold_s: float = 0.0, answered: bool | None = None
+        self, entry: FrontierEntry, received_at: float, now: float, hold_s: float = 0.0, answered: bool | None = None
     ) -> None:
         """The request of `entry` is over; the site had it by `received_at` and asks to be left for `hold_s`.
 
@@ -162,20 +162,20 @@ class Frontier(ActiveSites):
         self._hold(site, max(received_at + site.delay_s, now + hold_s), now)
         self._queue(site)
 
-    def give_up_slot(self, entry: Entry) -> None:
+    def give_up_slot(self, entry: FrontierEntry) -> None:
         """No request was made for `entry` after all."""
         site = self._sites[entry.site]
         self._end_request(site, site.answers)
         self._queue(site)
 
-    def put_back(self, entry: Entry, now: float) -> None:
+    def put_back(self, entry: FrontierEntry, now: float) -> None:
         """The entry was not fetched after all; it is ready again, unless it was removed or closed meanwhile."""
         site = self._sites[entry.site]
         if site.came_back(entry):
             heapq.heappush(site.ready, entry)
         self._settle(site, now)
 
-    def postpone(self, entry: Entry, due: float, now: float) -> Entry:
+    def postpone(self, entry: FrontierEntry, due: float, now: float) -> FrontierEntry:
         """The entry's fetch failed in a passing way: try it again at `due`, unless it was removed or closed meanwhile.
 
         Return it as it now is.
@@ -188,13 +188,13 @@ class Frontier(ActiveSites):
         self._settle(site, now)
         return entry
 
-    def finish(self, entry: Entry, now: float) -> None:
+    def finish(self, entry: FrontierEntry, now: float) -> None:
         """The entry, taken by `next`, is done."""
         site = self._sites[entry.site]
         site.finished(entry)
         self._settle(site, now)
 
-    def remove(self, entry: Entry, now: float) -> None:
+    def remove(self, entry: FrontierEntry, now: float) -> None:
         """The entry is done elsewhere: it will not come (again)."""
         site = self._sites.get(entry.site)
         if site is not None:
@@ -203,12 +203,12 @@ class Frontier(ActiveSites):
 
     # --- lending -------------------------------------------------------------------------------------------------
 
-    def lendable(self, now: float) -> list[tuple[str, int]]:
+    def sites_with_spare_connections(self, now: float) -> list[tuple[str, int]]:
         """Return (site, entries ready in memory) of each site a connection of which may be lent to another peer now."""
         found = []
         for site in self._sites.values():
             site.ripen(now)
-            if site.lendable:
+            if site.spare_connections:
                 found.append((site.name, len(site.ready)))
         return found
 
@@ -216,7 +216,7 @@ class Frontier(ActiveSites):
         """Say whether nobody uses one of the connections of this active site."""
         return self._sites[name].has_free
 
-    def lend(self, name: str, count: int, now: float) -> tuple[list[Entry], int]:
+    def lend(self, name: str, count: int, now: float) -> tuple[list[FrontierEntry], int]:
         """Take up to `count` ready entries of a lendable site for another peer; return them, and how many connections.
 
         Half of what may be lent, so that the next peer finds some as well, and no more than there are entries. While
@@ -227,14 +227,14 @@ class Frontier(ActiveSites):
         if len(site.ready) < count and site.more:
             self._refill(site, now)
             site.ripen(now)
-        connections = min(-(-site.lendable // 2), count, len(site.ready))
+        connections = min(-(-site.spare_connections // 2), count, len(site.ready))
         entries = site.lend(count, connections)
         self._queue(site)
         return entries, connections
 
-    def overdrawn(self, name: str) -> bool:
+    def connections_overcommitted(self, name: str) -> bool:
         """Say of an active site whether own requests still use connections that were lent."""
-        return self._sites[name].overdrawn
+        return self._sites[name].connections_overcommitted
 
     def end_loan(self, name: str, connections: int, now: float) -> None:
         """The connections lent are this peer's again."""
@@ -282,26 +282,26 @@ class Frontier(ActiveSites):
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _take(self, site: Site, now: float) -> Entry | None:
+    def _take(self, site: Site, now: float) -> FrontierEntry | None:
         site.ripen(now)
         if not site.ready and site.more:
             self._refill(site, now)
             self._settle(site, now)
         if not site.ready or site.next_at > now or not site.may_start:
             return None
-        self.doubtful += site.would_be_doubtful
+        self.unproven += site.next_is_unproven
         return site.take()
 
     @property
-    def _may_doubt(self) -> bool:
-        others = self.companion.doubtful if self.companion is not None else 0
-        return self.doubtful + others < self._doubtful_max
+    def _may_start_unproven(self) -> bool:
+        others = self.companion.unproven if self.companion is not None else 0
+        return self.unproven + others < self._unproven_max
 
     def _end_request(self, site: Site, answers: bool | None) -> None:
-        before = site.doubtful
+        before = site.unproven
         site.in_flight -= 1
         site.answers = answers
-        self.doubtful += site.doubtful - before
+        self.unproven += site.unproven - before
 
     def _settle(self, site: Site, now: float) -> None:
         """Let a site go that has nothing left; else see that it has its place in the order."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from kadcrawl.keys import Cell, Key
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 
 
 @dataclass(slots=True)
@@ -23,9 +23,9 @@ class Site:
     delay_s: float
     received_at: float = 0.0
     """Second by which it had received its last request."""
-    ready: list[Entry] = field(default_factory=list)
+    ready: list[FrontierEntry] = field(default_factory=list)
     """Heap: entries that may be fetched now."""
-    waiting: list[tuple[float, Entry]] = field(default_factory=list)
+    waiting: list[tuple[float, FrontierEntry]] = field(default_factory=list)
     """Heap by due time: entries postponed after a passing fault."""
     loaded: set[int] = field(default_factory=set)
     """Sequence numbers of all entries taken from the store, neither finished nor removed."""
@@ -64,17 +64,17 @@ class Site:
         return not self.blocked and not self.closed and self.in_flight < min(most, self._most - self.lent)
 
     @property
-    def would_be_doubtful(self) -> bool:
+    def next_is_unproven(self) -> bool:
         """Whether one more request would be: to a site that is not known to answer, or beside others of its own."""
         return self.in_flight > 0 or not self.answers
 
     @property
-    def doubtful(self) -> int:
+    def unproven(self) -> int:
         """How many of its requests under way are."""
         return max(0, self.in_flight - 1) if self.answers else self.in_flight
 
     @property
-    def overdrawn(self) -> bool:
+    def connections_overcommitted(self) -> bool:
         """Whether requests are under way by connections that were lent meanwhile: none may be used there yet."""
         return self.in_flight > 0 and self.in_flight + self.lent > self._most
 
@@ -84,7 +84,7 @@ class Site:
         return self.in_flight + self.lent < self._most
 
     @property
-    def lendable(self) -> int:
+    def spare_connections(self) -> int:
         """How many connections may be lent now.
 
         With a delay it has one, so all of the site goes; of one that does not answer one is enough. Else those that
@@ -100,7 +100,7 @@ class Site:
     @property
     def crowded(self) -> bool:
         """Whether all its connections are in use here, and more entries wait: others could help with some of them."""
-        return self.delay_s == 0 and self.lendable > 0 and not self.may_start
+        return self.delay_s == 0 and self.spare_connections > 0 and not self.may_start
 
     def due(self, window: int) -> float | None:
         """Return the second from which on it has something to fetch, or to look for in the store; None for nothing."""
@@ -108,7 +108,7 @@ class Site:
             return self.next_at
         return max(self.next_at, self.waiting[0][0]) if self.waiting else None
 
-    def load(self, entry: Entry, now: float, wait_max_s: float) -> None:
+    def load(self, entry: FrontierEntry, now: float, wait_max_s: float) -> None:
         """Take up an entry from the store."""
         self.loaded.add(entry.seq)
         if entry.due > now:
@@ -122,21 +122,21 @@ class Site:
         while self.waiting and self.waiting[0][0] <= now:
             heappush(self.ready, heappop(self.waiting)[1])
 
-    def take(self) -> Entry:
+    def take(self) -> FrontierEntry:
         """Give the first ready entry to the crawler, for a request."""
         entry = heappop(self.ready)
         self.in_flight += 1
         self.out.add(entry.key)
         return entry
 
-    def lend(self, count: int, connections: int) -> list[Entry]:
+    def lend(self, count: int, connections: int) -> list[FrontierEntry]:
         """Give the first ready entries, `count` at most, to another peer, with so many connections."""
         entries = [heappop(self.ready) for _ in range(min(count, len(self.ready)))]
         self.out.update(entry.key for entry in entries)
         self.lent += connections
         return entries
 
-    def came_back(self, entry: Entry) -> bool:
+    def came_back(self, entry: FrontierEntry) -> bool:
         """The crawler is through with the entry for now; say whether it is still wanted here."""
         self.out.discard(entry.key)
         if entry.seq in self.loaded:
@@ -145,7 +145,7 @@ class Site:
         self.more = not self.closed
         return False
 
-    def finished(self, entry: Entry) -> None:
+    def finished(self, entry: FrontierEntry) -> None:
         """The entry is done."""
         self.out.discard(entry.key)
         self.loaded.discard(entry.seq)

@@ -3,9 +3,9 @@
 A link met lately costs a dict look-up; one in the cell of its page, while that is open here, goes straight to the
 intake, as whatever is told of the cell to its backups keeps the order: they have the link before they hear that the
 page is DONE. All others go in batches, one per owner, which may be this peer. A page is
-finished only when its `Receipt` is complete, that is, when every one of its links is safe: journaled at its owner and
-the owner's backups. A link met before goes again if a sitemap says that its page has changed since it was last told so.
-Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
+finished only when its `AckCountdown` is complete, that is, when every one of its links is safe: journaled at its
+owner and the owner's backups. A link met before goes again if a sitemap says that its page has changed since it was
+last told so. Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
 bounded by the crawler, which starts nothing while too many pages are unfinished.
 """
 
@@ -16,22 +16,22 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.links.recent_links import Recent
-from kadcrawl.crawl.scope.partitioner import Place, Placer
+from kadcrawl.crawl.links.recent_links import RecentlySent
+from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.throttle import Spacing
+from kadcrawl.system.throttle import MinInterval
 
 OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
-AT_ONCE_MAX = 1_000
+LINKS_PER_TURN_MAX = 1_000
 """Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
 
-AcceptHere = Callable[[list[tuple[Link, Place]]], Awaitable[list[int]]]
+AcceptHere = Callable[[list[tuple[Link, UrlLocation]]], Awaitable[list[int]]]
 """Takes links this peer owns and returns when they are safe: the indices of those that must be tried again."""
 
 
@@ -45,7 +45,7 @@ class Owners(Protocol):
     def me(self) -> Contact: ...
 
 
-class Receipt:
+class AckCountdown:
     """Counts down the links of one page that are not acknowledged yet."""
 
     __slots__ = ("_left", "acknowledged")
@@ -69,12 +69,12 @@ class Receipt:
 
 
 @dataclass(slots=True)
-class Trip:
+class PendingLink:
     """A link on its way to its owner."""
 
     link: Link
     """As it was met nearest to a seed, with the latest date it was met with."""
-    receipts: list[Receipt]
+    countdowns: list[AckCountdown]
     """Of the pages it was found on."""
 
 
@@ -86,7 +86,7 @@ class Forwarder:
         owners: Owners,
         client: LinkClient,
         intake: Intake,
-        placer: Placer,
+        partitioner: Partitioner,
         limits: Limits,
         by_depth: bool,
         now: Callable[[], float],
@@ -101,70 +101,70 @@ class Forwarder:
         self._owners = owners
         self._client = client
         self._intake = intake
-        self._placer = placer
+        self._partitioner = partitioner
         self._limits = limits
         self._by_depth = by_depth
         self._now = now
         self._is_open = is_open
         self._accept_here = accept_here
-        self.mark = 0
+        self.seeds_fingerprint = 0
         """Of the seeds by which links are in scope here (peer/swarm_state.py)."""
-        self._recent: Recent[int] = Recent(limits.recent_links_max, limits.recent_chars_max)
+        self._recently_sent: RecentlySent[int] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
         """At which depth links were met nearest to a seed."""
-        self._dates: Recent[float] = Recent(limits.recent_links_max, limits.recent_chars_max)
+        self._dates: RecentlySent[float] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
         """When pages changed last, as their owners were told lately."""
-        self._travelling: dict[str, Trip] = {}
-        self._queue: list[tuple[Link, Place]] = []
+        self._pending_links: dict[str, PendingLink] = {}
+        self._queue: list[tuple[Link, UrlLocation]] = []
         self._queued = asyncio.Event()
 
     @property
     def unacknowledged(self) -> int:
         """Links on their way to their owners, this peer included."""
-        return len(self._travelling)
+        return len(self._pending_links)
 
-    def fresh(self, urls: Iterable[str], depth: int) -> list[str]:
+    def not_recently_sent(self, urls: Iterable[str], depth: int) -> list[str]:
         """Return those of `urls` whose owners have not lately been told of them, at this depth or nearer to a seed."""
-        recent = self._recent
+        recent = self._recently_sent
         if self._by_depth:
             return [url for url in urls if recent.get(url, depth + 1) > depth]
         return [url for url in urls if url not in recent]
 
     def forget(self) -> None:
         """Forget what was sent: its owners may have forgotten it as well."""
-        self._recent.clear()
+        self._recently_sent.clear()
 
-    def news(self, modified: Mapping[str, float]) -> list[str]:
+    def newer_lastmod(self, modified: Mapping[str, float]) -> list[str]:
         """Return the URLs whose owners have not lately been told that their pages changed at this second, or later."""
         dates = self._dates
         return [url for url, at in modified.items() if at > dates.get(url, -1.0)]
 
-    def forward(self, links: Iterable[Link], cell: Cell | None) -> Receipt:
+    def forward(self, links: Iterable[Link], cell: Cell | None) -> AckCountdown:
         """Send canonical, in-scope links on their way; the receipt is complete when they are safe.
 
         `cell` is that of their page, None for seeds. Links in it are in the store's open transaction on return, if it
         is open.
         """
-        receipt = Receipt()
+        receipt = AckCountdown()
         open_cell = cell if cell is not None and self._is_open(cell) else None
         for link in links:
-            known_depth = self._recent.get(link.url)
+            known_depth = self._recently_sent.get(link.url)
             if known_depth is not None and (known_depth <= link.depth or not self._by_depth):
                 date = _date(link)
                 if date is None or date <= self._dates.get(link.url, -1.0):
                     continue
-            trip = self._travelling.get(link.url)
+            trip = self._pending_links.get(link.url)
             if trip is not None:
                 receipt.expect()
-                trip.receipts.append(receipt)
+                trip.countdowns.append(receipt)
                 trip.link = self._joined(trip.link, link)
                 continue
-            place = self._placer.place(link.url)
+            place = self._partitioner.locate(link.url)
             if place.cell == open_cell:
-                self._intake.take(link, place, self._now())
+                self._intake.accept(link, place, self._now())
                 self._remember(link)
             else:
                 receipt.expect()
-                self._travelling[link.url] = Trip(link, [receipt])
+                self._pending_links[link.url] = PendingLink(link, [receipt])
                 self._send(link, place)
         receipt.close()
         return receipt
@@ -175,16 +175,16 @@ class Forwarder:
         A sitemap has so many that others get their turn in between; the first of them go at once.
         """
         receipts = []
-        for start in range(0, len(links), AT_ONCE_MAX):
+        for start in range(0, len(links), LINKS_PER_TURN_MAX):
             if start:
                 await asyncio.sleep(0)
-            receipts.append(self.forward(links[start : start + AT_ONCE_MAX], cell))
+            receipts.append(self.forward(links[start : start + LINKS_PER_TURN_MAX], cell))
         for receipt in receipts:
             await receipt.acknowledged
 
     async def run(self) -> None:
         """Deliver what is queued, until cancelled."""
-        time, spacing = asyncio.get_running_loop().time, Spacing(self._limits.batch_spacing_s)
+        time, spacing = asyncio.get_running_loop().time, MinInterval(self._limits.batch_spacing_s)
         async with asyncio.TaskGroup() as deliveries:
             while True:
                 await self._queued.wait()
@@ -193,10 +193,10 @@ class Forwarder:
                 queue, self._queue = self._queue, []
                 deliveries.create_task(self._deliver(queue), name="deliver")
 
-    async def _deliver(self, links: list[tuple[Link, Place]]) -> None:
+    async def _deliver(self, links: list[tuple[Link, UrlLocation]]) -> None:
         wait_s = RETRY_FIRST_S
         while True:
-            by_owner: dict[Contact, list[tuple[Link, Place]]] = defaultdict(list)
+            by_owner: dict[Contact, list[tuple[Link, UrlLocation]]] = defaultdict(list)
             for link, place in links:
                 by_owner[await self._owners.owner(place.cell)].append((link, place))
             batches = [
@@ -211,20 +211,20 @@ class Forwarder:
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_MOST_S)
 
-    async def _offer(self, owner: Contact, batch: list[tuple[Link, Place]]) -> list[tuple[Link, Place]]:
+    async def _offer(self, owner: Contact, batch: list[tuple[Link, UrlLocation]]) -> list[tuple[Link, UrlLocation]]:
         """Offer one batch; return the links that are not acknowledged."""
         if owner.id == self._owners.me.id:
             left = set(await self._accept_here(batch))
         else:
             try:
                 accepted = await self._client.ask(
-                    owner, _offer([link for link, _ in batch], self.mark), Accepted, OFFER_DEADLINE_S
+                    owner, _offer([link for link, _ in batch], self.seeds_fingerprint), Accepted, OFFER_DEADLINE_S
                 )
             except RemoteError:
                 self._owners.suspect(owner)
                 return batch
             left = set()
-            for one in accepted.elsewhere:
+            for one in accepted.redirects:
                 if one.index < len(batch):
                     self._owners.learned(batch[one.index][1].cell, one.owner)
                     left.add(one.index)
@@ -233,8 +233,8 @@ class Forwarder:
                 self._settle(link, place)
         return [one for index, one in enumerate(batch) if index in left]
 
-    def _send(self, link: Link, place: Place) -> None:
-        self._queue.append((link, place))
+    def _send(self, link: Link, location: UrlLocation) -> None:
+        self._queue.append((link, location))
         self._queued.set()
 
     def _joined(self, known: Link, met: Link) -> Link:
@@ -250,19 +250,19 @@ class Forwarder:
             return nearest
         return DatedLink(nearest.url, nearest.depth, nearest.hops, date)
 
-    def _settle(self, link: Link, place: Place) -> None:
+    def _settle(self, link: Link, location: UrlLocation) -> None:
         """Its owner has the link; its trip is over unless there is more to tell by now."""
-        trip = self._travelling[link.url]
+        trip = self._pending_links[link.url]
         if trip.link is not link:
-            self._send(trip.link, place)
+            self._send(trip.link, location)
             return
-        del self._travelling[link.url]
-        for receipt in trip.receipts:
+        del self._pending_links[link.url]
+        for receipt in trip.countdowns:
             receipt.settle()
         self._remember(link)
 
     def _remember(self, link: Link) -> None:
-        self._recent.keep(link.url, min(link.depth, self._recent.get(link.url, link.depth)))
+        self._recently_sent.keep(link.url, min(link.depth, self._recently_sent.get(link.url, link.depth)))
         if (date := _date(link)) is not None:
             if link.url in self._dates:
                 self._dates.move_to_end(link.url)
@@ -274,8 +274,8 @@ def _date(link: Link) -> float | None:
     return link.modified if isinstance(link, DatedLink) else None
 
 
-def _offer(links: list[Link], mark: int) -> Offer | DatedOffer:
+def _offer(links: list[Link], seeds_fingerprint: int) -> Offer | DatedOffer:
     """Return the offer of these links, which is longer only if there are dates."""
     if not any(isinstance(link, DatedLink) for link in links):
-        return Offer(links, mark)
-    return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links], mark)
+        return Offer(links, seeds_fingerprint)
+    return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links], seeds_fingerprint)

@@ -15,14 +15,14 @@ have (`Job.path_queries_max`), counted as they are taken here (crawl/scope/query
 from collections.abc import Callable, Sequence
 
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.crawl.scope.partitioner import Place
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.crawl.scope.query_limits import PathQueries
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import DatedLink, Link
 from kadcrawl.overlay.termination import Activity
-from kadcrawl.store.bloom.expiring_filter import Seen
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
 from kadcrawl.store.schema import is_pending
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -37,7 +37,7 @@ class Intake:
         store: Store,
         frontier: Frontier,
         scope: Scope,
-        totals: Totals,
+        counters: Counters,
         activity: Activity,
         by_depth: bool,
         site_pages_max: int | None = None,
@@ -50,7 +50,7 @@ class Intake:
         self._path_queries = None if path_queries_max is None else PathQueries(path_queries_max)
         self._frontier = frontier
         self._scope = scope
-        self._totals = totals
+        self._counters = counters
         self._activity = activity
         self.wake: Callable[[], None] = lambda: None
         """Called when there is something new to crawl, or less than before."""
@@ -61,21 +61,21 @@ class Intake:
         self.rejected = 0
         """Links other peers should not have sent."""
 
-    def take(self, link: Link, place: Place, now: float) -> None:
+    def accept(self, link: Link, location: UrlLocation, now: float) -> None:
         """Take a link found here, which is canonical and in scope."""
-        if (limit := self._limit_met(link, place)) is not None:
-            self._totals.leave_out({limit: 1})
-        elif self._accept(link, place, now):
-            self._totals.urls += 1
+        if (limit := self._limit_met(link, location)) is not None:
+            self._counters.leave_out({limit: 1})
+        elif self._journal_new(link, location, now):
+            self._counters.urls += 1
             if self._path_queries is not None:
                 self._path_queries.count(link.url)
         else:
             if self._by_depth:
-                self._store.shorten(place.key, link.depth)
+                self._store.shorten(location.key, link.depth)
             if isinstance(link, DatedLink) and link.modified is not None:
-                self.on_modified(place.key, link.modified)
+                self.on_modified(location.key, link.modified)
 
-    def take_offered(self, link: Link, place: Place, now: float) -> None:
+    def accept_offered(self, link: Link, location: UrlLocation, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""
         if not is_canonical(link.url):
             self.rejected += 1
@@ -83,10 +83,10 @@ class Intake:
         if not self._scope.is_seed(link.url) and not self._scope.allows(link.url, link.depth):
             self.rejected += 1
             return
-        self.take(link, place, now)
+        self.accept(link, location, now)
 
     def merge_pending(
-        self, link: Link, place: Place, now: float, tries: int, due: float, *, even_seen: bool = False
+        self, link: Link, location: UrlLocation, now: float, tries: int, due: float, *, even_seen: bool = False
     ) -> None:
         """Another holder of the cell knows this URL as PENDING, with this retry state (`due` in wall-clock seconds).
 
@@ -95,11 +95,11 @@ class Intake:
         """
         if not is_canonical(link.url):
             self.rejected += 1
-        elif not self._accept(link, place, now, tries, due, even_seen=even_seen):
+        elif not self._journal_new(link, location, now, tries, due, even_seen=even_seen):
             if self._by_depth:
-                self._store.shorten(place.key, link.depth)
+                self._store.shorten(location.key, link.depth)
             if tries:
-                self._store.merge_tries(place.key, tries, due)
+                self._store.merge_tries(location.key, tries, due)
 
     def merge_done(self, key: Key, now: float) -> None:
         """Another holder of the cell knows this URL as DONE."""
@@ -110,14 +110,16 @@ class Intake:
             self._activity.move()
             self.wake()
 
-    def merge_seen(self, cell: Cell, news: Sequence[Seen], first: bytes, count: int, now: float) -> bytes | None:
+    def merge_filters(
+        self, cell: Cell, filters: Sequence[ExpiringFilter], first: bytes, count: int, now: float
+    ) -> bytes | None:
         """Another holder of the cell knows as DONE what is in `news`: look for the next `count` URLs that are PENDING.
 
         They begin at the key `first`. Return the key to go on from; None at the end of the cell.
         """
         rows = self._store.records(cell, first, count)
         for key, _ in rows:
-            if any(one.seen(key, now) for one in news):
+            if any(one.contains(key, now) for one in filters):
                 self.merge_done(key, now)
         return rows[-1][0] + b"\0" if len(rows) == count else None
 
@@ -138,26 +140,33 @@ class Intake:
         self._activity.move()
         self.wake()
 
-    def _limit_met(self, link: Link, place: Place) -> str | None:
+    def _limit_met(self, link: Link, location: UrlLocation) -> str | None:
         """Return the limit that keeps a link out, as its site or path has all it may have; none does if it is a seed or
         known."""
         if link.depth == 0:
             return None
         most, queries = self._site_pages_max, self._path_queries
-        if most is not None and self._store.site_keys(place.key[:SITE_BYTES]) >= most:
+        if most is not None and self._store.site_keys(location.key[:SITE_BYTES]) >= most:
             limit = "site_pages"
         elif queries is not None and queries.is_full(link.url):
             limit = "path_queries"
         else:
             return None
-        return limit if self._store.state(place.key) is None else None
+        return limit if self._store.state(location.key) is None else None
 
-    def _accept(
-        self, link: Link, place: Place, now: float, tries: int = 0, due: float = 0.0, *, even_seen: bool = False
+    def _journal_new(
+        self,
+        link: Link,
+        location: UrlLocation,
+        now: float,
+        tries: int = 0,
+        due: float = 0.0,
+        *,
+        even_seen: bool = False,
     ) -> bool:
         """Journal a URL never met before and let it be crawled if its cell is open; False if it was met."""
         entry = self._store.accept(
-            place.key, place.site, link.url, link.depth, link.hops, tries, due, even_seen=even_seen
+            location.key, location.site, link.url, link.depth, link.hops, tries, due, even_seen=even_seen
         )
         if entry is None:
             return False

@@ -7,10 +7,10 @@ a hash of it: one that is taken for another is never told to its owner, and lost
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-Told = TypeVar("Told")
+Sent = TypeVar("Sent")
 
 
-class Recent(OrderedDict[str, Told], Generic[Told]):
+class RecentlySent(OrderedDict[str, Sent], Generic[Sent]):
     """URL -> what was told of it, the oldest first; written by `keep` only."""
 
     # Not a dict, in which finding the first entry takes ever longer the more of them were deleted before it.
@@ -21,11 +21,11 @@ class Recent(OrderedDict[str, Told], Generic[Told]):
         self._chars_max = chars_max
         self._chars = 0
 
-    def keep(self, url: str, told: Told) -> None:
+    def keep(self, url: str, sent: Sent) -> None:
         """Remember what was told of a URL; one known already keeps its age."""
         if url not in self:
             self._chars += len(url)
-        self[url] = told
+        self[url] = sent
         while len(self) > self._urls_max or self._chars > self._chars_max:
             self._chars -= len(self.popitem(last=False)[0])
 

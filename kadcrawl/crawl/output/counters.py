@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from kadcrawl.link.wire.messages import Counters
+from kadcrawl.link.wire.messages import PeerCounters
 
 COUNTED_ALONE = frozenset(
     f"http_{status}"
@@ -26,7 +26,7 @@ def counted_as(reason: str) -> str:
 
 
 @dataclass(slots=True)
-class Totals:
+class Counters:
     """Mutable twin of the wire's `Counters`; journaled with each commit."""
 
     pages: int = 0
@@ -59,8 +59,8 @@ class Totals:
         for limit, count in links.items():
             self.left_out[limit] = self.left_out.get(limit, 0) + count
 
-    def counters(self) -> Counters:
-        return Counters(
+    def to_wire(self) -> PeerCounters:
+        return PeerCounters(
             pages=self.pages,
             bytes=self.body_bytes,
             urls=self.urls,
@@ -79,7 +79,7 @@ class Totals:
         return msgspec.json.encode(self)
 
     @classmethod
-    def from_bytes(cls, journaled: bytes | None) -> "Totals":
+    def from_bytes(cls, journaled: bytes | None) -> "Counters":
         """Return the totals as journaled; new ones if there are none, or none that can be read."""
         try:
             totals = msgspec.json.decode(journaled, type=cls) if journaled is not None else cls()

@@ -10,14 +10,14 @@ from random import Random
 
 import msgspec
 
-from kadcrawl.crawl.content.link_finder import Found
-from kadcrawl.crawl.content.record_extractor import Extracted
-from kadcrawl.crawl.fetch.result import Fetched
+from kadcrawl.crawl.content.link_finder import FoundLinks
+from kadcrawl.crawl.content.record_extractor import ExtractedRecords
+from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.output.warc import Original, WarcPlace, WarcWriter
 from kadcrawl.errors import DiskFullError, StorageError
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import PageRules
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import is_disk_full
 from kadcrawl.store.store import Store
 
@@ -120,24 +120,24 @@ class Outputs:
         self._store.set_meta("warc", msgspec.json.encode(self._warc.position))
         return [self._warc.fileno()]
 
-    def keep(self, fetched: Fetched, original: Original | None = None) -> WarcPlace | None:
+    def keep(self, result: FetchResult, original: Original | None = None) -> WarcPlace | None:
         """Write a request and its response to the WARC; None if there was no response. Raises StorageError.
 
         `original` is an earlier response the page is still as it was in: then only the head of this one is kept.
         """
-        if fetched.status is None:
+        if result.status is None:
             return None
         try:
-            return self._warc.write(fetched, original)
+            return self._warc.write(result, original)
         except OSError as error:
             kind = DiskFullError if is_disk_full(error) else StorageError
             raise kind(f"cannot write to the WARC: {error}; make room and start again") from error
 
     def line(
         self,
-        entry: Entry,
-        fetched: Fetched,
-        found: Found,
+        entry: FrontierEntry,
+        result: FetchResult,
+        found: FoundLinks,
         place: WarcPlace | None,
         visit: int = 0,
         unchanged: str | None = None,
@@ -148,14 +148,14 @@ class Outputs:
         return PageLine(
             key=entry.key.hex(),
             url=entry.url,
-            status=fetched.status,
-            mime=fetched.mime,
-            bytes=len(fetched.body),
+            status=result.status,
+            mime=result.mime,
+            bytes=len(result.body),
             digest=place.payload_digest if place else "",
             depth=entry.depth,
             links=len(found.links),
-            fetched_at=fetched.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            ms=round(fetched.seconds * 1000),
+            fetched_at=result.started_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            ms=round(result.seconds * 1000),
             peer=self._peer,
             warc=f"{WARC_DIRECTORY}/{place.file}" if place else None,
             offset=place.offset if place else None,
@@ -163,13 +163,13 @@ class Outputs:
             unchanged=unchanged,
             simhash=f"{simhash:016x}" if told else None,
             failed=found.failed,
-            detail=fetched.detail or None,
+            detail=result.detail or None,
             canonical=found.canonical,
-            twin=found.twin,
+            twin=found.near_duplicate,
             role=self._role(entry),
         )
 
-    def lines(self, entry: Entry, line: PageLine, extracted: Extracted | None) -> tuple[bytes, bytes]:
+    def lines(self, entry: FrontierEntry, line: PageLine, extracted: ExtractedRecords | None) -> tuple[bytes, bytes]:
         """Return what belongs in pages.jsonl and in records.jsonl of a URL that was asked for."""
         if extracted is None:
             return _encoded(line), b""
@@ -183,7 +183,7 @@ class Outputs:
         ]
         return _encoded(line), b"".join(map(_encoded, records))
 
-    def unfetched_line(self, entry: Entry, at: str, failed: str, visit: int = 0) -> bytes:
+    def unfetched_line(self, entry: FrontierEntry, at: str, failed: str, visit: int = 0) -> bytes:
         """Return the page line of a URL that was not asked for, and why."""
         return _encoded(
             PageLine(
@@ -204,7 +204,7 @@ class Outputs:
             )
         )
 
-    def _role(self, entry: Entry) -> str | None:
+    def _role(self, entry: FrontierEntry) -> str | None:
         rule = self._rules.role(entry.url)
         return None if rule is None else rule.role
 

@@ -30,7 +30,7 @@ from uuid import UUID
 
 from isal import igzip_lib
 
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 
 PENDING_BYTES_MAX: Final = 1024 * 1024
 """Records held back for the next `flush`, compressed; `write` flushes by itself above this."""
@@ -42,13 +42,13 @@ _REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _WARC_TRUNCATED = {
-    Failure.BODY_TOO_LARGE: "length",
-    Failure.TIMEOUT: "time",
-    Failure.IDLE: "time",
-    Failure.TOO_SLOW: "time",
-    Failure.TRUNCATED: "disconnect",
-    Failure.KEPT_WAITING: "disconnect",
-    Failure.PROTOCOL: "unspecified",
+    FetchError.BODY_TOO_LARGE: "length",
+    FetchError.TIMEOUT: "time",
+    FetchError.IDLE: "time",
+    FetchError.TOO_SLOW: "time",
+    FetchError.TRUNCATED: "disconnect",
+    FetchError.KEPT_WAITING: "disconnect",
+    FetchError.PROTOCOL: "unspecified",
 }
 
 
@@ -138,22 +138,22 @@ class WarcWriter:
         """The file being written and the bytes it will have after `flush`: what the journal keeps."""
         return self._file_name, self._flushed + self._pending_bytes
 
-    def write(self, fetched: Fetched, original: Original | None = None) -> WarcPlace:
+    def write(self, result: FetchResult, original: Original | None = None) -> WarcPlace:
         """Add the response and request records of an answered request; return the place of the response.
 
         With `original`, a record of this URL whose body the page still has, it is a revisit record.
         The records are in the file after `flush`. Raises OSError if the disk is full or broken; nothing of
         this request was then added, and the call may be repeated.
         """
-        if fetched.status is None:
+        if result.status is None:
             raise ValueError("there is no answer to archive")
-        response, request, payload_digest = self._records(fetched, original)
+        response, request, payload_digest = self._records(result, original)
         length = len(response) + len(request)
         if self._pending_bytes >= PENDING_BYTES_MAX:
             self._write_out()
         if self.position[1] + length > self._bytes_max and self._pages:
             self._roll()
-        date = _warc_date(fetched.started_at)
+        date = _warc_date(result.started_at)
         place = WarcPlace(self._file_name, self.position[1], len(response), payload_digest, date)
         self._append(response)
         self._append(request)
@@ -251,20 +251,20 @@ class WarcWriter:
             block,
         )
 
-    def _records(self, fetched: Fetched, original: Original | None) -> tuple[bytes, bytes, str]:
+    def _records(self, result: FetchResult, original: Original | None) -> tuple[bytes, bytes, str]:
         """Return the response record, the request record, each a gzip member, and the payload digest."""
-        head = _response_head(fetched)
-        body = b"" if original else fetched.body
+        head = _response_head(result)
+        body = b"" if original else result.body
         payload_digest = original.payload_digest if original else digest_of(body)
         response_id = self._record_id()
-        common = f"WARC-Date: {_warc_date(fetched.started_at)}\r\nWARC-Target-URI: {fetched.url}\r\n"
-        if fetched.address:
-            common += f"WARC-IP-Address: {fetched.address}\r\n"
-        cut = _WARC_TRUNCATED.get(fetched.failure) if fetched.failure is not None else None
+        common = f"WARC-Date: {_warc_date(result.started_at)}\r\nWARC-Target-URI: {result.url}\r\n"
+        if result.address:
+            common += f"WARC-IP-Address: {result.address}\r\n"
+        cut = _WARC_TRUNCATED.get(result.error) if result.error is not None else None
         truncated = f"WARC-Truncated: {cut}\r\n" if cut is not None else ""
         response = _member(
             f"WARC-Type: {'revisit' if original else 'response'}\r\nWARC-Record-ID: {response_id}\r\n"
-            f"{common}{truncated}{_referring(fetched, original) if original else ''}"
+            f"{common}{truncated}{_referring(result, original) if original else ''}"
             f"WARC-Payload-Digest: {payload_digest}\r\nWARC-Block-Digest: {digest_of(head, body)}\r\n"
             "Content-Type: application/http; msgtype=response\r\n",
             head,
@@ -272,9 +272,9 @@ class WarcWriter:
         )
         request = _member(
             f"WARC-Type: request\r\nWARC-Record-ID: {self._record_id()}\r\n{common}"
-            f"WARC-Concurrent-To: {response_id}\r\nWARC-Block-Digest: {digest_of(fetched.request_head)}\r\n"
+            f"WARC-Concurrent-To: {response_id}\r\nWARC-Block-Digest: {digest_of(result.request_head)}\r\n"
             "Content-Type: application/http; msgtype=request\r\n",
-            fetched.request_head,
+            result.request_head,
         )
         return response, request, payload_digest
 
@@ -301,20 +301,20 @@ def _member(headers: str, *block: bytes) -> bytes:
     return member
 
 
-def _response_head(fetched: Fetched) -> bytes:
-    line = f"HTTP/{fetched.http_version} {fetched.status} {fetched.reason}\r\n"
+def _response_head(result: FetchResult) -> bytes:
+    line = f"HTTP/{result.http_version} {result.status} {result.reason}\r\n"
     fields = [
         b"%b%b: %b\r\n" % (b"X-Crawl-" if name.lower() == b"transfer-encoding" else b"", name, value)
-        for name, value in fetched.headers
+        for name, value in result.headers
     ]
     return b"%b%b\r\n" % (line.encode(errors="surrogateescape"), b"".join(fields))
 
 
-def _referring(fetched: Fetched, original: Original) -> str:
+def _referring(result: FetchResult, original: Original) -> str:
     """Return the fields of a revisit record that say which record it refers to, and how it is known (6.7, annex E)."""
-    how = "server-not-modified" if fetched.status == 304 else "identical-payload-digest"
+    how = "server-not-modified" if result.status == 304 else "identical-payload-digest"
     return (
-        f"WARC-Profile: {_REVISIT}{how}\r\nWARC-Refers-To-Target-URI: {fetched.url}\r\n"
+        f"WARC-Profile: {_REVISIT}{how}\r\nWARC-Refers-To-Target-URI: {result.url}\r\n"
         f"WARC-Refers-To-Date: {original.date}\r\n"
     )
 

@@ -12,11 +12,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kadcrawl.crawl.fetch.fetcher import Fetcher, always
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.proxies.pool import Outcome, Proxies, outcome
-from kadcrawl.settings.config import Partition
-from kadcrawl.urls import site_of
+from kadcrawl.urls import Partition, site_of
 
 
 class ThroughProxies:
@@ -36,37 +35,37 @@ class ThroughProxies:
         extra_headers: Sequence[tuple[str, str]] = (),
         may_send: Callable[[], bool] = always,
         *,
-        hold: Hold | None = None,
-    ) -> Fetched:
+        memory_slots: MemorySlots | None = None,
+    ) -> FetchResult:
         """Return what came of one GET of a canonical URL, as `Fetcher.fetch`, or of none at all.
 
         NO_PROXY, VERIFYING, PROXY and UNSURE are its own failures; the first two come without waiting for anything.
         """
         proxy = self._pool.choose(site_of(url, self._partition), url)
         if proxy is None:
-            return _not_asked(url, Failure.VERIFYING if self._pool.alive else Failure.NO_PROXY, self._now())
-        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, hold=hold)
+            return _not_asked(url, FetchError.VERIFYING if self._pool.alive else FetchError.NO_PROXY, self._now())
+        fetched = await self._fetcher.fetch(url, extra_headers, may_send, proxy, memory_slots=memory_slots)
         now = self._now()
         match outcome(fetched, proxy):
             case Outcome.CAME:
                 self._pool.came(proxy, url, fetched.seconds, now)
             case Outcome.PROXY:
                 self._pool.failed(proxy, now)
-                return _without_answer(fetched, Failure.PROXY)
+                return _without_answer(fetched, FetchError.PROXY)
             case Outcome.DOUBT if self._pool.doubted(proxy, url, now):
-                return _without_answer(fetched, Failure.UNSURE)
+                return _without_answer(fetched, FetchError.UNSURE)
         return fetched
 
 
-def _without_answer(fetched: Fetched, failure: Failure) -> Fetched:
-    return replace(fetched, status=None, failure=failure, headers=(), body=b"", content=b"", retry_after_s=None)
+def _without_answer(result: FetchResult, error: FetchError) -> FetchResult:
+    return replace(result, status=None, error=error, headers=(), body=b"", content=b"", retry_after_s=None)
 
 
-def _not_asked(url: str, failure: Failure, now: float) -> Fetched:
-    return Fetched(
+def _not_asked(url: str, error: FetchError, now: float) -> FetchResult:
+    return FetchResult(
         url=url,
         status=None,
-        failure=failure,
+        error=error,
         detail="",
         request_head=b"",
         http_version="",

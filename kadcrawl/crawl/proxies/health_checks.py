@@ -13,20 +13,20 @@ from dataclasses import replace
 
 from kadcrawl.crawl.crawler import NO_PROXY, Crawler
 from kadcrawl.crawl.fetch.fetcher import Fetcher
-from kadcrawl.crawl.fetch.result import UNASKED, Failure
+from kadcrawl.crawl.fetch.result import UNASKED, FetchError
 from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.proxy_list import LIST_BYTES_MAX, PROXIES_MAX, Proxy, lines, parse
-from kadcrawl.system.throttle import Spacing
+from kadcrawl.system.throttle import MinInterval
 
-JUDGE_AT_ONCE = 4
-JUDGE_APART_S = 0.1
+HEALTH_CHECKS_AT_ONCE = 4
+HEALTH_CHECKS_APART_S = 0.1
 CHECK_S = 10.0
 """Patience with one verification or one answer of the source."""
 FEW = 3
 """With so many alive or fewer the source is asked again soon."""
 FEW_WAIT_S = 30.0
-POLL_S = 0.2
+PAUSE_POLL_S = 0.2
 """How often it is looked whether a held crawler may go on."""
 
 log = logging.getLogger(__name__)
@@ -45,8 +45,8 @@ class ProxyChecks:
     ) -> None:
         """`make_fetcher` makes what asks the judge and the source; `now` is the clock of the pool, in seconds."""
         self._pool = pool
-        self._judge = job.proxy_judge
-        self._source = job.proxies_from
+        self._health_check_url = job.proxy_judge
+        self._list_url = job.proxies_from
         self._limits = limits
         self._now = now
         self._fetcher = make_fetcher(
@@ -57,10 +57,10 @@ class ProxyChecks:
                 idle_timeout_s=min(limits.idle_timeout_s, CHECK_S),
                 body_bytes_max=LIST_BYTES_MAX,
                 inflated_bytes_max=LIST_BYTES_MAX,
-                fetches_max=JUDGE_AT_ONCE + 1,
+                fetches_max=HEALTH_CHECKS_AT_ONCE + 1,
             )
         )
-        self._spacing = Spacing(JUDGE_APART_S)
+        self._min_interval = MinInterval(HEALTH_CHECKS_APART_S)
         pool.learn(map(parse, job.proxies))
 
     async def run(self, crawler: Crawler) -> None:
@@ -68,11 +68,11 @@ class ProxyChecks:
         await self._fetcher.start()
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(JUDGE_AT_ONCE):
+                for _ in range(HEALTH_CHECKS_AT_ONCE):
                     group.create_task(self._verify(), name="verify proxies")
                 group.create_task(self._release(crawler), name="wait for proxies")
-                if self._source is not None:
-                    group.create_task(self._refill(self._source), name="refill proxies")
+                if self._list_url is not None:
+                    group.create_task(self._refill(self._list_url), name="refill proxies")
         finally:
             await self._fetcher.close()
 
@@ -82,19 +82,19 @@ class ProxyChecks:
         while True:
             proxy = self._pool.to_check(self._now())
             if proxy is None:
-                await asyncio.sleep(POLL_S)
+                await asyncio.sleep(PAUSE_POLL_S)
                 continue
-            await asyncio.sleep(self._spacing.wait_s(asyncio.get_running_loop().time()))
+            await asyncio.sleep(self._min_interval.wait_s(asyncio.get_running_loop().time()))
             await self._check(proxy)
 
     async def _check(self, proxy: Proxy) -> None:
         was_alive = self._pool.is_alive(proxy)
-        fetched = await self._fetcher.fetch(self._judge, proxy=proxy)
+        fetched = await self._fetcher.fetch(self._health_check_url, proxy=proxy)
         now = self._now()
-        if fetched.failure in UNASKED and fetched.failure is not Failure.PROXY:
+        if fetched.error in UNASKED and fetched.error is not FetchError.PROXY:
             self._pool.unchecked(proxy, now)
             return
-        whole = fetched.failure in (None, Failure.BODY_TOO_LARGE)
+        whole = fetched.error in (None, FetchError.BODY_TOO_LARGE)
         works = whole and fetched.status is not None and 200 <= fetched.status < 300
         self._pool.checked(proxy, fetched.seconds if works else None, now)
         if was_alive != self._pool.is_alive(proxy):
@@ -103,11 +103,11 @@ class ProxyChecks:
 
     # --- the source ----------------------------------------------------------------------------------------------
 
-    async def _refill(self, source: str) -> None:
+    async def _refill(self, list_url: str) -> None:
         """Ask the source, now and again: at intervals, and sooner while few proxies are alive."""
         wait_s = FEW_WAIT_S
         while True:
-            learned = await self._learn(source)
+            learned = await self._learn(list_url)
             asked_at = self._now()
             soon_s = wait_s if learned else self._limits.proxy_retry_s
             while (left_s := asked_at + self._limits.proxy_source_s - self._now()) > 0:
@@ -117,11 +117,11 @@ class ProxyChecks:
             few = self._pool.alive <= FEW
             wait_s = min(2 * wait_s, self._limits.proxy_source_s) if few and learned else FEW_WAIT_S
 
-    async def _learn(self, source: str) -> bool:
+    async def _learn(self, list_url: str) -> bool:
         """Learn what the source names; return whether it named any. If not, what it named before is kept."""
-        fetched = await self._fetcher.fetch(source)
+        fetched = await self._fetcher.fetch(list_url)
         text = fetched.content.decode("utf-8", "replace") if fetched.status == 200 else ""
-        if fetched.failure is Failure.BODY_TOO_LARGE:
+        if fetched.error is FetchError.BODY_TOO_LARGE:
             text = text[: text.rfind("\n") + 1]
         found: dict[Proxy, None] = {}
         bad = more = 0
@@ -134,10 +134,10 @@ class ProxyChecks:
                 more += 1
         if not found:
             # Not the source's URL, which may hold a key.
-            log.warning("proxy.source_failed status=%s failure=%s bad=%d", fetched.status, fetched.failure, bad)
+            log.warning("proxy.list_failed status=%s failure=%s bad=%d", fetched.status, fetched.error, bad)
             return False
         self._pool.learn(found)
-        log.info("proxy.source known=%d bad_lines=%d too_many=%d", len(found), bad, more)
+        log.info("proxy.list known=%d bad_lines=%d too_many=%d", len(found), bad, more)
         return True
 
     # --- whoever waits -------------------------------------------------------------------------------------------
@@ -146,13 +146,13 @@ class ProxyChecks:
         """Let the crawler go on once a proxy is alive."""
         waiting = False
         while True:
-            held = NO_PROXY in crawler.holds
+            held = NO_PROXY in crawler.pause_reasons
             if held and not waiting:
                 log.warning("proxy.waiting known=%d", self._pool.known)
             if held and self._pool.alive:
                 log.warning("proxy.going_on alive=%d", self._pool.alive)
-                crawler.holds.discard(NO_PROXY)
+                crawler.pause_reasons.discard(NO_PROXY)
                 crawler.wake()
                 held = False
             waiting = held
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(PAUSE_POLL_S)

@@ -25,7 +25,7 @@ from enum import Enum
 from math import inf
 from random import Random
 
-from kadcrawl.crawl.fetch.result import UNASKED, Failure, Fetched
+from kadcrawl.crawl.fetch.result import UNASKED, FetchError, FetchResult
 from kadcrawl.settings.proxy_list import Proxy
 
 STRIKES = 3
@@ -43,12 +43,12 @@ STICKY_MAX = 10_000
 """Sites whose proxy is remembered, and pages whose troubles are."""
 NOT_THE_WAY = frozenset(
     {
-        Failure.BAD_URL,
-        Failure.ADDRESS_REFUSED,
-        Failure.HEADERS_TOO_LARGE,
-        Failure.BODY_TOO_LARGE,
-        Failure.BAD_ENCODING,
-        Failure.INFLATED_TOO_LARGE,
+        FetchError.BAD_URL,
+        FetchError.ADDRESS_REFUSED,
+        FetchError.HEADERS_TOO_LARGE,
+        FetchError.BODY_TOO_LARGE,
+        FetchError.BAD_ENCODING,
+        FetchError.INFLATED_TOO_LARGE,
     }
 )
 """Failures that are the same by whatever way a site is asked."""
@@ -68,24 +68,24 @@ class Outcome(Enum):
     """The proxy or the site is to blame."""
 
 
-def outcome(fetched: Fetched, proxy: Proxy) -> Outcome:
+def outcome(result: FetchResult, proxy: Proxy) -> Outcome:
     """Return what an answer, or the lack of one, says about the proxy by which it came."""
-    relays = proxy.relays(fetched.url)
-    if fetched.failure is Failure.PROXY or (fetched.failure is Failure.CONNECT and relays):
+    relays = proxy.relays(result.url)
+    if result.error is FetchError.PROXY or (result.error is FetchError.CONNECT and relays):
         return Outcome.PROXY
-    if fetched.failure in UNASKED or fetched.failure is Failure.KEPT_WAITING:
+    if result.error in UNASKED or result.error is FetchError.KEPT_WAITING:
         return Outcome.NOTHING
-    if fetched.failure is None:
+    if result.error is None:
         # A 503 that says when to come back is a site's.
-        doubtful = relays and fetched.status in GATEWAY and not fetched.retry_after_s
+        doubtful = relays and result.status in GATEWAY and not result.retry_after_s
         return Outcome.DOUBT if doubtful else Outcome.CAME
-    if fetched.failure in NOT_THE_WAY:
-        return Outcome.NOTHING if fetched.status is None else Outcome.CAME
+    if result.error in NOT_THE_WAY:
+        return Outcome.NOTHING if result.status is None else Outcome.CAME
     return Outcome.DOUBT
 
 
 @dataclass(slots=True, eq=False)
-class Standing:
+class ProxyHealth:
     """What is known of one proxy. Instants in seconds of the caller's clock."""
 
     proxy: Proxy
@@ -134,7 +134,7 @@ class Proxies:
         self._random = random
         self._verify_s = verify_s
         self._retry_s = retry_s
-        self._standings: dict[Proxy, Standing] = {}
+        self._health: dict[Proxy, ProxyHealth] = {}
         self._sticky: OrderedDict[str, Proxy] = OrderedDict()
         self._troubles: OrderedDict[str, _Troubles] = OrderedDict()
 
@@ -143,36 +143,36 @@ class Proxies:
     def learn(self, proxies: Iterable[Proxy]) -> None:
         """These are all there are: new ones are to be verified, others are gone."""
         named = dict.fromkeys(proxies)
-        for proxy in self._standings.keys() - named.keys():
+        for proxy in self._health.keys() - named.keys():
             self._forgive(proxy)
-            del self._standings[proxy]
+            del self._health[proxy]
         for proxy in named:
-            if proxy not in self._standings:
-                self._standings[proxy] = Standing(proxy)
+            if proxy not in self._health:
+                self._health[proxy] = ProxyHealth(proxy)
 
     @property
     def known(self) -> int:
-        return len(self._standings)
+        return len(self._health)
 
     @property
     def alive(self) -> int:
         """How many may be used."""
-        return sum(standing.alive for standing in self._standings.values())
+        return sum(standing.alive for standing in self._health.values())
 
     def is_alive(self, proxy: Proxy) -> bool:
-        standing = self._standings.get(proxy)
+        standing = self._health.get(proxy)
         return standing is not None and standing.alive
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, site: str, url: str) -> Proxy | None:
         """Return the proxy by which to ask a site for a URL now; None if there is none for it."""
-        alive = [standing for standing in self._standings.values() if standing.alive]
+        alive = [standing for standing in self._health.values() if standing.alive]
         if not alive:
             return None
         troubles = self._troubles.get(url)
         tried = dict(troubles.by) if troubles is not None else {}  # To the last time.
-        kept = self._standings.get(self._sticky[site]) if site in self._sticky else None
+        kept = self._health.get(self._sticky[site]) if site in self._sticky else None
         if kept is not None and kept.alive and not kept.suspect and kept.proxy not in tried:
             self._sticky.move_to_end(site)
             return kept.proxy
@@ -194,7 +194,7 @@ class Proxies:
     def came(self, proxy: Proxy, url: str, seconds: float, now: float) -> None:
         """A site answered for a URL through this proxy, in so many seconds."""
         self._troubles.pop(url, None)
-        if (standing := self._standings.get(proxy)) is not None:
+        if (standing := self._health.get(proxy)) is not None:
             self._rate(standing, 1.0, seconds)
             began_at = now - seconds
             standing.came_at, standing.page_at = max(standing.came_at, began_at), max(standing.page_at, began_at)
@@ -204,7 +204,7 @@ class Proxies:
 
     def failed(self, proxy: Proxy, now: float) -> None:
         """The proxy itself did not do, and no site was asked."""
-        standing = self._standings.get(proxy)
+        standing = self._health.get(proxy)
         if standing is None or not standing.alive:
             return
         self._rate(standing, 0.0)
@@ -215,7 +215,7 @@ class Proxies:
 
     def doubted(self, proxy: Proxy, url: str, now: float) -> bool:
         """Something went wrong with a URL through this proxy; return whether another is to try before it counts."""
-        if (standing := self._standings.get(proxy)) is not None:
+        if (standing := self._health.get(proxy)) is not None:
             self._rate(standing, 0.0)
             self._suspect(standing, now)
         troubles = self._troubles.setdefault(url, _Troubles())
@@ -238,7 +238,7 @@ class Proxies:
         most_s = inf if self.alive else NONE_WAIT_MAX_S
         due = [
             one
-            for one in self._standings.values()
+            for one in self._health.values()
             if not one.checking and min(one.check_at, one.checked_at + most_s) <= now
         ]
         if not due:
@@ -249,7 +249,7 @@ class Proxies:
 
     def checked(self, proxy: Proxy, seconds: float | None, now: float) -> None:
         """The judge's page came through in so many seconds; None if it did not."""
-        if (standing := self._standings.get(proxy)) is None:
+        if (standing := self._health.get(proxy)) is None:
             return
         works = standing.alive and not standing.suspect and standing.page_at > standing.checked_at
         standing.checking, standing.checked_at = False, now
@@ -270,28 +270,28 @@ class Proxies:
 
     def unchecked(self, proxy: Proxy, now: float) -> None:
         """It could not be verified after all, for a reason of this machine's."""
-        if (standing := self._standings.get(proxy)) is not None:
+        if (standing := self._health.get(proxy)) is not None:
             standing.checking = False
             standing.check_at = now + self._retry_s
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _rate(self, standing: Standing, success: float, seconds: float | None = None) -> None:
-        standing.success += DECAY * (success - standing.success)
+    def _rate(self, health: ProxyHealth, success: float, seconds: float | None = None) -> None:
+        health.success += DECAY * (success - health.success)
         if seconds is not None:
-            standing.seconds += DECAY * (seconds - standing.seconds)
+            health.seconds += DECAY * (seconds - health.seconds)
 
-    def _suspect(self, standing: Standing, now: float) -> None:
-        if standing.alive:
-            standing.suspect, standing.suspect_at = True, now
-            standing.check_at = min(standing.check_at, now)
+    def _suspect(self, health: ProxyHealth, now: float) -> None:
+        if health.alive:
+            health.suspect, health.suspect_at = True, now
+            health.check_at = min(health.check_at, now)
 
-    def _dead(self, standing: Standing, now: float) -> None:
-        standing.alive = standing.suspect = False
-        standing.strikes, standing.suspect_at = 0, -inf
-        standing.check_at = now + min(self._retry_s * 2.0 ** min(standing.fails, 30), DEAD_WAIT_MAX_S)
-        standing.fails += 1
-        self._forgive(standing.proxy)
+    def _dead(self, health: ProxyHealth, now: float) -> None:
+        health.alive = health.suspect = False
+        health.strikes, health.suspect_at = 0, -inf
+        health.check_at = now + min(self._retry_s * 2.0 ** min(health.fails, 30), DEAD_WAIT_MAX_S)
+        health.fails += 1
+        self._forgive(health.proxy)
 
     def _forgive(self, proxy: Proxy) -> None:
         """Pages had trouble because of this proxy."""
@@ -299,5 +299,5 @@ class Proxies:
             troubles.by = [(by, at) for by, at in troubles.by if by != proxy]
 
     def _proven(self, proxy: Proxy, since: float) -> bool:
-        standing = self._standings.get(proxy)
+        standing = self._health.get(proxy)
         return standing is not None and standing.alive and standing.came_at > since

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.store.bloom.expiring_filter import Period
@@ -21,7 +21,7 @@ from kadcrawl.system.clock import Clock
 
 CELLS_AT_ONCE = 200
 """Cells looked at before other work gets its turn."""
-LATE_S = 0.01
+TIMER_SLACK_S = 0.01
 """After the beginning of a grain: a timer may be a little early."""
 
 
@@ -34,7 +34,7 @@ class Expiring:
         frontier: Frontier,
         intake: Intake,
         forwarder: Forwarder,
-        placer: Placer,
+        partitioner: Partitioner,
         clock: Clock,
         period: Period,
         seeds: Callable[[], Sequence[str]],
@@ -44,7 +44,7 @@ class Expiring:
         self._frontier = frontier
         self._intake = intake
         self._forwarder = forwarder
-        self._placer = placer
+        self._partitioner = partitioner
         self._clock = clock
         self._period = period
         self._seeds = seeds
@@ -56,13 +56,13 @@ class Expiring:
         """In how many seconds a seed is taken again here, at the earliest; None if this peer crawls no seed."""
         seeds = self._seeds()
         if seeds != self._placed[0]:
-            self._placed = seeds, frozenset(self._placer.place(url).cell for url in seeds)
+            self._placed = seeds, frozenset(self._partitioner.locate(url).cell for url in seeds)
         return self._wait_s() if any(map(self._frontier.is_open, self._placed[1])) else None
 
     async def run(self) -> None:
         """Let each grain begin; until cancelled."""
         while True:
-            await asyncio.sleep(self._wait_s() + LATE_S)
+            await asyncio.sleep(self._wait_s() + TIMER_SLACK_S)
             for number, cell in enumerate(list(self._store.cells)):
                 self._store.expire(cell)
                 if number % CELLS_AT_ONCE == 0:
@@ -72,11 +72,11 @@ class Expiring:
 
     def _wait_s(self) -> float:
         now = self._clock.now()
-        return (self._period.grain(now) + 1) * self._period.grain_s - now
+        return (self._period.epoch(now) + 1) * self._period.epoch_s - now
 
     def _take_seeds(self) -> None:
         now = self._clock.now()
         for url in self._seeds():
-            place = self._placer.place(url)
+            place = self._partitioner.locate(url)
             if self._frontier.is_open(place.cell):
-                self._intake.take(Link(url, 0, 0), place, now)
+                self._intake.accept(Link(url, 0, 0), place, now)

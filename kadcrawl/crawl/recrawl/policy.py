@@ -14,10 +14,10 @@ from email.utils import parsedate_to_datetime
 from re import ASCII, compile as pattern
 
 from kadcrawl.crawl.content.sitemap import AHEAD_S
-from kadcrawl.crawl.fetch.result import Fetched
+from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.link.wire.messages import VALIDATOR_CHARS_MAX
 from kadcrawl.settings.config import RECRAWL_LEAST_S, RECRAWL_MOST_S, Job
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 
 SHORTER, LONGER = 0.8, 1.4
@@ -47,32 +47,32 @@ class Recrawl:
         fields = (("If-None-Match", visit.etag), ("If-Modified-Since", visit.last_modified))
         return [(name, value) for name, value in fields if value]
 
-    def is_unchanged(self, visit: Visit, fetched: Fetched, digest: str) -> bool:
+    def is_unchanged(self, visit: Visit, result: FetchResult, digest: str) -> bool:
         """Return whether the page is as it was when it was last received whole; `digest` is of its body now."""
         if not visit.digest:
             return False
-        if fetched.status == 304:
+        if result.status == 304:
             return bool(self.validators(visit))  # Else nobody asked whether it has changed.
-        return fetched.status == 200 and fetched.failure is None and digest == visit.digest
+        return result.status == 200 and result.error is None and digest == visit.digest
 
     def next_visit(
-        self, entry: Entry, last: Visit | None, fetched: Fetched, digest: str, captured: str, now: float
+        self, entry: FrontierEntry, last: Visit | None, result: FetchResult, digest: str, captured: str, now: float
     ) -> Visit:
         """Return what is to be kept of a final answer; `captured` is the WARC-Date of its record, `now` in seconds."""
         last = last or self._first(entry)
         last = last._replace(depth=min(last.depth, entry.depth))
-        if fetched.status in GONE_MAX:
-            return self._gone(last, fetched.status, now)
-        if fetched.why_failed is not None:
+        if result.status in GONE_MAX:
+            return self._gone(last, result.status, now)
+        if result.why_failed is not None:
             return last._replace(due=now + last.period_s, gone=0)
-        if fetched.status != 200 and not self.is_unchanged(last, fetched, digest):
+        if result.status != 200 and not self.is_unchanged(last, result, digest):
             # A redirect, or an answer that fits no question: what it was is no matter.
             fresh = last._replace(etag="", last_modified="", digest="", captured="", gone=0)
             return fresh._replace(due=now + last.period_s)
-        if self.is_unchanged(last, fetched, digest):
+        if self.is_unchanged(last, result, digest):
             period_s = self._adapted(last.period_s, LONGER)
-            fields = fetched.header(b"etag"), fetched.header(b"last-modified")
-            if fetched.status == 200 or any(fields):
+            fields = result.header(b"etag"), result.header(b"last-modified")
+            if result.status == 200 or any(fields):
                 # A server that is set up anew has other tags for the same bytes.
                 last = last._replace(etag=_etag(fields[0]), last_modified=_date(fields[1]))
             return last._replace(due=now + period_s, period_s=period_s, gone=0)
@@ -81,14 +81,14 @@ class Recrawl:
         return last._replace(
             due=now + period_s,
             period_s=period_s,
-            etag=_etag(fetched.header(b"etag")),
-            last_modified=_date(fetched.header(b"last-modified")),
+            etag=_etag(result.header(b"etag")),
+            last_modified=_date(result.header(b"last-modified")),
             digest=digest,
             captured=captured,
             gone=0,
         )
 
-    def unasked(self, entry: Entry, last: Visit | None, why: str, now: float) -> Visit | None:
+    def unasked(self, entry: FrontierEntry, last: Visit | None, why: str, now: float) -> Visit | None:
         """Return what is to be kept of a page that was not asked for; None for nothing.
 
         robots.txt may change, and faults of ours be mended; what the job leaves out, or a peer has died of, is left
@@ -123,7 +123,7 @@ class Recrawl:
             return None
         return max(now, visited + self._least_s)
 
-    def _first(self, entry: Entry) -> Visit:
+    def _first(self, entry: FrontierEntry) -> Visit:
         return Visit(entry.key, entry.site, entry.url, entry.depth, None, self._after_s, "", "", "", "", 0)
 
     def _gone(self, last: Visit, status: int, now: float) -> Visit:
@@ -143,7 +143,7 @@ class Recrawl:
         return min(max(period_s * factor, self._least_s), self._most_s)
 
 
-def believed(visit: Visit) -> Visit:
+def sanitized(visit: Visit) -> Visit:
     """Return what another peer tells of a visit, less what no peer can have made of any answer.
 
     Its fields go into requests and WARC records as they are.

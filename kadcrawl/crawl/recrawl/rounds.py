@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from kadcrawl.crawl.fetch.result import Fetched
+from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.output.warc import Original, WarcPlace, digest_of
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.keys import Key
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import round_of
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
@@ -23,11 +23,11 @@ class Rounds:
         self.on_due: Callable[[Key], None] = lambda key: None
         """Called when a page was finished in its round, or is to be visited sooner."""
 
-    def last(self, entry: Entry) -> Visit | None:
+    def last(self, entry: FrontierEntry) -> Visit | None:
         """Return the last visit to a page; None at the first."""
         return self._store.visit(entry.key)
 
-    def number(self, entry: Entry) -> int:
+    def number(self, entry: FrontierEntry) -> int:
         """Return how many visits to a page came before."""
         return round_of(self._store.state(entry.key) or 1)
 
@@ -35,18 +35,18 @@ class Rounds:
         """Return the header fields to ask for a page by."""
         return () if last is None else self._recrawl.validators(last)
 
-    def original(self, last: Visit | None, fetched: Fetched) -> Original | None:
+    def original(self, last: Visit | None, result: FetchResult) -> Original | None:
         """Return the record in which a page already is as it was fetched now; None if it has changed or is new."""
-        if last is None or not self._recrawl.is_unchanged(last, fetched, digest_of(fetched.body)):
+        if last is None or not self._recrawl.is_unchanged(last, result, digest_of(result.body)):
             return None
         return Original(last.digest, last.captured)
 
-    def fetched(self, entry: Entry, last: Visit | None, fetched: Fetched, place: WarcPlace | None) -> Visit:
+    def fetched(self, entry: FrontierEntry, last: Visit | None, result: FetchResult, place: WarcPlace | None) -> Visit:
         """Return what is kept of a final answer."""
         digest, captured = (place.payload_digest, place.date) if place is not None else ("", "")
-        return self._recrawl.next_visit(entry, last, fetched, digest, captured, self._now())
+        return self._recrawl.next_visit(entry, last, result, digest, captured, self._now())
 
-    def unasked(self, entry: Entry, why: str) -> Visit | None:
+    def unasked(self, entry: FrontierEntry, why: str) -> Visit | None:
         """Return what is kept of a page that was not asked for, if it may be another time."""
         return self._recrawl.unasked(entry, self.last(entry), why, self._now())
 
@@ -60,7 +60,7 @@ class Rounds:
         if due is not None and self._store.hasten(key, due):
             self.on_due(key)
 
-    def finish(self, entry: Entry, line: bytes, records: bytes, visit: Visit | None, number: int) -> bool:
+    def finish(self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, number: int) -> bool:
         """Journal the page as done in this round, before which there were so many; False if it was before."""
         finished = self._store.finish(entry, line, records, visit, number)
         self.on_due(entry.key)

@@ -14,7 +14,7 @@ from kadcrawl.settings.config import Limits
 from kadcrawl.store.store import Store
 from kadcrawl.urls import origin_of
 
-PATH = "/robots.txt"
+ROBOTS_PATH = "/robots.txt"
 LARGE_BYTES = 16 * 1024
 """Text of rules above this is not read again at once: of this it takes up to 5 ms, of the largest 150 ms."""
 REREAD_BYTES_S = 512 * 1024
@@ -49,7 +49,7 @@ class Search:
     def robots_origin(self) -> str | None:
         """The origin `url` is the robots.txt of, if it is one."""
         origin = origin_of(self.url)
-        return origin if self.url == origin + PATH else None
+        return origin if self.url == origin + ROBOTS_PATH else None
 
     def follow(self, target: str, not_before: float) -> None:
         """The answer was a redirect."""
@@ -109,7 +109,7 @@ class RobotsCache:
                 self._searches = {
                     name: one for name, one in self._searches.items() if one.until > now or one.waiting is not None
                 }
-            search = self._searches[origin] = Search(origin + PATH)
+            search = self._searches[origin] = Search(origin + ROBOTS_PATH)
         return search
 
     def learn(self, origin: str, rules: Rules, now: float) -> None:
@@ -127,7 +127,7 @@ class RobotsCache:
             search.given_up = why
             return 0.0
         wait_s = self._limits.robots_retry_s * 2.0 ** (search.tries - 1)
-        search.url, search.hops, search.turns, search.not_before = origin + PATH, 0, 0, now + wait_s
+        search.url, search.hops, search.turns, search.not_before = origin + ROBOTS_PATH, 0, 0, now + wait_s
         search.is_promised = False
         return wait_s
 

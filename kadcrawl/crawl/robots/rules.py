@@ -23,9 +23,9 @@ from typing import TypeVar
 
 from kadcrawl.urls import URL_CHARS_MAX, canonical, path_of
 
-ROBOTS_BYTES_MAX = 500 * 1024
+ROBOTS_PARSED_BYTES_MAX = 500 * 1024
 """RFC 9309 2.5: parse at least 500 KiB; we parse exactly that."""
-LINE_BYTES_MAX = 2083 * 8 - 1
+ROBOTS_LINE_BYTES_MAX = 2083 * 8 - 1
 """What is longer of a line is not read; Google's number."""
 SITEMAPS_MAX = 100
 """Sitemaps kept of one file."""
@@ -128,7 +128,7 @@ class Rules:
     @staticmethod
     def from_bytes(kept: bytes) -> "Rules":
         """Return the rules `to_bytes` wrote."""
-        return _at_once(Rules.reading(kept))
+        return _run_to_end(Rules.reading(kept))
 
     @staticmethod
     def reading(kept: bytes) -> Generator[None, None, "Rules"]:
@@ -138,7 +138,7 @@ class Rules:
 
 def verdict(status: int | None, body: bytes, agent: str) -> Rules | None:
     """Return at once what `judging` returns."""
-    return _at_once(judging(status, body, agent))
+    return _run_to_end(judging(status, body, agent))
 
 
 def judging(status: int | None, body: bytes, agent: str) -> Generator[None, None, Rules | None]:
@@ -150,7 +150,7 @@ def judging(status: int | None, body: bytes, agent: str) -> Generator[None, None
     5xx and no answer: None (2.3.1.4); 429 too, as it asks for patience and not for more requests.
     """
     if status is not None and 200 <= status < 300:
-        return (yield from _read(body[:ROBOTS_BYTES_MAX], agent))
+        return (yield from _read(body[:ROBOTS_PARSED_BYTES_MAX], agent))
     if status is not None and 300 <= status < 500 and status != 429:
         return ALLOW_ALL
     return None
@@ -161,7 +161,7 @@ def parse(body: bytes, agent: str) -> Rules:
 
     As RFC 9309 2.2.1: the rules of all groups naming the agent, or else of all groups for ``*``.
     """
-    return _at_once(_read(body[:ROBOTS_BYTES_MAX], agent))
+    return _run_to_end(_read(body[:ROBOTS_PARSED_BYTES_MAX], agent))
 
 
 def records(body: bytes) -> Iterator[tuple[str, str]]:
@@ -181,7 +181,7 @@ def _lines(body: bytes) -> list[bytes]:
 
 
 def _record(line: bytes) -> tuple[str, str] | None:
-    line = line[:LINE_BYTES_MAX].partition(b"#")[0].partition(b"\0")[0].strip()
+    line = line[:ROBOTS_LINE_BYTES_MAX].partition(b"#")[0].partition(b"\0")[0].strip()
     key, colon, value = line.partition(b":")
     if not colon:
         words = _BLANKS.split(line)
@@ -200,7 +200,7 @@ class _Group:
     delays_s: list[float] = field(default_factory=list)
 
 
-def _at_once(reading: Generator[None, None, _Result]) -> _Result:
+def _run_to_end(reading: Generator[None, None, _Result]) -> _Result:
     try:
         while True:
             next(reading)

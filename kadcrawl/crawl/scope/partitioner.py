@@ -4,13 +4,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from kadcrawl.keys import Cell, Key, cell_of, site_hash, url_key
-from kadcrawl.settings.config import Partition
-from kadcrawl.urls import SITE_CHARS_CACHED, site_of
+from kadcrawl.urls import SITE_CHARS_CACHED, Partition, site_of
 
 SITES_CACHED_MAX = 50_000
 
 
-class Place(NamedTuple):
+class UrlLocation(NamedTuple):
     """The place of one URL."""
 
     site: str
@@ -18,7 +17,7 @@ class Place(NamedTuple):
     cell: Cell
 
 
-class Placer:
+class Partitioner:
     """Gives each canonical URL its place."""
 
     def __init__(self, partition: Partition, cell_bits: int) -> None:
@@ -30,18 +29,18 @@ class Placer:
         """Return the cell all URLs of a site lie in."""
         return cell_of(Key(self._hash(site)), self._cell_bits)
 
-    def place(self, url: str) -> Place:
+    def locate(self, url: str) -> UrlLocation:
         """Return the place of a canonical URL."""
         site = site_of(url, self._partition)
         key = url_key(self._hash(site), url)
-        return Place(site, key, cell_of(key, self._cell_bits))
+        return UrlLocation(site, key, cell_of(key, self._cell_bits))
 
-    def place_offered(self, url: str) -> Place | None:
+    def locate_offered(self, url: str) -> UrlLocation | None:
         """Return the place of what another peer takes for a URL; None if it has none, as it is not canonical."""
         if not url.isascii():
             return None
         try:
-            return self.place(url)
+            return self.locate(url)
         except (ValueError, IndexError):
             return None
 

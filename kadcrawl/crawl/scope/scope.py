@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Set
 from typing import Literal
 
-from kadcrawl.crawl.content.sitemap import named_like_one
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Trap, Traps
-from kadcrawl.settings.config import Job, Limits, Partition
-from kadcrawl.urls import path_of, site_of
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.urls import Partition, path_of, site_of
 
 Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
@@ -36,10 +36,10 @@ class Scope:
         self._traps = Traps(job)
         # What counts as one site here.
         self._site_kind: Partition = "domain" if job.partition == "domain" else "host"
-        self._judge = site_of(job.proxy_judge, self._site_kind) if job.by_proxies else None
+        self._health_check_site = site_of(job.proxy_judge, self._site_kind) if job.by_proxies else None
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
-        self.is_whole: Callable[[], bool] = lambda: True
+        self.scope_is_final: Callable[[], bool] = lambda: True
         """Whether no seeds are known to be on their way here: till then what is out of scope may be in by them."""
         self._seeds: set[str] = set()
         self._sites: set[str] = set()
@@ -68,7 +68,7 @@ class Scope:
             return "scope"
         if self._exclude and self.excluded_by(url) is not None:
             return "exclude"
-        if self._judge is not None and site_of(url, self._site_kind) == self._judge:
+        if self._health_check_site is not None and site_of(url, self._site_kind) == self._health_check_site:
             return "proxy_judge"
         if url in self._seeds:
             return None

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from kadcrawl.keys import ID_BYTES
 
-VERSION = 10
+WIRE_VERSION = 11
 """Of the wire. A peer that hears another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1120
 """Fits an IPv6 path without fragments, with the 77 bytes that sealing adds (members/sealing.py)."""
@@ -17,7 +17,7 @@ BATCH_MAX = 500
 ROWS_MAX = 10_000
 """Peers listed one by one in a wave or the answer to it; no array or map of any message is longer."""
 URL_CHARS_MAX = 8192
-CLAIMED_MAX = 65_536
+MY_CELLS_MAX = 65_536
 """Cells in one Claimed: all there are, by default."""
 ROBOTS_BYTES_MAX = 64 * 1024
 """Of one robots.txt that moves with its site; a longer one is fetched again."""
@@ -39,7 +39,7 @@ Port = Annotated[int, Meta(ge=1, le=65_535)]
 Url = Annotated[str, Meta(min_length=1, max_length=URL_CHARS_MAX)]
 Count = Annotated[int, Meta(ge=0, le=COUNT_MAX)]
 Small = Annotated[int, Meta(ge=0, le=SMALL_MAX)]
-Mark = Annotated[int, Meta(ge=0, lt=2**32)]
+Fingerprint = Annotated[int, Meta(ge=0, lt=2**32)]
 Seconds = Annotated[float, Meta(ge=0, le=86_400)]
 LongSeconds = Annotated[float, Meta(ge=0, le=LONG_S_MAX)]
 CellNumber = Annotated[int, Meta(ge=0, lt=2**24)]
@@ -71,7 +71,7 @@ class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, 
         return f"{self.id.hex()[:8]}@{self.host}:{self.port}"
 
 
-class Counters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What one peer has done since its directory was made; each number only grows, and they add up over peers."""
 
     pages: Count = 0

@@ -19,7 +19,7 @@ WHY_CHARS_MAX = 300
 """Of what was wrong."""
 
 _ENCODER = Encoder()
-_FAULTS = (DecodeError, ValueError, ArithmeticError, RecursionError, msgpack.UnpackException)
+_MISBEHAVIORS = (DecodeError, ValueError, ArithmeticError, RecursionError, msgpack.UnpackException)
 """What decoding raises. (A MapError is a ValueError.)"""
 _SHORT_ARRAY, _SHORT_TEXT = range(0x90, 0xA0), range(0xA0, 0xC0)
 """The first byte of a message, and that of its tag, as this wire writes them: with their lengths."""
@@ -87,7 +87,7 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
         if tag in reading.maps and pack(message) != data:
             check_once(data)  # What is just as we would pack it, as nearly all is, has no key twice.
         return message
-    except _FAULTS as error:
+    except _MISBEHAVIORS as error:
         raise _malformed(error) from None
 
 
@@ -98,7 +98,7 @@ def unpack_part(data: Raw, kind: type[Part]) -> Part:
         if memoryview(data) != pack_part(part):
             check_once(bytes(data))
         return part
-    except _FAULTS as error:
+    except _MISBEHAVIORS as error:
         raise _malformed(error) from None
 
 

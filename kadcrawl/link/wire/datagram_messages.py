@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, IdBytes, Mark, Message, Small
+from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Fingerprint, IdBytes, Message, Small
 from kadcrawl.link.wire.joining_messages import GetRange, OwnRange
 
 
@@ -13,7 +13,7 @@ class Ping(Message, frozen=True):
 
     sender: IdBytes
     load: Small
-    course: Mark = 0
+    state_fingerprint: Fingerprint = 0
     """Fingerprint of what the sender takes the swarm to be told (peer/swarm_state.py); 0 if it does not know yet."""
 
 
@@ -22,7 +22,7 @@ class Pong(Message, frozen=True):
 
     sender: IdBytes
     load: Small
-    course: Mark = 0
+    state_fingerprint: Fingerprint = 0
 
 
 class FindNode(Message, frozen=True):

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import CONTACTS_MAX, PRINTABLE, Contact, Count, Counters, IdBytes, Message
+from kadcrawl.link.wire.basics import CONTACTS_MAX, PRINTABLE, Contact, Count, IdBytes, Message, PeerCounters
 from kadcrawl.link.wire.loan_messages import Lend
 
-DRAWN_LOANS_MAX = 6
+GRANT_LOANS_MAX = 6
 """Loans in one answer: so that it is below 5 MB whatever their URLs, 8 KB each, and their robots.txt, 512 KB a loan."""
-DRAWN_URLS_MAX = 200
+GRANT_URLS_MAX = 200
 """URLs of all loans in one answer."""
 HOLD_S = 2.0
 """How long a question waits at the other end at most."""
@@ -29,11 +29,11 @@ Doing = Literal["crawling", "paused", "ended", "stopped"]
 """What the whole swarm does, as far as one peer knows; "stopped" if every peer was told to end."""
 
 
-class Draw(Message, frozen=True):
+class WorkRequest(Message, frozen=True):
     """A leaf asks for up to `room` URLs to fetch. A repeat draws again."""
 
     leaf: IdBytes
-    room: Annotated[int, Meta(ge=0, le=DRAWN_URLS_MAX)]
+    room: Annotated[int, Meta(ge=0, le=GRANT_URLS_MAX)]
     wait_s: Annotated[float, Meta(ge=0, le=HOLD_S)]
     """How long the answer may wait for something to lend, or for the swarm to do something else than `known`."""
     known: Doing
@@ -41,14 +41,14 @@ class Draw(Message, frozen=True):
     """How the leaf describes itself, for a person; so all that follows."""
     in_flight: Count
     uptime_s: Count
-    counters: Counters
+    counters: PeerCounters
 
 
-class Drawn(Message, frozen=True):
+class WorkGrant(Message, frozen=True):
     """These, on a lease; they are over unless they are soon reported on."""
 
-    giver: Contact
-    lends: Annotated[list[Lend], Meta(max_length=DRAWN_LOANS_MAX)]
+    lender: Contact
+    lends: Annotated[list[Lend], Meta(max_length=GRANT_LOANS_MAX)]
     doing: Doing
     seeds: Count
     """How many the job has by now; the job itself is told by Welcome."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from kadcrawl.link.wire.basics import Contact, Counters, IdBytes, Message
+from kadcrawl.link.wire.basics import Contact, IdBytes, Message, PeerCounters
 
 DEPARTED_MAX = 128
 """Peers in one Farewell, and kept by one peer: 1.1 MB on the wire at most and 4 MB in memory; a tenth as a rule."""
@@ -21,10 +21,10 @@ class Departed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     """A peer that left, and what it did."""
 
     contact: Contact
-    counters: Counters
+    counters: PeerCounters
 
 
-class Farewell(Message, frozen=True):
+class LeaveStats(Message, frozen=True):
     """I leave: keep in mind what these did, I may be one of them. A repeat changes nothing."""
 
     sender: IdBytes

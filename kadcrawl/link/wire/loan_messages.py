@@ -37,14 +37,14 @@ class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """What is borrowed, in seconds."""
 
 
-class GetLevel(Message, frozen=True):
+class GetLoad(Message, frozen=True):
     """How loaded are you? So am I; None: by number, or not known."""
 
     asker: IdBytes
     backlog: BacklogRecord | None
 
 
-class Loaded(Message, frozen=True):
+class Load(Message, frozen=True):
     """This much, in heavy blocks (balance/level.py), below zero for light; loans not begun are counted."""
 
     level: Level
@@ -55,7 +55,7 @@ class Loaded(Message, frozen=True):
 class Lend(Message, frozen=True):
     """Fetch these for me. A repeat of a loan that is known is answered again."""
 
-    giver: Contact
+    lender: Contact
     loan: LoanId
     clock: SiteRecord
     connections: Annotated[int, Meta(ge=1, le=CONNECTIONS_MAX)]
@@ -89,10 +89,10 @@ class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     """No request is under way, and nothing more of it will be fetched."""
 
 
-class Report(Message, frozen=True):
+class RenewLease(Message, frozen=True):
     """How far the loans from one giver are; its answer renews the lease."""
 
-    taker: Contact
+    borrower: Contact
     loans: Annotated[list[LoanReport], Meta(max_length=LOANS_MAX)]
 
 
@@ -104,7 +104,7 @@ class Standing(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
     delay_s: Seconds
 
 
-class Reported(Message, frozen=True):
+class LeaseRenewed(Message, frozen=True):
     """What is done is journaled here. These loans go on; of all others nothing more is to be fetched."""
 
     standing: Annotated[list[Standing], Meta(max_length=LOANS_MAX)]
@@ -113,7 +113,7 @@ class Reported(Message, frozen=True):
 class Recall(Message, frozen=True):
     """Fetch nothing more of these loans, and report. Harmless when repeated."""
 
-    giver: Contact
+    lender: Contact
     loans: Annotated[list[LoanId], Meta(max_length=LOANS_MAX)]
 
 

@@ -15,7 +15,7 @@ from msgspec.msgpack import Decoder
 
 from kadcrawl.link.wire.basics import ROWS_MAX
 
-Look = Callable[["_Reader"], None]
+Look = Callable[["_MapReader"], None]
 """Reads one value."""
 
 _TEXT = Decoder(str)
@@ -35,17 +35,17 @@ def look_at_job(data: bytes, look: Look) -> None:
 
     Nothing is built but one key at a time.
     """
-    look(_Reader(data))
+    look(_MapReader(data))
 
 
 def job_look(kind: type) -> Look | None:
     """Return what looks at the job in messages of a class; None if there is none."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    looks: list[Look] = [_Reader.skip]  # The tag.
+    looks: list[Look] = [_MapReader.skip]  # The tag.
     last = 0
     for number, field in enumerate(info.fields, 1):
-        looks.append(_looker(field.type) or _Reader.skip)
+        looks.append(_looker(field.type) or _MapReader.skip)
         if isinstance(field.type, inspect.DataclassType):
             last = number
     return partial(_at_fields, looks[: last + 1]) if last else None
@@ -78,7 +78,7 @@ def _any_map(info: inspect.Type) -> bool:
     return False
 
 
-class _Reader:
+class _MapReader:
     """Goes through packed bytes."""
 
     def __init__(self, data: bytes) -> None:
@@ -109,20 +109,20 @@ class _Reader:
 def _looker(info: inspect.Type) -> Look | None:
     match info:
         case inspect.DataclassType(fields=fields):
-            return partial(_at_names, {field.encode_name: _looker(field.type) or _Reader.skip for field in fields})
+            return partial(_at_names, {field.encode_name: _looker(field.type) or _MapReader.skip for field in fields})
         case inspect.VarTupleType(item_type=item):
-            return partial(_at_each, _looker(item) or _Reader.skip)
+            return partial(_at_each, _looker(item) or _MapReader.skip)
     return None
 
 
-def _at_fields(looks: list[Look], reader: _Reader) -> None:
+def _at_fields(looks: list[Look], reader: _MapReader) -> None:
     """The first fields of a message; those that follow are nothing to look at."""
     reader.array()
     for look in looks:
         look(reader)
 
 
-def _at_names(known: dict[str, Look], reader: _Reader) -> None:
+def _at_names(known: dict[str, Look], reader: _MapReader) -> None:
     met = set()
     for _ in range(reader.map()):
         name = reader.name()
@@ -134,6 +134,6 @@ def _at_names(known: dict[str, Look], reader: _Reader) -> None:
         known[name](reader)
 
 
-def _at_each(look: Look, reader: _Reader) -> None:
+def _at_each(look: Look, reader: _MapReader) -> None:
     for _ in range(reader.array()):
         look(reader)

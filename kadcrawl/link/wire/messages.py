@@ -16,27 +16,27 @@ from msgspec import Meta, Raw, Struct, field
 
 from kadcrawl.link.wire.basics import (
     BATCH_MAX as BATCH_MAX,
-    CLAIMED_MAX as CLAIMED_MAX,
     CONTACTS_MAX as CONTACTS_MAX,
     COUNT_MAX as COUNT_MAX,
     DATAGRAM_BYTES_MAX as DATAGRAM_BYTES_MAX,
     LONG_S_MAX as LONG_S_MAX,
+    MY_CELLS_MAX as MY_CELLS_MAX,
     PRINTABLE as PRINTABLE,
     ROBOTS_BYTES_MAX as ROBOTS_BYTES_MAX,
     ROWS_MAX as ROWS_MAX,
     SMALL_MAX as SMALL_MAX,
     URL_CHARS_MAX as URL_CHARS_MAX,
-    VERSION as VERSION,
+    WIRE_VERSION as WIRE_VERSION,
     CellNumber as CellNumber,
     Contact as Contact,
     Count as Count,
-    Counters as Counters,
+    Fingerprint as Fingerprint,
     Host as Host,
     IdBytes as IdBytes,
     Keys as Keys,
     LongSeconds as LongSeconds,
-    Mark as Mark,
     Message as Message,
+    PeerCounters as PeerCounters,
     Port as Port,
     Seconds as Seconds,
     Small as Small,
@@ -45,42 +45,42 @@ from kadcrawl.link.wire.basics import (
 from kadcrawl.link.wire.cell_messages import (
     COMPARED_MAX as COMPARED_MAX,
     DIGEST_CHARS_MAX as DIGEST_CHARS_MAX,
-    SLICE_BYTES_MAX as SLICE_BYTES_MAX,
-    SLICE_KEYS_MAX as SLICE_KEYS_MAX,
-    SLICE_WHOLE_BYTES_MAX as SLICE_WHOLE_BYTES_MAX,
-    SLICES_MAX as SLICES_MAX,
+    EPOCH_FILTER_BYTES_MAX as EPOCH_FILTER_BYTES_MAX,
+    EPOCH_FILTER_KEYS_MAX as EPOCH_FILTER_KEYS_MAX,
+    EPOCH_FILTER_WHOLE_BYTES_MAX as EPOCH_FILTER_WHOLE_BYTES_MAX,
+    EPOCH_FILTERS_MAX as EPOCH_FILTERS_MAX,
     VALIDATOR_CHARS_MAX as VALIDATOR_CHARS_MAX,
+    AssignReplica as AssignReplica,
     Batch as Batch,
-    CellAnswer as CellAnswer,
-    CellDigest as CellDigest,
-    CellSlices as CellSlices,
-    Claim as Claim,
-    Claimed as Claimed,
-    Compare as Compare,
-    Compared as Compared,
-    Exchange as Exchange,
-    Exchanged as Exchanged,
-    GetSlicePart as GetSlicePart,
-    GetSlices as GetSlices,
-    GotSlicePart as GotSlicePart,
-    GotSlices as GotSlices,
-    Have as Have,
-    KeepSlicePart as KeepSlicePart,
-    KeepSlices as KeepSlices,
-    KeptSlicePart as KeptSlicePart,
+    CellEpochFilters as CellEpochFilters,
+    CellsAccepted as CellsAccepted,
+    CellsHeld as CellsHeld,
+    CellState as CellState,
+    CellSummary as CellSummary,
+    CompareDigests as CompareDigests,
+    DigestsCompared as DigestsCompared,
+    EpochFilterLabel as EpochFilterLabel,
+    EpochFilterRecord as EpochFilterRecord,
+    FindMyCells as FindMyCells,
+    GetEpochFilters as GetEpochFilters,
+    GetFilterPart as GetFilterPart,
+    GotEpochFilters as GotEpochFilters,
+    GotFilterPart as GotFilterPart,
+    KeepEpochFilters as KeepEpochFilters,
+    KeepFilterPart as KeepFilterPart,
+    KeptFilterPart as KeptFilterPart,
     Later as Later,
+    MyCells as MyCells,
     PendingRecord as PendingRecord,
-    Recorded as Recorded,
-    Records as Records,
+    Reconcile as Reconcile,
+    Reconciled as Reconciled,
+    ReplicaAssigned as ReplicaAssigned,
+    Replicate as Replicate,
+    Replicated as Replicated,
     RobotsRecord as RobotsRecord,
-    Settle as Settle,
-    Settled as Settled,
     SiteRecord as SiteRecord,
-    SliceLabel as SliceLabel,
-    SliceRecord as SliceRecord,
-    Sync as Sync,
-    Synced as Synced,
-    Taken as Taken,
+    TakeOver as TakeOver,
+    TakeOverAnswer as TakeOverAnswer,
     VisitRecord as VisitRecord,
     Window as Window,
 )
@@ -102,35 +102,35 @@ from kadcrawl.link.wire.joining_messages import (
     Ranges as Ranges,
 )
 from kadcrawl.link.wire.leaf_messages import (
-    DRAWN_LOANS_MAX as DRAWN_LOANS_MAX,
-    DRAWN_URLS_MAX as DRAWN_URLS_MAX,
+    GRANT_LOANS_MAX as GRANT_LOANS_MAX,
+    GRANT_URLS_MAX as GRANT_URLS_MAX,
     Doing as Doing,
-    Draw as Draw,
-    Drawn as Drawn,
+    WorkGrant as WorkGrant,
+    WorkRequest as WorkRequest,
 )
 from kadcrawl.link.wire.leave_messages import (
     DEPARTED_MAX as DEPARTED_MAX,
     LEFT as LEFT,
     Departed as Departed,
-    Farewell as Farewell,
+    LeaveStats as LeaveStats,
 )
 from kadcrawl.link.wire.loan_messages import (
     CONNECTIONS_MAX as CONNECTIONS_MAX,
     LOANS_MAX as LOANS_MAX,
     BacklogRecord as BacklogRecord,
-    GetLevel as GetLevel,
+    GetLoad as GetLoad,
+    LeaseRenewed as LeaseRenewed,
     Lend as Lend,
     Lent as Lent,
-    Loaded as Loaded,
+    Load as Load,
     LoanReport as LoanReport,
     Recall as Recall,
     Recalled as Recalled,
-    Report as Report,
-    Reported as Reported,
+    RenewLease as RenewLease,
     Returned as Returned,
     Standing as Standing,
 )
-from kadcrawl.link.wire.swarm_state_messages import GetCourse as GetCourse, GotCourse as GotCourse
+from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.config import Job
 
@@ -151,7 +151,7 @@ class Offer(Message, frozen=True):
     """Links for their owner. A repeat finds them known and changes nothing."""
 
     links: Annotated[list[Link], Meta(max_length=BATCH_MAX)]
-    mark: Mark = 0
+    seeds_fingerprint: Fingerprint = 0
     """Of the seeds the sender crawls by (peer/swarm_state.py): what is out of scope by others may be in by these."""
 
 
@@ -169,10 +169,10 @@ class DatedOffer(Message, frozen=True):
     """
 
     links: Annotated[list[DatedLink], Meta(max_length=BATCH_MAX)]
-    mark: Mark = 0
+    seeds_fingerprint: Fingerprint = 0
 
 
-class Elsewhere(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Redirect(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The link at `index` of an offer is not mine: ask `owner`."""
 
     index: Annotated[int, Meta(ge=0, lt=BATCH_MAX)]
@@ -182,7 +182,7 @@ class Elsewhere(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 class Accepted(Message, frozen=True):
     """All links of the offer are journaled here, but for those listed: ask their owners, which this peer may be."""
 
-    elsewhere: Annotated[list[Elsewhere], Meta(max_length=BATCH_MAX)]
+    redirects: Annotated[list[Redirect], Meta(max_length=BATCH_MAX)]
 
 
 class Refused(Message, frozen=True):
@@ -236,7 +236,7 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     pending: Count
     in_flight: Count
     uptime_s: Count
-    counters: Counters
+    counters: PeerCounters
     allowance: Count
     """Fetches it may still begin of the budget --max-pages."""
     granted: Count
@@ -247,7 +247,7 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """URLs of others that it fetches for them just now."""
     due_s: LongSeconds | None = None
     """Until the first of its pages is to be fetched again; None if none is."""
-    behind: Count = 0
+    lag: Count = 0
     """Bytes of its page log, records and WARC files that its sinks have not got yet."""
     fingerprints: Count = 0
     """Of finished URLs, its own and copies, in a job that keeps no keys of them."""
@@ -323,7 +323,7 @@ class GetStatus(Message, frozen=True):
     """The whole swarm, row by row (runs a Census wave)."""
 
 
-class Described(Message, frozen=True, tag="Answer"):
+class SwarmStatus(Message, frozen=True, tag="Answer"):
     """The answer of the whole swarm to a census, for a person: read, and each peer once; who left comes last."""
 
     tally: Tally
@@ -334,7 +334,7 @@ class Status(Message, frozen=True):
     """The job and one row per peer that answered."""
 
     job: Job
-    answer: Described
+    answer: SwarmStatus
     ended: bool
     paused: bool
 
@@ -367,26 +367,26 @@ Request = (
     Offer
     | DatedOffer
     | Hello
-    | GetCourse
+    | GetSwarmState
     | FindRanges
     | Wave
-    | Records
-    | Claim
-    | Have
-    | Sync
-    | Compare
-    | Exchange
-    | GetSlices
-    | GetSlicePart
-    | KeepSlices
-    | KeepSlicePart
-    | Settle
-    | GetLevel
+    | Replicate
+    | FindMyCells
+    | CellsHeld
+    | TakeOver
+    | CompareDigests
+    | Reconcile
+    | GetEpochFilters
+    | GetFilterPart
+    | KeepEpochFilters
+    | KeepFilterPart
+    | AssignReplica
+    | GetLoad
     | Lend
-    | Report
+    | RenewLease
     | Recall
-    | Draw
-    | Farewell
+    | WorkRequest
+    | LeaveStats
     | GetStatus
     | Add
     | Command
@@ -396,24 +396,24 @@ Reply = (
     Accepted
     | Refused
     | Welcome
-    | GotCourse
+    | GotSwarmState
     | Ranges
     | Answer
-    | Recorded
-    | Claimed
-    | Taken
-    | Synced
-    | Compared
-    | Exchanged
-    | GotSlices
-    | GotSlicePart
-    | KeptSlicePart
-    | Settled
-    | Loaded
+    | Replicated
+    | MyCells
+    | CellsAccepted
+    | TakeOverAnswer
+    | DigestsCompared
+    | Reconciled
+    | GotEpochFilters
+    | GotFilterPart
+    | KeptFilterPart
+    | ReplicaAssigned
+    | Load
     | Lent
-    | Reported
+    | LeaseRenewed
     | Recalled
-    | Drawn
+    | WorkGrant
     | Status
     | Ok
 )

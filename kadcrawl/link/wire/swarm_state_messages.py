@@ -8,11 +8,11 @@ from kadcrawl.link.wire.basics import Count, Message, Url
 from kadcrawl.settings.config import SEEDS_MAX
 
 
-class GetCourse(Message, frozen=True):
+class GetSwarmState(Message, frozen=True):
     """A peer asks another whose heartbeat has another fingerprint what it was told. A repeat is answered again."""
 
 
-class GotCourse(Message, frozen=True):
+class GotSwarmState(Message, frozen=True):
     """What the sender takes the swarm to be told (peer/swarm_state.py)."""
 
     stamp: Count

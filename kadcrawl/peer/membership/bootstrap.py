@@ -15,35 +15,35 @@ from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.peer.membership.known_peers import is_same
 
 if TYPE_CHECKING:
-    from kadcrawl.peer.base import Member
+    from kadcrawl.peer.base import PeerBase
 
 Address = tuple[str, int]
 
 
 async def welcomed(
-    member: "Member", bootstrap: Sequence[Address], *, rekeyed: bool
+    peer: "PeerBase", bootstrap: Sequence[Address], *, rekeyed: bool
 ) -> tuple[Welcome, Sequence[Address]]:
     """Return what the swarm of these peers (host, port) says, and by whom to enter it.
 
     If none of them answers, those are asked whom `member` knew when it last ran. `rekeyed`: a person says that the
     swarm's key was changed meanwhile. Raises StartError when nobody answers, or it is another swarm.
     """
-    job = member.journaled_job
-    others = [address for address in bootstrap if address != member.listens_at]
-    if not (bootstrap := others or await member.known.answering(job)):
+    job = peer.journaled_job
+    others = [address for address in bootstrap if address != peer.listens_at]
+    if not (bootstrap := others or await peer.known.answering(job)):
         raise StartError("cannot join: the peer to join is this very peer; --bootstrap names another one of the swarm")
     try:
-        welcome = await hello(member.client, bootstrap)
+        welcome = await hello(peer.client, bootstrap)
     except StartError:
-        if not (bootstrap := await member.known.answering(job)):
+        if not (bootstrap := await peer.known.answering(job)):
             raise
-        return await hello(member.client, bootstrap), bootstrap
-    data = member.config.data
+        return await hello(peer.client, bootstrap), bootstrap
+    data = peer.config.data
     if job is not None and welcome.job.seeds and not is_same(job, welcome.job):
         raise StartError(f"{data} is of another swarm, with other seeds: choose another directory with --data")
-    if member.admission is not None and member.admission.is_newcomer:
-        key = member.admission.credentials.keyring.key
-        if not rekeyed and not await member.known.answering(job):
+    if peer.key_rotation is not None and peer.key_rotation.is_newcomer:
+        key = peer.key_rotation.credentials.keyring.key
+        if not rekeyed and not await peer.known.answering(job):
             raise StartError(
                 f"{data} is of a swarm with another key, and no peer it knew lets it in by {key.told}: choose another "
                 "directory with --data; or, if this is that swarm and its key was changed meanwhile, say so by "

@@ -14,8 +14,9 @@ import msgspec
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, is_leaf
-from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, Farewell
+from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, LeaveStats
 from kadcrawl.link.wire.messages import Contact, Ok, PeerRow
 from kadcrawl.store.store import Store
 
@@ -23,7 +24,7 @@ KEEPERS = 2
 """One of them may die."""
 SPARE = 4
 """Others that are told if these do not take it."""
-TRIES = 3
+LEAVE_STATS_TRIES = 3
 FAREWELL_S = 2.0
 """How long who leaves waits for an answer, as often: figures are not worth more."""
 
@@ -66,7 +67,7 @@ class DepartedPeers:
             for one in self._kept.values()
         ]
 
-    def farewells(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
+    def leave_stats(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
         """Return what this peer has to say when it leaves, of itself and of whom it kept in mind, and to whom.
 
         The first two of each that take it are enough.
@@ -78,12 +79,14 @@ class DepartedPeers:
         return told
 
 
-async def say(client: LinkClient, sender: bytes, farewells: Sequence[tuple[Departed, Sequence[Contact]]]) -> None:
+async def send_leave_stats(
+    client: LinkClient, sender: bytes, leave_stats: Sequence[tuple[Departed, Sequence[Contact]]]
+) -> None:
     """Tell each of these to the first two of its contacts that take it: one may be leaving as well."""
 
     async def heard(contact: Contact, departed: Sequence[Departed]) -> bool:
         try:
-            await client.ask(contact, Farewell(sender, [*departed[:DEPARTED_MAX]]), Ok, FAREWELL_S)
+            await client.ask(contact, LeaveStats(sender, [*departed[:DEPARTED_MAX]]), Ok, FAREWELL_S)
         except RemoteError as error:
             log.info("farewell.unheard peer=%s why=%s", contact, error)
             return False
@@ -91,9 +94,9 @@ async def say(client: LinkClient, sender: bytes, farewells: Sequence[tuple[Depar
 
     deaf: set[bytes] = set()
     said: set[tuple[bytes, bytes]] = set()
-    for _ in range(TRIES):
+    for _ in range(LEAVE_STATS_TRIES):
         told: defaultdict[Contact, list[Departed]] = defaultdict(list)
-        for one, contacts in farewells:
+        for one, contacts in leave_stats:
             for contact in [contact for contact in contacts if contact.id not in deaf][:KEEPERS]:
                 if (contact.id, one.contact.id) not in said:
                     told[contact].append(one)
@@ -114,3 +117,25 @@ def _decoded(journaled: bytes | None) -> list[Departed]:
         return msgspec.msgpack.decode(journaled, type=list[Departed]) if journaled else []
     except msgspec.MsgspecError:
         return []
+
+
+def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
+    """Return the rows of a census with each peer once: a leaf may have changed the one it hangs on a moment ago.
+
+    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
+    kept in mind by several, who may know different things; if it is back, it knows best.
+    """
+    there: dict[tuple[bool, bytes], PeerRow] = {}
+    gone: dict[bytes, PeerRow] = {}
+    for row in rows:
+        if has_left(row):
+            before = gone.get(row.contact.id)
+            if before is None or before.counters.pages < row.counters.pages:
+                gone[row.contact.id] = row
+            continue
+        which = row.state.startswith(LEAF_STATE), row.contact.id
+        known = there.get(which)
+        if known is None or known.uptime_s <= row.uptime_s:
+            there[which] = row
+    back = {peer for _, peer in there}  # As what it was, or as the other.
+    return [*there.values(), *(row for peer, row in gone.items() if peer not in back)]

@@ -9,9 +9,9 @@ import msgspec
 
 from kadcrawl.errors import RemoteError, StartError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED, is_hung_up
+from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
 from kadcrawl.link.server import LinkServer
-from kadcrawl.link.wire.messages import VERSION, Hello, Welcome
+from kadcrawl.link.wire.messages import WIRE_VERSION, Hello, Welcome
 from kadcrawl.overlay import Overlay
 from kadcrawl.settings.config import Config
 from kadcrawl.store.store import Store
@@ -103,7 +103,7 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
     for _ in range(HELLO_TRIES):
         for address in bootstrap:
             try:
-                return await client.ask(address, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+                return await client.ask(address, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
             except RemoteError as error:
                 reasons[address] = error.why
     said = "; ".join(f"peer {address[0]}:{address[1]}: {why}" for address, why in reasons.items())
@@ -114,7 +114,7 @@ def _hint(client: LinkClient, reasons: Collection[str]) -> str:
     """Return what else there is to say to who could not join, for these reasons."""
     if not client.has_key and any(is_hung_up(why) for why in reasons):
         return ". If its swarm has a key, give it: --key-file FILE"
-    if all(why.startswith((UNREACHED, NO_ANSWER)) for why in reasons):
+    if all(why.startswith((UNREACHED_PREFIX, NO_ANSWER)) for why in reasons):
         return ". Is a peer running there?"
     return ""
 

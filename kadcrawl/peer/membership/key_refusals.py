@@ -13,18 +13,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.client import ANOTHER_KEY, REFUSED, LinkClient
-from kadcrawl.link.wire.messages import VERSION, Contact, Hello, Welcome
+from kadcrawl.link.client import ANOTHER_KEY, REFUSED_PREFIX, LinkClient
+from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
-LOST_MAX = 16
+LOST_PEERS_MAX = 16
 """Peers that are dialled, those lost last: as many as are journaled (peer/membership/known_peers.py)."""
-LOST_S = 86_400.0
+LOST_PEER_KEPT_S = 86_400.0
 """For how long one is: who was left out by a change of keys is no news for ever."""
-FIRST_S = 10.0
+FIRST_DIAL_S = 10.0
 """After the start; most have been heard by then."""
 EVERY_S = 20.0
 SAY_S = 3600.0
@@ -33,7 +33,7 @@ SAY_S = 3600.0
 log = logging.getLogger(__name__)
 
 
-class Refusals:
+class KeyMismatchMonitor:
     """Whom one peer has lost, and which of these refuse it."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Refusals:
         """Note that it is heard no more, whyever."""
         self._lost.pop(contact.id, None)
         self._lost[contact.id] = contact, now
-        if len(self._lost) > LOST_MAX:
+        if len(self._lost) > LOST_PEERS_MAX:
             self._lost.popitem(last=False)
 
     def forget(self, contact: Contact) -> None:
@@ -62,7 +62,7 @@ class Refusals:
 
     def to_dial(self, now: float) -> list[Contact]:
         """Return whom to dial now."""
-        for peer_id in [peer_id for peer_id, (_, since) in self._lost.items() if now >= since + LOST_S]:
+        for peer_id in [peer_id for peer_id, (_, since) in self._lost.items() if now >= since + LOST_PEER_KEPT_S]:
             del self._lost[peer_id]
         return [contact for contact, _ in self._lost.values()]
 
@@ -77,14 +77,14 @@ class Refusals:
 
 async def watch(peer: "Peer") -> None:
     """Dial those that a peer knew and has lost, again and again."""
-    refusals, overlay, now = peer.refusals, peer.overlay, asyncio.get_running_loop().time
+    refusals, overlay, now = peer.key_mismatches, peer.overlay, asyncio.get_running_loop().time
     for contact in peer.known.contacts:
         if not overlay.is_live(contact.id):
             refusals.lost(contact, now())
     overlay.on_lost.append(lambda contact: refusals.lost(contact, now()))
     overlay.on_joined.append(refusals.forget)
     overlay.on_left.append(refusals.forget)
-    await asyncio.sleep(FIRST_S)
+    await asyncio.sleep(FIRST_DIAL_S)
     while True:
         lost = refusals.to_dial(now())
         refuse = await asyncio.gather(*(_refuses(peer.client, contact) for contact in lost))
@@ -95,7 +95,7 @@ async def watch(peer: "Peer") -> None:
 
 async def _refuses(client: LinkClient, contact: Contact) -> bool:
     try:
-        await client.ask(contact, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+        await client.ask(contact, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
     except RemoteError as error:
         return is_refused(error)
     return False
@@ -103,4 +103,4 @@ async def _refuses(client: LinkClient, contact: Contact) -> bool:
 
 def is_refused(error: RemoteError) -> bool:
     """Say whether somebody was there that goes by another key."""
-    return error.why.startswith(REFUSED) and ANOTHER_KEY in error.why
+    return error.why.startswith(REFUSED_PREFIX) and ANOTHER_KEY in error.why

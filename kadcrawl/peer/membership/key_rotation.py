@@ -10,7 +10,7 @@ from kadcrawl.members.keyring import OVERLAP_S
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.membership.key_store import Safe
+from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.settings.config import Config
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
@@ -25,23 +25,23 @@ ANSWER_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class Admission:
+class KeyRotation:
     """One member's."""
 
     def __init__(self, config: Config, store: Store, clock: Clock) -> None:
         """Raises StartError and ConfigError if the secrets in the directory are of no use."""
         assert config.swarm_key is not None, "without a key anybody is let in"
-        self._safe = Safe(config.data)
+        self._key_store = KeyStore(config.data)
         self._store = store
         self._clock = clock
         self._data = config.data
         now = clock.now()
-        keyring = self._safe.keyring(config.swarm_key, now)
+        keyring = self._key_store.keyring(config.swarm_key, now)
         self._given = config.swarm_key
-        kept = self._safe.peer_key()
+        kept = self._key_store.peer_key()
         self.is_known = kept is not None
         """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
-        swarm_key = self._safe.swarm_key
+        swarm_key = self._key_store.swarm_key
         self._has_swarm_key = swarm_key is not None
         self._of = store.read_meta("swarm_key", bytes.decode) if swarm_key is None else swarm_key.name
         """The name of the key of the swarm this directory is of; the journal has it as well, lest the file be gone."""
@@ -82,11 +82,11 @@ class Admission:
         key = self.credentials.keyring.key
         if self._given != key:
             log.warning("swarm.key_replaced given=%s used=%s", self._given.name, key.name)
-        if self._safe.swarm_key != key:
-            self._safe.keep(self.credentials.keyring)
+        if self._key_store.swarm_key != key:
+            self._key_store.keep(self.credentials.keyring)
         # After it: a peer's key alone means that the swarm's was there and is gone.
-        if self._safe.peer_key() is None:
-            self._safe.keep_peer_key(self.credentials.peer_key)
+        if self._key_store.peer_key() is None:
+            self._key_store.keep_peer_key(self.credentials.peer_key)
         self._note(key)
 
     def _note(self, key: SwarmKey) -> None:
@@ -106,7 +106,7 @@ class Admission:
         keyring = self.credentials.keyring.at(self._clock.now())
         changed = keyring.changed(key, self._clock.now())
         if changed is not keyring:
-            self._safe.keep(changed)
+            self._key_store.keep(changed)
             self._note(key)
             self.credentials.use(changed)
             log.warning("swarm.key_changed to=%s former_until=%.0f", key.name, changed.until)
@@ -133,7 +133,7 @@ class Admission:
                 self.credentials.use(keyring)
                 log.warning("swarm.former_key_ended")
                 try:
-                    self._safe.keep(keyring)
+                    self._key_store.keep(keyring)
                 except StartError as error:  # A full disk, say. What is there names the time that is over by now.
                     log.warning("swarm.former_key_kept why=%s", error)
                 for listener in self.on_changed:
@@ -154,10 +154,10 @@ def _run(journaled: bytes) -> int:
     return run
 
 
-def admission(config: Config, store: Store, clock: Clock) -> Admission | None:
+def key_rotation(config: Config, store: Store, clock: Clock) -> KeyRotation | None:
     """Return what lets this member in; None if its swarm has no key. Raises StartError, ConfigError."""
     if config.swarm_key is not None:
-        return Admission(config, store, clock)
-    if not Safe(config.data).is_empty:
+        return KeyRotation(config, store, clock)
+    if not KeyStore(config.data).is_empty:
         raise StartError(f"the swarm of {config.data} has a key: give it, or choose another directory with --data")
     return None

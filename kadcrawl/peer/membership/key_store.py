@@ -22,7 +22,7 @@ BEFORE_KEY = "swarm.key.before"
 it, who was wrong about that."""
 
 
-class Safe:
+class KeyStore:
     """The secrets of one directory, which its peer has to itself."""
 
     def __init__(self, directory: Path) -> None:

@@ -13,21 +13,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kadcrawl.errors import RemoteError, StartError
+from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import VERSION, Contact, Hello, Welcome
+from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.settings.config import Job
 from kadcrawl.store.store import Store
 
 if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+    pass
 
-KEPT_MAX = 16
+KNOWN_PEERS_KEPT_MAX = 16
 """The siblings; in a small swarm everybody."""
-TURN_S = 5.0
-"""Longer than a peer takes to begin."""
-RETRY_S = 0.5
 
 
 class KnownPeers:
@@ -43,7 +40,7 @@ class KnownPeers:
 
     def keep(self) -> None:
         """Journal whom we know now; called before each commit."""
-        now = [*self._known()[:KEPT_MAX]]
+        now = [*self._known()[:KNOWN_PEERS_KEPT_MAX]]
         if now and now != self.contacts:
             self.contacts = now
             self._store.set_meta("contacts", msgspec.msgpack.encode(now))
@@ -61,7 +58,7 @@ class KnownPeers:
 
     async def _hello(self, contact: Contact) -> Welcome | None:
         try:
-            return await self._client.ask(contact, Hello(VERSION), Welcome, HELLO_DEADLINE_S)
+            return await self._client.ask(contact, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
         except RemoteError:
             return None
 
@@ -77,28 +74,3 @@ def _decoded(journaled: bytes | None) -> list[Contact]:
 def is_same(ours: Job, theirs: Job) -> bool:
     """Say whether two jobs are of one swarm: seeds are added to a job now and then, and never taken away."""
     return ours.name == theirs.name and (not ours.seeds or not set(ours.seeds).isdisjoint(theirs.seeds))
-
-
-async def come_back(peer: "Peer", *, briefly_away: bool = False) -> None:
-    """Enter the swarm the peer was of, if any of it is there, or else begin. Raises StartError.
-
-    `briefly_away`: it was there a moment ago. Those it knew may all be away for a moment, too, so they take turns: who
-    has the least ID begins at once, the next waits for it to be there for a while, and so on.
-    """
-    loop = asyncio.get_running_loop()
-    turn = sum(contact.id < peer.contact.id for contact in peer.known.contacts) if briefly_away else 0
-    begin_at = loop.time() + turn * TURN_S
-    while True:
-        if known := await peer.known.answering(peer.journaled_job):
-            try:
-                await peer.join(known)
-                return
-            except StartError:
-                if peer.begun:
-                    raise
-        if loop.time() >= begin_at:
-            break
-        await asyncio.sleep(RETRY_S)
-    await peer.begin()
-    if briefly_away or peer.credentials is not None:
-        peer.overlay.remember(peer.known.contacts)

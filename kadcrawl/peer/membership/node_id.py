@@ -12,14 +12,14 @@ import logging
 from collections.abc import Sequence
 from random import Random
 
-from kadcrawl.balance.identity import Candidate, Range, choose
+from kadcrawl.balance.identity import IdCandidate, Range, choose
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS, ID_BYTES, NodeId, id_bytes
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.overlay import Overlay
-from kadcrawl.peer.membership.key_rotation import Admission
+from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.store.store import Store
 
 DRAWN = DRAWN_MAX
@@ -41,18 +41,18 @@ log = logging.getLogger(__name__)
 class Identity:
     """The node ID of one directory's peer."""
 
-    def __init__(self, store: Store, random: Random, admission: Admission | None) -> None:
+    def __init__(self, store: Store, random: Random, key_rotation: KeyRotation | None) -> None:
         self._store = store
         self._random = random
-        self._admission = admission
+        self._key_rotation = key_rotation
         self._keys: dict[NodeId, PeerKey] = {}
         """Drawn with their IDs."""
         self.settled: bool
         """It is journaled; otherwise it is only drawn."""
-        if admission is not None:
+        if key_rotation is not None:
             # A directory from when its swarm had no key gets another ID.
-            self.settled = admission.is_known
-            self.node_id = self._know(admission.credentials.peer_key)
+            self.settled = key_rotation.is_known
+            self.node_id = self._know(key_rotation.credentials.peer_key)
             if self.settled:
                 store.set_meta("node_id", id_bytes(self.node_id))
         else:
@@ -63,8 +63,8 @@ class Identity:
     def settle(self, overlay: Overlay) -> None:
         """Keep the ID, and enter nowhere under another. Raises StartError if its key cannot be kept."""
         if not self.settled:
-            if self._admission is not None:
-                self._admission.settle(self._keys[self.node_id])
+            if self._key_rotation is not None:
+                self._key_rotation.settle(self._keys[self.node_id])
             self._store.set_meta("node_id", id_bytes(self.node_id))
             overlay.identify(self.node_id)
             self.settled = True
@@ -82,7 +82,7 @@ class Identity:
         self.settle(overlay)
 
     def _draw(self) -> NodeId:
-        if self._admission is not None:
+        if self._key_rotation is not None:
             return self._know(PeerKey.generate())
         return NodeId(self._random.getrandbits(ID_BITS))
 
@@ -100,7 +100,7 @@ def _node_id(journaled: bytes) -> NodeId:
 def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeId:
     """Return the ID that splits the largest range; the first one if nothing was found."""
     candidates = [
-        Candidate(node_id=node_id, found=Range(owner=number(one.owner), live_mask=number(one.live_mask)))
+        IdCandidate(node_id=node_id, found=Range(owner=number(one.owner), live_mask=number(one.live_mask)))
         for node_id, one in zip(drawn, found, strict=False)
         if one is not None and one.owner != id_bytes(node_id)
     ]
@@ -122,7 +122,7 @@ async def _ask(
     raise failure
 
 
-class Guide:
+class RangeFinder:
     """Finds ranges for newcomers, and counts those it has just told as if they had entered already."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ class Guide:
         now = asyncio.get_running_loop().time()
         others = self._others(drawn, now)
         candidates = {
-            one: Candidate(node_id=one, found=found[one].shared_with(one, others)) for one in drawn if one in found
+            one: IdCandidate(node_id=one, found=found[one].shared_with(one, others)) for one in drawn if one in found
         }
         if candidates:
             self._expected[choose([*candidates.values()]).node_id] = now + ENTER_S

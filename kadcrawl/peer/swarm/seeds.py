@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOLD = "seeding"
+SEEDING_PAUSE = "seeding"
 """Nothing of a crawl without seeds is fetched before its first ones are in: the caller may still ask for `pages`."""
 
 
@@ -36,7 +36,7 @@ class Seeding:
         peer = self._peer
         self.under_way += 1
         if not peer.job.seeds:
-            peer.parts.crawler.holds.add(HOLD)
+            peer.components.crawler.pause_reasons.add(SEEDING_PAUSE)
         try:
             replace(peer.job, seeds=tuple(dict.fromkeys([*peer.job.seeds, *seeds])))  # Too many? Say so before telling.
             try:
@@ -45,9 +45,9 @@ class Seeding:
             except RemoteError as error:
                 peer.add_seeds(seeds)
                 log.warning("seeds.late count=%d why=%s", len(seeds), error)
-            await peer.parts.forwarder.forward([Link(url, 0, 0) for url in seeds], None).acknowledged
+            await peer.components.forwarder.forward([Link(url, 0, 0) for url in seeds], None).acknowledged
             await peer.store.durable()
         finally:
             self.under_way -= 1
-            peer.parts.crawler.holds.discard(HOLD)
-            peer.parts.crawler.wake()
+            peer.components.crawler.pause_reasons.discard(SEEDING_PAUSE)
+            peer.components.crawler.wake()

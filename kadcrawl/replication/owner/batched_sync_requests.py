@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import BATCH_MAX, CellAnswer, Contact, Sync, Synced
+from kadcrawl.link.wire.messages import BATCH_MAX, CellState, Contact, TakeOver, TakeOverAnswer
 
-DEADLINE_S = 5.0
+TAKE_OVER_DEADLINE_S = 5.0
 LINGER_S = 0.005
 """How long a question waits for others to the same peer."""
 SILENCES_MAX = 3
@@ -24,7 +24,7 @@ SILENT_MAX = 1_000
 log = logging.getLogger(__name__)
 
 
-class Overlay(Protocol):
+class LivenessOverlay(Protocol):
     """What asking needs of the overlay."""
 
     @property
@@ -33,12 +33,12 @@ class Overlay(Protocol):
     def suspect(self, contact: Contact) -> None: ...
 
 
-class Inquiry:
+class BatchedCellQueries:
     """All such questions of one peer."""
 
     def __init__(
         self,
-        overlay: Overlay,
+        overlay: LivenessOverlay,
         client: LinkClient,
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
@@ -46,11 +46,11 @@ class Inquiry:
         self._overlay = overlay
         self._client = client
         self._spawn = spawn
-        self._asking: dict[bytes, dict[Cell, asyncio.Future[CellAnswer | None]]] = {}
+        self._asking: dict[bytes, dict[Cell, asyncio.Future[CellState | None]]] = {}
         self._silences: dict[bytes, int] = {}
         """By peer, who was silent latest last."""
 
-    async def ask(self, contact: Contact, cell: Cell) -> CellAnswer | None:
+    async def ask(self, contact: Contact, cell: Cell) -> CellState | None:
         """Ask one peer about one cell, together with others asked at the same time; None if it does not answer."""
         waiting = self._asking.get(contact.id)
         if waiting is None:
@@ -61,15 +61,17 @@ class Inquiry:
             waiting[cell] = asyncio.get_running_loop().create_future()
         return await asyncio.shield(waiting[cell])
 
-    async def _ask_soon(self, contact: Contact, waiting: dict[Cell, asyncio.Future[CellAnswer | None]]) -> None:
+    async def _ask_soon(self, contact: Contact, waiting: dict[Cell, asyncio.Future[CellState | None]]) -> None:
         await asyncio.sleep(LINGER_S)
         del self._asking[contact.id]
         cells = list(waiting)
         for start in range(0, len(cells), BATCH_MAX):
             some = cells[start : start + BATCH_MAX]
-            got: Sequence[CellAnswer | None]
+            got: Sequence[CellState | None]
             try:
-                synced = await self._client.ask(contact, Sync(self._overlay.me, [*some]), Synced, DEADLINE_S)
+                synced = await self._client.ask(
+                    contact, TakeOver(self._overlay.me, [*some]), TakeOverAnswer, TAKE_OVER_DEADLINE_S
+                )
                 got = synced.cells if [answer.held.cell for answer in synced.cells] == some else [None] * len(some)
                 self._silences.pop(contact.id, None)
             except RemoteError as error:

@@ -1,9 +1,9 @@
 """One sync of one cell by its owner, from the asking to the settling (`sync` says when a cell is due for it).
 
 Everybody who may know of the cell is asked what they have of it: the peer next nearest to the anchor (who owned it
-before, or will), both backups, and whoever has said `Have` or was named by one of these. Who was crawling it stops and
-passes its clocks on. What differs is exchanged, the cell is opened, its backups are told to keep it and everybody else
-to drop it. Merging is a join in a lattice, so this may be repeated or cut short anywhere.
+before, or will), both backups, and whoever has said `CellsHeld` or was named by one of these. Who was crawling it
+stops and passes its clocks on. What differs is exchanged, the cell is opened, its backups are told to keep it and
+everybody else to drop it. Merging is a join in a lattice, so this may be repeated or cut short anywhere.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_scoring import Lines, more
-from kadcrawl.link.wire.messages import BATCH_MAX, CellAnswer, CellDigest, Contact
+from kadcrawl.link.wire.messages import BATCH_MAX, CellState, CellSummary, Contact
 from kadcrawl.overlay.addresses import ip_version
-from kadcrawl.replication.anti_entropy import Exchanger
-from kadcrawl.replication.backup_streams import Copies, held_of
+from kadcrawl.replication.anti_entropy import AntiEntropy
+from kadcrawl.replication.backup_streams import Replicator, held_of
 from kadcrawl.replication.crawl_port import Crawl
-from kadcrawl.replication.owner.batched_sync_requests import Inquiry
-from kadcrawl.replication.owner.claim_limits import VAIN, Claims
-from kadcrawl.replication.owner.release_patience import Releases
-from kadcrawl.replication.owner.sources import Sources
-from kadcrawl.replication.owner.trust import Belief
+from kadcrawl.replication.owner.batched_sync_requests import BatchedCellQueries
+from kadcrawl.replication.owner.claim_limits import FAILED_COST, WorkQuota
+from kadcrawl.replication.owner.release_patience import ReleaseWait
+from kadcrawl.replication.owner.sources import Providers
+from kadcrawl.replication.owner.trust import TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
 from kadcrawl.store.store import Store
@@ -41,7 +41,7 @@ SYNCS_MAX = BATCH_MAX
 log = logging.getLogger(__name__)
 
 
-class Overlay(Protocol):
+class LookupOverlay(Protocol):
     """What catching up needs of the overlay."""
 
     @property
@@ -57,15 +57,15 @@ class CatchUp:
 
     def __init__(
         self,
-        overlay: Overlay,
+        overlay: LookupOverlay,
         client: LinkClient,
         store: Store,
         holdings: Holdings,
-        copies: Copies,
-        exchanger: Exchanger,
+        replicator: Replicator,
+        anti_entropy: AntiEntropy,
         crawl: Crawl,
         cell_bits: int,
-        belief: Belief,
+        trust_policy: TrustPolicy,
         *,
         may_own: Callable[[Cell], bool],
         want: Callable[[Cell], None],
@@ -76,23 +76,23 @@ class CatchUp:
         self._overlay = overlay
         self._store = store
         self._holdings = holdings
-        self._copies = copies
-        self._exchanger = exchanger
+        self._replicator = replicator
+        self._anti_entropy = anti_entropy
         self._crawl = crawl
         self._bits = cell_bits
-        self._belief = belief
+        self._trust_policy = trust_policy
         self._may_own = may_own
         self._want = want
         self._open = open_cell
-        self._inquiry = Inquiry(overlay, client, spawn)
+        self._cell_queries = BatchedCellQueries(overlay, client, spawn)
         self.places = asyncio.Semaphore(SYNCS_MAX)
         """Whoever calls `once` holds one."""
-        self._releases = Releases()
+        self._release_wait = ReleaseWait()
         self._lines = Lines()
         self._closed: set[Cell] = set()
         """Those of the cells at hand that are closed, or were."""
-        self.sources = Sources()
-        self.claims = Claims()
+        self.providers = Providers()
+        self.work_quota = WorkQuota()
         self.absences = 0
         """How often this peer was away: what was asked before says nothing after."""
         self.newcomers = 0
@@ -115,13 +115,13 @@ class CatchUp:
             settled = await self._once(cell, began)
         finally:
             if cell in self._closed or not settled:
-                self._releases.waited(cell, loop.time() - began, loop.time())
+                self._release_wait.waited(cell, loop.time() - began, loop.time())
             self._closed.discard(cell)
         return settled
 
     def waited(self, cell: Cell, seconds: float) -> None:
         """A cell was left closed, or unsettled, for so long, until now."""
-        self._releases.waited(cell, seconds, self._now())
+        self._release_wait.waited(cell, seconds, self._now())
 
     async def _once(self, cell: Cell, began: float) -> bool:
         absences, newcomers = self.absences, self.newcomers
@@ -139,15 +139,17 @@ class CatchUp:
         asked = known | before
         placed = set(asked)
         if is_patient := self._is_patient(cell, began):
-            asked |= self._heard_sources(cell) | asked
+            asked |= self._heard_providers(cell) | asked
         else:
-            self._say("impatient", f"cell={cell} sources={len(self.sources.of(cell))}")
+            self._say("impatient", f"cell={cell} sources={len(self.providers.of(cell))}")
         asked.pop(me.id, None)
         answers = await self._ask_all(cell, asked, placed, near, backups, began)
         if answers is None or absences != self.absences or not self._may_own(cell):
             return False
         owned = self._holdings.own(cell, self._now())
-        released = any(answer.released for _, answer in answers) and not any(answer.untold for _, answer in answers)
+        released = any(answer.released for _, answer in answers) and not any(
+            answer.clocks_incomplete for _, answer in answers
+        )
         for _, answer in answers:
             self._crawl.learn_clocks(cell, answer.sites)
         # From now on changes go to the new backups; what was before is compared.
@@ -165,7 +167,7 @@ class CatchUp:
             await self._store.durable()  # Before anybody is told to drop it.
         if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
             return False
-        unheard = [contact for peer, contact in self._heard_sources(cell).items() if peer not in asked]
+        unheard = [contact for peer, contact in self._heard_providers(cell).items() if peer not in asked]
         if is_patient and any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
             return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
         for _, answer in answers:
@@ -174,31 +176,31 @@ class CatchUp:
         owned.whole = owned.backups == tuple(backups)
         self.count += 1
         for role, contact in enumerate(backups, FIRST_BACKUP):
-            self._copies.keep(contact, cell, role)
+            self._replicator.keep(contact, cell, role)
         for contact, answer in answers:
-            self.sources.discard(cell, contact.id)
+            self.providers.discard(cell, contact.id)
             if contact.id not in at_backups and (answer.held.keys or contact.id in before):
                 # A former backup may have nothing yet of what is on its way to it.
-                self._copies.drop(contact, answer.held)
+                self._replicator.drop(contact, answer.held)
         came = newcomers != self.newcomers
         if came and any(contact.id not in at_backups for contact in self._known_backups(cell)):
             self._want(cell)  # Somebody nearer came while we were at it.
         return True
 
-    async def _reconcile(self, contact: Contact, held: CellDigest, *, push: bool, believed: bool = True) -> None:
+    async def _reconcile(self, contact: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
         try:
-            await self._exchanger.reconcile(contact, held, push=push, believed=believed)
+            await self._anti_entropy.reconcile(contact, held, push=push, trust_done=trust_done)
         except RemoteError:
-            self.claims.note(contact.id, VAIN, self._now())
+            self.work_quota.charge(contact.id, FAILED_COST, self._now())
             raise
 
-    def _heard_sources(self, cell: Cell) -> dict[bytes, Contact]:
+    def _heard_providers(self, cell: Cell) -> dict[bytes, Contact]:
         """Return the sources of a cell, once those are forgotten who have had too much done on their word."""
         now = self._now()
-        for peer in self.sources.of(cell):
-            if not self.claims.are_heard(peer, now):
-                self.sources.discard(cell, peer)
-        return self.sources.of(cell)
+        for peer in self.providers.of(cell):
+            if not self.work_quota.has_quota(peer, now):
+                self.providers.discard(cell, peer)
+        return self.providers.of(cell)
 
     def _known_backups(self, cell: Cell) -> list[Contact]:
         """Return who the backups of a cell are to be, of those we know."""
@@ -210,8 +212,8 @@ class CatchUp:
         cell: Cell,
         near: set[bytes],
         backups: Sequence[Contact],
-        releasing: Sequence[tuple[Contact, CellAnswer]],
-        answers: Mapping[bytes, CellAnswer],
+        releasing: Sequence[tuple[Contact, CellState]],
+        answers: Mapping[bytes, CellState],
     ) -> None:
         """Copy what others still crawl to where it will be kept.
 
@@ -228,13 +230,13 @@ class CatchUp:
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
                 await self._reconcile(contact, at_backup.held, push=True)
 
-    async def _take_from(self, contact: Contact, held: CellDigest, *, is_near: bool) -> None:
+    async def _take_from(self, contact: Contact, held: CellSummary, *, is_near: bool) -> None:
         """Take what a peer has of a cell and we lack; not what is done, if it is not where it may know."""
         cell = Cell(held.cell)
-        believed = is_near or self._belief.is_settling(cell, self._now())
+        believed = is_near or self._trust_policy.is_settling(cell, self._now())
         if not believed:
             self._say("unbelieved", f"cell={cell} from={contact} keys={held.keys} pending={held.pending}")
-        await self._reconcile(contact, held, push=False, believed=believed)
+        await self._reconcile(contact, held, push=False, trust_done=believed)
 
     def _close(self, cell: Cell) -> None:
         """Somebody is still crawling it."""
@@ -252,33 +254,33 @@ class CatchUp:
         near: set[bytes],
         backups: Sequence[Contact],
         began: float,
-    ) -> list[tuple[Contact, CellAnswer]] | None:
+    ) -> list[tuple[Contact, CellState]] | None:
         """Ask everybody what they have of a cell; None if it cannot be taken over now.
 
         `placed` are those who are asked whatever they had done on their word, `near` those who may know what is done.
         """
         me = self._overlay.me
-        answers: dict[bytes, CellAnswer] = {}
+        answers: dict[bytes, CellState] = {}
         saved = False
         while unasked := [contact for peer, contact in asked.items() if peer not in answers]:
-            got = await asyncio.gather(*(self._inquiry.ask(contact, cell) for contact in unasked))
+            got = await asyncio.gather(*(self._cell_queries.ask(contact, cell) for contact in unasked))
             silent = False
             is_patient = self._is_patient(cell, began)
-            releasing: list[tuple[Contact, CellAnswer]] = []
+            releasing: list[tuple[Contact, CellState]] = []
             for contact, answer in zip(unasked, got, strict=True):
                 if answer is None:
-                    if self._inquiry.is_gone(contact):
+                    if self._cell_queries.is_gone(contact):
                         del asked[contact.id]
-                        self.sources.discard(cell, contact.id)
+                        self.providers.discard(cell, contact.id)
                     else:
                         silent = True
                     continue
                 # Told only once: after its release it names us, and they must still be asked if this try fails.
                 others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
-                self.sources.add_named(cell, others)
-                is_heard = contact.id in placed or self.claims.are_heard(contact.id, self._now())
+                self.providers.add_named(cell, others)
+                is_heard = contact.id in placed or self.work_quota.has_quota(contact.id, self._now())
                 if answer.releasing and is_patient and is_heard:
-                    self.claims.note(contact.id, VAIN, self._now())
+                    self.work_quota.charge(contact.id, FAILED_COST, self._now())
                     releasing.append((contact, answer))
                     self._close(cell)
                     continue
@@ -292,7 +294,7 @@ class CatchUp:
                     return None
                 if is_patient:
                     now = self._now()
-                    new = [one for one in others if one.id not in asked and self.claims.are_heard(one.id, now)]
+                    new = [one for one in others if one.id not in asked and self.work_quota.has_quota(one.id, now)]
                     asked |= {one.id: one for one in new}
             if releasing and not saved and self._may_own(cell):
                 await self._save(cell, near, backups, releasing, answers)
@@ -302,7 +304,7 @@ class CatchUp:
             if releasing:
                 now = self._now()
                 share_s = min(RELEASE_POLL_SHARE * (now - began), RELEASE_POLL_MOST_S)
-                patience_s = self._releases.patience_s(cell, began, now)
+                patience_s = self._release_wait.remaining_s(cell, began, now)
                 await self.pause(max(RELEASE_POLL_S, min(share_s, patience_s)))
                 if [one.id for one in self._known_backups(cell)] != [one.id for one in backups]:
                     return None  # It is to be copied to others by now.
@@ -325,7 +327,7 @@ class CatchUp:
             log.warning("sync.%s %s%s", what, of, more(left_out))
 
     def _is_patient(self, cell: Cell, since: float) -> bool:
-        return self._releases.has_patience(cell, since, self._now())
+        return self._release_wait.may_wait(cell, since, self._now())
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -7,27 +7,27 @@ cells whose place it is by its ID, and of others later, as it says so again. Pur
 
 from collections import OrderedDict
 
-CLAIMS_MAX = 400_000
+QUOTA_CELLS_MAX = 400_000
 """Cells synced in an hour on the word of one peer: all of them six times. Each takes a quarter of a millisecond."""
-VAIN = 40
+FAILED_COST = 40
 """As how many counts a try that came to nothing by it: after ten thousand, which take some seconds, it has no more."""
 COMES_BACK_S = 3600.0
 PEERS_MAX = 1_000
 """Remembered, those who claimed latest."""
 
 
-class Claims:
+class WorkQuota:
     """Those of all peers. All times are seconds of one monotonic clock."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
         """Peer, by ID -> what it had done, less what has come back, and at which second."""
 
-    def are_heard(self, peer: bytes, now: float) -> bool:
+    def has_quota(self, peer: bytes, now: float) -> bool:
         """Return whether more may be done on the word of a peer, by ID."""
-        return self._count(peer, now) < CLAIMS_MAX
+        return self._count(peer, now) < QUOTA_CELLS_MAX
 
-    def note(self, peer: bytes, count: int, now: float) -> None:
+    def charge(self, peer: bytes, count: int, now: float) -> None:
         """So much was done on its word."""
         self._of[peer] = self._count(peer, now) + count, now
         self._of.move_to_end(peer)
@@ -36,4 +36,4 @@ class Claims:
 
     def _count(self, peer: bytes, now: float) -> float:
         count, at = self._of.get(peer, (0.0, now))
-        return max(0.0, count - (now - at) * CLAIMS_MAX / COMES_BACK_S)
+        return max(0.0, count - (now - at) * QUOTA_CELLS_MAX / COMES_BACK_S)

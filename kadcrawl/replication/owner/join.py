@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.wire.messages import Claim, Claimed, Contact
+from kadcrawl.link.wire.messages import Contact, FindMyCells, MyCells
 
-DEADLINE_S = 5.0
-RETRY_S = 0.5
+FIND_MY_CELLS_DEADLINE_S = 5.0
+JOIN_RETRY_S = 0.5
 UNHEARD_MAX_S = 90.0
 """After this time siblings that live and still do not answer are passed over: they must not hold up a peer for ever."""
 CELL_BYTES = 4
@@ -24,7 +24,7 @@ CELL_BYTES = 4
 log = logging.getLogger(__name__)
 
 
-class Overlay(Protocol):
+class JoinOverlay(Protocol):
     """What arriving needs of the overlay."""
 
     @property
@@ -44,12 +44,12 @@ def unpacked(cells: bytes) -> list[Cell]:
     return [Cell(int.from_bytes(cells[start : start + CELL_BYTES], "big")) for start in starts]
 
 
-class Arrival:
+class JoinHandshake:
     """One peer's asking."""
 
     def __init__(
         self,
-        overlay: Overlay,
+        overlay: JoinOverlay,
         client: LinkClient,
         want: Callable[[Cell, Contact], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
@@ -89,7 +89,7 @@ class Arrival:
                     continue  # Others may have come meanwhile.
             elif self._answered or loop.time() >= self._alone_at:
                 break
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(JOIN_RETRY_S)
         self._asking = False
         self.done.set()
 
@@ -102,14 +102,14 @@ class Arrival:
     async def _ask(self, sibling: Contact) -> bool:
         """Return whether the sibling answered."""
         try:
-            claimed = await self._client.ask(sibling, Claim(self._overlay.me), Claimed, DEADLINE_S)
+            claimed = await self._client.ask(sibling, FindMyCells(self._overlay.me), MyCells, FIND_MY_CELLS_DEADLINE_S)
         except RemoteError as error:
-            log.info("arrival.silent sibling=%s why=%s", sibling, error.why)
+            log.info("join.silent sibling=%s why=%s", sibling, error.why)
             self._overlay.suspect(sibling)
             return False
         try:
             for cell in unpacked(claimed.cells):
                 self._want(cell, sibling)
         except KadcrawlError as error:
-            log.warning("arrival.malformed sibling=%s why=%s", sibling, error)
+            log.warning("join.malformed sibling=%s why=%s", sibling, error)
         return True

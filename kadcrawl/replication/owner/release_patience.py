@@ -20,18 +20,18 @@ CELLS_MAX = 65_536
 """Remembered, those waited for latest."""
 
 
-class Releases:
+class ReleaseWait:
     """The waiting for all cells of one peer. All times are seconds of one monotonic clock."""
 
     def __init__(self) -> None:
         self._waited: OrderedDict[Cell, tuple[float, float]] = OrderedDict()
         """Seconds waited, less what has come back, and at which second."""
 
-    def has_patience(self, cell: Cell, since: float, now: float) -> bool:
+    def may_wait(self, cell: Cell, since: float, now: float) -> bool:
         """Return whether it may be waited for longer, if this cell was waited for since that second anyway."""
-        return self.patience_s(cell, since, now) > 0
+        return self.remaining_s(cell, since, now) > 0
 
-    def patience_s(self, cell: Cell, since: float, now: float) -> float:
+    def remaining_s(self, cell: Cell, since: float, now: float) -> float:
         """Return for how many seconds it may be; less than 0 if it was for longer."""
         return self._left_s(cell, now) - (now - since)
 

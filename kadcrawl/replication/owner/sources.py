@@ -1,4 +1,5 @@
-"""Who is known to have something of a cell, beside its backups: whoever has said `Have`, or was named by one. Pure."""
+"""Who is known to have something of a cell, beside its backups: whoever has said `CellsHeld`, or was named by one.
+Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,7 +7,7 @@ from collections.abc import Iterable
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
 
-SOURCES_MAX = 8
+PROVIDERS_MAX = 8
 """Peers remembered for one cell on their own word."""
 NAMED_MAX = 64
 """Peers remembered for one cell, with those named by others."""
@@ -15,7 +16,7 @@ ALL_MAX = 600_000
 As many as there may be for each cell would be a gigabyte."""
 
 
-class Sources:
+class Providers:
     """The sources of all cells, by peer ID."""
 
     def __init__(self) -> None:
@@ -29,13 +30,13 @@ class Sources:
         """Return the sources of one cell."""
         return dict(self._of.get(cell, {}))
 
-    def add(self, cell: Cell, source: Contact) -> None:
+    def add(self, cell: Cell, provider: Contact) -> None:
         """A peer says that it has something of the cell; passed over if too many do already."""
-        self._add(cell, source, SOURCES_MAX)
+        self._add(cell, provider, PROVIDERS_MAX)
 
-    def add_named(self, cell: Cell, sources: Iterable[Contact]) -> None:
+    def add_named(self, cell: Cell, providers: Iterable[Contact]) -> None:
         """A peer that was asked names others that have something of the cell."""
-        for source in sources:
+        for source in providers:
             self._add(cell, source, NAMED_MAX)
 
     def discard(self, cell: Cell, peer: bytes) -> None:
@@ -55,10 +56,10 @@ class Sources:
         """Nobody is asked for this cell any more."""
         self._count -= len(self._of.pop(cell, ()))
 
-    def _add(self, cell: Cell, source: Contact, most: int) -> None:
+    def _add(self, cell: Cell, provider: Contact, most: int) -> None:
         known = self._of.get(cell, {})
-        if source.id in known:
-            known[source.id] = source
+        if provider.id in known:
+            known[provider.id] = provider
         elif len(known) < most and self._count < ALL_MAX:
-            self._of[cell][source.id] = source
+            self._of[cell][provider.id] = provider
             self._count += 1

@@ -14,30 +14,30 @@ from math import inf
 from typing import Any, Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
-from kadcrawl.keys import Cell, anchor
+from kadcrawl.keys import Cell, anchor, check_cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
-    CLAIMED_MAX,
-    Claim,
-    Claimed,
+    MY_CELLS_MAX,
+    CellsAccepted,
+    CellsHeld,
     Contact,
-    Have,
-    Taken,
+    FindMyCells,
+    MyCells,
 )
-from kadcrawl.replication.anti_entropy import Exchanger
-from kadcrawl.replication.backup_streams import Copies, no_spawn
+from kadcrawl.replication.anti_entropy import AntiEntropy
+from kadcrawl.replication.backup_streams import Replicator, no_spawn
 from kadcrawl.replication.crawl_port import Crawl
-from kadcrawl.replication.holder import Telling
+from kadcrawl.replication.holder import HolderSide
 from kadcrawl.replication.owner import catch_up
 from kadcrawl.replication.owner.catch_up import CatchUp
-from kadcrawl.replication.owner.join import Arrival, packed
-from kadcrawl.replication.owner.trust import Belief
+from kadcrawl.replication.owner.join import JoinHandshake, packed
+from kadcrawl.replication.owner.trust import TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.placement.placement import FIRST_BACKUP, check_cell, nearer
+from kadcrawl.replication.placement.placement import FIRST_BACKUP, nearer
 from kadcrawl.store.store import Store
 
-RETRY_S = 0.5
-CLAIMS_APART_S = 1.0
+SYNC_RETRY_S = 0.5
+FIND_MY_CELLS_INTERVAL_S = 1.0
 """Least time between two answers to one peer's Claim, each of which reads all cells held here. Whoever was away was so
 for longer."""
 WHOLE_POLL_S = 0.1
@@ -63,7 +63,7 @@ class TooSoonError(KadcrawlError):
     """Somebody asks again what he has been told a moment ago."""
 
 
-class Overlay(catch_up.Overlay, Protocol):
+class SyncOverlay(catch_up.LookupOverlay, Protocol):
     """What sync needs of the overlay."""
 
     def owns(self, cell: Cell) -> bool: ...
@@ -76,22 +76,22 @@ class CellSync:
 
     def __init__(
         self,
-        overlay: Overlay,
+        overlay: SyncOverlay,
         client: LinkClient,
         store: Store,
         holdings: Holdings,
-        copies: Copies,
-        exchanger: Exchanger,
-        telling: Telling,
+        replicator: Replicator,
+        anti_entropy: AntiEntropy,
+        holder_side: HolderSide,
         crawl: Crawl,
         cell_bits: int,
-        belief: Belief,
+        trust_policy: TrustPolicy,
     ) -> None:
         self._overlay = overlay
         self._store = store
         self._holdings = holdings
-        self._copies = copies
-        self._telling = telling
+        self._replicator = replicator
+        self._holder_side = holder_side
         self._crawl = crawl
         self._bits = cell_bits
         self._syncing: dict[Cell, bool] = {}
@@ -99,30 +99,30 @@ class CellSync:
         self._opened: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
         self._round = 0
         self._unlike_at: dict[Cell, float] = {}
-        self._claimed_at: dict[bytes, float] = {}
+        self._asked_for_cells_at: dict[bytes, float] = {}
         """Peer -> when its Claim was answered, of the last second, in that order."""
         self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
         """Starts a task that ends with the peer."""
-        self._arrival = Arrival(overlay, client, self.want, lambda work, name: self.spawn(work, name))
+        self._join_handshake = JoinHandshake(overlay, client, self.want, lambda work, name: self.spawn(work, name))
         self._catch_up = CatchUp(
             overlay,
             client,
             store,
             holdings,
-            copies,
-            exchanger,
+            replicator,
+            anti_entropy,
             crawl,
             cell_bits,
-            belief,
+            trust_policy,
             may_own=self._may_own,
             want=self.want,
             open_cell=self._open,
             spawn=lambda work, name: self.spawn(work, name),
         )
-        copies.on_unlike = self._unlike
-        copies.on_dead = self.lost
-        telling.on_own = self.want
-        telling.on_claimed = self._claimed
+        replicator.on_unlike = self._unlike
+        replicator.on_dead = self.lost
+        holder_side.on_own = self.want
+        holder_side.on_taken_over = self._taken_over
 
     # --- what others ask of it -----------------------------------------------------------------------------------
 
@@ -161,14 +161,14 @@ class CellSync:
                     del self._opened[cell]
         return {cell for cell in cells if self._holdings.is_open(cell)}
 
-    def want(self, cell: Cell, source: Contact | None = None) -> None:
+    def want(self, cell: Cell, provider: Contact | None = None) -> None:
         """Sync a cell soon; `source` has something of it."""
         check_cell(cell, self._bits)
-        if source is not None and source.id != self._overlay.me.id:
-            self._catch_up.sources.add(cell, source)
+        if provider is not None and provider.id != self._overlay.me.id:
+            self._catch_up.providers.add(cell, provider)
         if cell in self._syncing:
             self._syncing[cell] = True
-        elif self._is_alone and cell not in self._catch_up.sources and not self._telling.leaving:
+        elif self._is_alone and cell not in self._catch_up.providers and not self._holder_side.leaving:
             self._open_alone(cell)
         else:
             self.spawn(self._sync(cell), f"sync {cell}")
@@ -183,7 +183,7 @@ class CellSync:
                     return False
                 backups = owned.backups
                 if owned.whole:
-                    delivered = [await self._copies.delivered(contact) for contact in backups]
+                    delivered = [await self._replicator.delivered(contact) for contact in backups]
                     if all(delivered) and owned.whole and owned.backups == backups:
                         break
                 if cell not in self._syncing and not owned.whole:
@@ -196,21 +196,21 @@ class CellSync:
         self._catch_up.newcomers += 1
         ours, our_backups = self._holdings.joined(newcomer.number)
         for cell in ours:
-            self._telling.displaced(cell)
+            self._holder_side.displaced(cell)
         for cell in [*our_backups, *self._holdings.short()]:
             self.want(cell)
 
     def lost(self, peer: Contact) -> None:
         """A peer is dead or gone: find other backups for our cells, and other owners for its cells."""
-        self._copies.lost(peer.id)
+        self._replicator.lost(peer.id)
         self._catch_up.bereaved = True
-        self._catch_up.sources.lost(peer.id)
-        self._telling.lost()
+        self._catch_up.providers.lost(peer.id)
+        self._holder_side.lost()
         unsafe, orphans = self._holdings.lost(peer.id)
         for cell in unsafe:
             self.want(cell)
         for cell in orphans:
-            self._telling.tell(cell)
+            self._holder_side.notify_owner(cell)
 
     def close_all(self) -> None:
         """This peer was away: others may own its cells by now, so it crawls none before it has synced again."""
@@ -219,18 +219,18 @@ class CellSync:
             self._crawl.close(cell)
             self._holdings.let_go(cell)
         for cell in self._store.cells:
-            self._telling.tell(cell)
-        self._arrival.begin(ALONE_S if self._overlay.contacts() else 0.0)
+            self._holder_side.notify_owner(cell)
+        self._join_handshake.begin(ALONE_S if self._overlay.contacts() else 0.0)
 
     async def run(self) -> None:
         """Sync what this peer came with, and repair now and then; until cancelled."""
-        self._telling.tell_strays()
-        self._arrival.begin()
+        self._holder_side.notify_of_strays()
+        self._join_handshake.begin()
         for look in count(1):
             await asyncio.sleep(REPAIR_S / LOOKS)
             if look % LOOKS == 0:
                 self._repair()
-            self._telling.tell_silent(self._now() - SILENCE_MAX_S)
+            self._holder_side.notify_silent_owners(self._now() - SILENCE_MAX_S)
 
     # --- the owner's side ----------------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ class CellSync:
 
     def _open(self, cell: Cell, hold: bool) -> None:
         owned = self._holdings.owned[cell]
-        self._telling.told(cell)
+        self._holder_side.owner_notified(cell)
         if not owned.open:
             owned.open, owned.closing = True, False
             log.debug("cell.opened cell=%d hold=%s backups=%s", cell, hold, ",".join(map(str, owned.backups)))
@@ -259,7 +259,7 @@ class CellSync:
                 while self._may_own(cell):
                     self._syncing[cell] = False
                     try:
-                        await self._arrival.done.wait()
+                        await self._join_handshake.done.wait()
                         settled = await self._catch_up.once(cell)
                     except RemoteError as error:
                         log.info("sync.again cell=%d why=%s", cell, error)
@@ -273,34 +273,34 @@ class CellSync:
                     if settled and not self._syncing[cell]:
                         break
                     if not settled:
-                        await self._catch_up.pause(RETRY_S)
-                        self._catch_up.waited(cell, RETRY_S)
+                        await self._catch_up.pause(SYNC_RETRY_S)
+                        self._catch_up.waited(cell, SYNC_RETRY_S)
         finally:
             del self._syncing[cell]
             if not self._holdings.is_open(cell):
-                self._catch_up.sources.forget(cell)
+                self._catch_up.providers.forget(cell)
         if not self._holdings.is_open(cell) and cell in self._store.cells:
-            self._telling.tell(cell)
+            self._holder_side.notify_owner(cell)
 
     def _unlike(self, contact: Contact, cell: Cell) -> None:
         if self._holdings.is_open(cell):
-            if self._store.seen is not None:
+            if self._store.expiring_filters is not None:
                 if self._now() < self._unlike_at.get(cell, -inf) + UNLIKE_S:
                     return  # The next repair will see.
                 self._unlike_at[cell] = self._now()
             self.want(cell, contact)
 
-    def _claimed(self, cell: Cell, claimant: Contact) -> None:
+    def _taken_over(self, cell: Cell, new_owner: Contact) -> None:
         if cell in self._syncing:
-            self.want(cell, claimant)  # We are about to open it ourselves.
+            self.want(cell, new_owner)  # We are about to open it ourselves.
 
     def _want_of(self, cell: Cell, holder: Contact) -> None:
         """Sync a cell of which a peer says that it has something, unless it has said so of too many."""
-        claims, now = self._catch_up.claims, self._now()
-        if not claims.are_heard(holder.id, now):
+        claims, now = self._catch_up.work_quota, self._now()
+        if not claims.has_quota(holder.id, now):
             return  # It is asked where its place is, and says so again.
         if not self._syncing.get(cell):
-            claims.note(holder.id, 1, now)
+            claims.charge(holder.id, 1, now)
         self.want(cell, holder)
 
     def _repair(self) -> None:
@@ -308,15 +308,15 @@ class CellSync:
         self._round += 1
         for cell, owned in list(self._holdings.owned.items()):
             if not self._overlay.owns(cell):
-                self._telling.tell(cell)
+                self._holder_side.notify_owner(cell)
             elif not owned.open or not owned.whole or (self._round + cell) % RECHECK_ROUNDS == 0:
                 self.want(cell)
             elif cell in self._store.cells:
                 for role, contact in enumerate(owned.backups, FIRST_BACKUP):
-                    self._copies.keep(contact, cell, role)
-        self._telling.tell_strays()
+                    self._replicator.keep(contact, cell, role)
+        self._holder_side.notify_of_strays()
 
-    def have(self, message: Have) -> Taken:
+    def cells_held(self, message: CellsHeld) -> CellsAccepted:
         """Somebody holds cells that we own, it says."""
         for held in message.cells:
             check_cell(held.cell, self._bits)
@@ -326,17 +326,17 @@ class CellSync:
             if self._may_own(cell):
                 self._want_of(cell, message.holder)
                 taken.append(cell)
-            elif not self._telling.leaving:
+            elif not self._holder_side.leaving:
                 # It takes us for the owner, so whom we take for it may be gone, or saying goodbye.
                 self._overlay.suspect(self._overlay.nearest_known(anchor(cell, self._bits), 1)[0])
         if not self._overlay.is_live(message.holder.id):
             self._overlay.suspect(message.holder)  # We may not know each other yet.
-        return Taken(taken)
+        return CellsAccepted(taken)
 
-    def claim(self, message: Claim) -> Claimed:
+    def find_my_cells(self, message: FindMyCells) -> MyCells:
         """A peer has come and asks which cells crawled here are its. Raises TooSoonError."""
         newcomer = message.newcomer
-        self._note_claim(newcomer.id)
+        self._limit_find_my_cells(newcomer.id)
         if not self._overlay.is_live(newcomer.id):
             self._overlay.suspect(newcomer)
         me = self._overlay.me
@@ -346,31 +346,35 @@ class CellSync:
             self.want(cell)
         for cell in of_newcomer:
             if cell in self._store.cells:
-                self._telling.tell(cell)
+                self._holder_side.notify_owner(cell)
         cells = [
             cell
             for cell in self._syncing
             if cell not in self._holdings.owned and nearer(newcomer, me, anchor(cell, self._bits))
         ]
         cells += self._holdings.owned_nearer_to(newcomer.number)
-        return Claimed(packed(cells[:CLAIMED_MAX]))
+        return MyCells(packed(cells[:MY_CELLS_MAX]))
 
-    def _note_claim(self, peer: bytes) -> None:
+    def _limit_find_my_cells(self, peer: bytes) -> None:
         now = self._now()
-        while self._claimed_at and self._claimed_at[first := next(iter(self._claimed_at))] + CLAIMS_APART_S <= now:
-            del self._claimed_at[first]
-        if peer in self._claimed_at:
+        while (
+            self._asked_for_cells_at
+            and self._asked_for_cells_at[first := next(iter(self._asked_for_cells_at))] + FIND_MY_CELLS_INTERVAL_S
+            <= now
+        ):
+            del self._asked_for_cells_at[first]
+        if peer in self._asked_for_cells_at:
             raise TooSoonError("it was told a moment ago which cells are its own; try again in a second")
-        self._claimed_at[peer] = now
+        self._asked_for_cells_at[peer] = now
 
     # --- tools ---------------------------------------------------------------------------------------------------
 
     @property
     def _is_alone(self) -> bool:
-        return self._arrival.done.is_set() and not self._overlay.contacts()
+        return self._join_handshake.done.is_set() and not self._overlay.contacts()
 
     def _may_own(self, cell: Cell) -> bool:
-        return self._overlay.owns(cell) and not self._telling.leaving
+        return self._overlay.owns(cell) and not self._holder_side.leaving
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -22,17 +22,17 @@ SETTLING_S = 150.0
 twenty would do, and with none three pages in a hundred are fetched again."""
 
 
-class Overlay(Protocol):
+class TrustOverlay(Protocol):
     """What belief needs of the overlay."""
 
     def is_live(self, peer: bytes) -> bool: ...
     def nearest_known(self, target: int, count: int) -> list[Contact]: ...
 
 
-class Belief:
+class TrustPolicy:
     """One peer's. All times are seconds of the loop."""
 
-    def __init__(self, overlay: Overlay, holdings: Holdings, cell_bits: int) -> None:
+    def __init__(self, overlay: TrustOverlay, holdings: Holdings, cell_bits: int) -> None:
         self._overlay = overlay
         self._holdings = holdings
         self._bits = cell_bits
@@ -42,7 +42,7 @@ class Belief:
         owned = self._holdings.owned.get(cell)
         return owned is not None and now < owned.since + SETTLING_S
 
-    def counts(self, sender: Contact, cell: Cell, now: float) -> bool:
+    def trusts(self, sender: Contact, cell: Cell, now: float) -> bool:
         """Return whether it is believed what a peer sends unasked of a cell, as its owner does."""
         if self.is_settling(cell, now):
             return True

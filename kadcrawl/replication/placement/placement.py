@@ -7,23 +7,12 @@ as there are peers. Pure.
 
 from collections.abc import Sequence
 
-from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell, anchor, backup_key
 from kadcrawl.link.wire.messages import Contact
 
 OWNER, FIRST_BACKUP, SECOND_BACKUP = range(3)
 """The roles of the holders; each has its placement key."""
 HOLDERS = 3
-
-
-class NoSuchCellError(KadcrawlError):
-    """A cell number that this swarm does not have."""
-
-
-def check_cell(cell: int, cell_bits: int) -> None:
-    """Raise NoSuchCellError unless there is such a cell."""
-    if cell >> cell_bits:
-        raise NoSuchCellError(f"there is no cell {cell} of {cell_bits} bits")
 
 
 def placement_keys(cell: Cell, cell_bits: int) -> tuple[int, int, int]:

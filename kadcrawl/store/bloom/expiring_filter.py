@@ -20,12 +20,13 @@ from dataclasses import dataclass
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key
-from kadcrawl.store.bloom.filter import Filter, engine, place_of
-from kadcrawl.store.bloom.slice import Few, Slice, is_among
+from kadcrawl.store.bloom.engines import engine
+from kadcrawl.store.bloom.filter import Filter, place_of
+from kadcrawl.store.bloom.slice import EpochFilter, ExactSet, is_among
 
-GRAINS_MAX = 400
+EPOCHS_MAX = 400
 """A year of days."""
-GRAIN_LEAST_S = 1.0
+EPOCH_LEAST_S = 1.0
 ERROR_LEAST, ERROR_MOST = 1e-9, 0.1
 
 
@@ -36,8 +37,8 @@ class Period:
     Raises ConfigError for what cannot be, or if the filters' package is missing.
     """
 
-    grain_s: float = 86_400
-    grains: int = 7
+    epoch_s: float = 86_400
+    epochs: int = 7
     """L: slices that live at a time."""
     error: float = 1e-4
     """Of the keys never added, how many may be taken for seen, over all slices. Each slice has an equal share.
@@ -48,8 +49,8 @@ class Period:
 
     def __post_init__(self) -> None:
         for holds, otherwise in (
-            (self.grain_s >= GRAIN_LEAST_S, f"a grain is at least {GRAIN_LEAST_S:g} s, not {self.grain_s}"),
-            (1 <= self.grains <= GRAINS_MAX, f"a period has 1 to {GRAINS_MAX} grains, not {self.grains}"),
+            (self.epoch_s >= EPOCH_LEAST_S, f"a grain is at least {EPOCH_LEAST_S:g} s, not {self.epoch_s}"),
+            (1 <= self.epochs <= EPOCHS_MAX, f"a period has 1 to {EPOCHS_MAX} grains, not {self.epochs}"),
             (ERROR_LEAST <= self.error <= ERROR_MOST, f"the error is {ERROR_LEAST} to {ERROR_MOST}, not {self.error}"),
         ):
             if not holds:
@@ -61,38 +62,38 @@ class Period:
         return engine(self.filters)
 
     @property
-    def slice_error(self) -> float:
-        return self.error / self.grains
+    def epoch_error(self) -> float:
+        return self.error / self.epochs
 
-    def grain(self, now: float) -> int:
+    def epoch(self, now: float) -> int:
         """Return the number of the grain that a second of the wall clock lies in."""
-        return int(now // self.grain_s)
+        return int(now // self.epoch_s)
 
 
-class Seen:
+class ExpiringFilter:
     """The keys of one cell that were met lately."""
 
-    __slots__ = ("_ask", "_few", "_fullest", "_grain", "_slices", "period")
+    __slots__ = ("_ask", "_epoch", "_epoch_filters", "_exact_sets", "_fullest", "period")
 
     def __init__(self, period: Period) -> None:
         self.period = period
-        self._slices: tuple[Slice, ...] = ()
+        self._epoch_filters: tuple[EpochFilter, ...] = ()
         """In order of time; a tuple, as of most cells there are many and in each a few keys."""
-        self._grain: int | None = None
+        self._epoch: int | None = None
         """At which the dead were last dropped."""
         self._fullest = 0
         """Keys of the fullest slice there was then."""
-        self._few: tuple[Few, ...] = ()
+        self._exact_sets: tuple[ExactSet, ...] = ()
         """What is asked for a key, the youngest first: of slices with just a few, ..."""
         self._ask: Callable[[int], bool] | None = None
         """... and all filters at once."""
 
-    def seen(self, key: Key, now: float) -> bool:
+    def contains(self, key: Key, now: float) -> bool:
         """Return whether the key was added in a grain that lives; rarely also for one that was not (`Period.error`)."""
-        if now // self.period.grain_s != self._grain:
+        if now // self.period.epoch_s != self._epoch:
             self._roll(now)
         place = place_of(key)
-        for few in self._few:
+        for few in self._exact_sets:
             if is_among(place, few):
                 return True
         return self._ask is not None and self._ask(place)
@@ -100,17 +101,17 @@ class Seen:
     def add(self, key: Key, now: float) -> None:
         """The key was met now. Adding it again later lengthens its life, so add only what is not seen."""
         self._roll(now)
-        grain = self.period.grain(now)
-        for current in reversed(self._slices):
-            if current.grain == grain:
+        grain = self.period.epoch(now)
+        for current in reversed(self._epoch_filters):
+            if current.epoch == grain:
                 if current.add(place_of(key)):
-                    self._keep(self._slices)
+                    self._keep(self._epoch_filters)
                 return
-        first = Slice(grain, self.period.make, self.period.slice_error, self._fullest)
+        first = EpochFilter(grain, self.period.make, self.period.epoch_error, self._fullest)
         first.add(place_of(key))
-        self._keep([*self._slices, first])
+        self._keep([*self._epoch_filters, first])
 
-    def join(self, other: "Seen", now: float) -> None:
+    def join(self, other: "ExpiringFilter", now: float) -> None:
         """Take up what another copy of the cell has.
 
         Raises ValueError, and changes nothing, if it is of another period or there would be too many filters or errors.
@@ -118,70 +119,70 @@ class Seen:
         if self.period != other.period:
             raise ValueError(f"a set of {other.period} cannot be joined to one of {self.period}")
         self._roll(now)
-        oldest = self.period.grain(now) - self.period.grains + 1
-        slices = {one.grain: one for one in self._slices}
-        for theirs in other.slices:
-            if theirs.grain >= oldest:
-                empty = Slice(theirs.grain, self.period.make, self.period.slice_error)
-                slices[theirs.grain] = slices.get(theirs.grain, empty).joined(theirs)
+        oldest = self.period.epoch(now) - self.period.epochs + 1
+        slices = {one.epoch: one for one in self._epoch_filters}
+        for theirs in other.epoch_filters:
+            if theirs.epoch >= oldest:
+                empty = EpochFilter(theirs.epoch, self.period.make, self.period.epoch_error)
+                slices[theirs.epoch] = slices.get(theirs.epoch, empty).joined(theirs)
         self._keep(slices.values())
 
     def live(self, now: float) -> int:
         """Return how many slices live, after dropping the others; with none, the set need not be kept."""
         self._roll(now)
-        return len(self._slices)
+        return len(self._epoch_filters)
 
     def count(self, now: float) -> int:
         """Return how many keys the slices have, as far as one knows; a key of two slices counts twice."""
         self._roll(now)
-        return sum(one.count for one in self._slices)
+        return sum(one.count for one in self._epoch_filters)
 
-    def errs(self, now: float) -> float:
+    def false_positive_rate(self, now: float) -> float:
         """Return which share of keys never added is taken for seen now, by the bits that are set; reads them all.
 
         Above `Period.error` only if unlike copies were joined; who has the keys had better make the set anew then.
         """
         self._roll(now)
-        return sum(one.errs for one in self._slices)
+        return sum(one.false_positive_rate for one in self._epoch_filters)
 
     @property
-    def slices(self) -> Sequence[Slice]:
+    def epoch_filters(self) -> Sequence[EpochFilter]:
         """All slices, in order of time."""
-        return self._slices
+        return self._epoch_filters
 
-    def put(self, new: Slice) -> None:
+    def put(self, new: EpochFilter) -> None:
         """Take a slice up as it is; there is none of that grain."""
-        assert new.grain not in [one.grain for one in self._slices], "slices of one grain are joined"
-        self._keep([*self._slices, new])
+        assert new.epoch not in [one.epoch for one in self._epoch_filters], "slices of one grain are joined"
+        self._keep([*self._epoch_filters, new])
 
-    def replace(self, new: Slice) -> None:
+    def replace(self, new: EpochFilter) -> None:
         """Take a slice up in place of that of its grain."""
-        self._keep([*(one for one in self._slices if one.grain != new.grain), new])
+        self._keep([*(one for one in self._epoch_filters if one.epoch != new.epoch), new])
 
     def _roll(self, now: float) -> None:
         """Drop what has had its time."""
-        grain = self.period.grain(now)
-        if grain == self._grain:
+        grain = self.period.epoch(now)
+        if grain == self._epoch:
             return
-        self._grain = grain
-        self._fullest = max((one.count for one in self._slices), default=self._fullest)
-        if any(one.grain <= grain - self.period.grains for one in self._slices):
-            self._keep([one for one in self._slices if one.grain > grain - self.period.grains])
+        self._epoch = grain
+        self._fullest = max((one.count for one in self._epoch_filters), default=self._fullest)
+        if any(one.epoch <= grain - self.period.epochs for one in self._epoch_filters):
+            self._keep([one for one in self._epoch_filters if one.epoch > grain - self.period.epochs])
 
-    def _keep(self, slices: Iterable[Slice]) -> None:
+    def _keep(self, epoch_filters: Iterable[EpochFilter]) -> None:
         """Take these for all there are, and see to what is asked for a key."""
-        kept = sorted(slices, key=lambda one: one.grain)
+        kept = sorted(epoch_filters, key=lambda one: one.epoch)
         # No more ahead of the clock than live: it may jump back again and again.
         while (
-            self._grain is not None
-            and len(kept) > self.period.grains
-            and kept[-self.period.grains - 1].grain > self._grain
+            self._epoch is not None
+            and len(kept) > self.period.epochs
+            and kept[-self.period.epochs - 1].epoch > self._epoch
         ):
             last = kept.pop()
             with suppress(ValueError):  # Then it is forgotten: its pages may come again.
                 kept[-1] = kept[-1].joined(last)
-        self._slices = tuple(kept)
+        self._epoch_filters = tuple(kept)
         youngest_first = kept[::-1]
         filters = [filter for one in youngest_first for _, filter in one.filters]
-        self._few = tuple(one.few for one in youngest_first if one.few is not None)
+        self._exact_sets = tuple(one.exact_set for one in youngest_first if one.exact_set is not None)
         self._ask = self.period.make.asking(filters) if filters else None

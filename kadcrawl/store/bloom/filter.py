@@ -15,7 +15,6 @@ from typing import Any, Protocol, Self
 
 from xxhash import xxh3_64_intdigest
 
-from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key
 
 HASHES_LEAST = 4
@@ -111,30 +110,3 @@ def likely_count(shape: Shape, ones: int) -> int:
     if ones >= shape.bits:
         return shape.capacity
     return min(shape.capacity, round(-shape.part_bits * log1p(-ones / shape.bits)))
-
-
-def _pybloom() -> type[Filter]:
-    from kadcrawl.store.bloom.pybloom import PybloomFilter
-
-    return PybloomFilter
-
-
-def _rbloom() -> type[Filter]:
-    try:
-        from kadcrawl.store.bloom.rbloom import RbloomFilter
-    except ImportError:
-        raise ConfigError(
-            "filters by rbloom need the extra fast-history: pip install 'kadcrawl[fast-history]', or choose pybloom"
-        ) from None
-    return RbloomFilter
-
-
-ENGINES: dict[str, Callable[[], type[Filter]]] = {"pybloom": _pybloom, "rbloom": _rbloom}
-"""Imported when they are chosen: nobody needs both."""
-
-
-def engine(name: str) -> type[Filter]:
-    """Return the filters by this name. Raises ConfigError if there are none or a package is missing."""
-    if name not in ENGINES:
-        raise ConfigError(f"there are no filters by {name!r}; choose one of {', '.join(ENGINES)}")
-    return ENGINES[name]()

@@ -28,11 +28,11 @@ from typing import TypeAlias
 
 from kadcrawl.store.bloom.filter import CAPACITY_MAX, Filter, Shape, error_of, shape_for
 
-FEW_MAX = 256
+EXACT_MAX = 256
 """Places kept one by one: 2 KB, when a filter for four times as many takes 3.4 with its objects."""
 OBJECTS_BYTES = 300
 """Memory of a slice with nothing in it."""
-CAPACITY_LEAST = 4 * FEW_MAX
+CAPACITY_LEAST = 4 * EXACT_MAX
 GROWTH = 3
 """A further filter holds so many times what those before it hold: few to ask, at the price of room in the last."""
 SURPLUS = 0.25
@@ -43,26 +43,26 @@ FIRST_SHARE = 0.9
 """Of a slice's error for its first filter: of the rest it rarely has need."""
 JOINED_ERROR = 2.0
 """Times the designed error, that of two full filters kept apart: what one in place of both may have."""
-ERRS_JOINED = 3.5
+JOINED_RATE_FACTOR_MAX = 3.5
 """Times its share of the error a joined slice may come to err, all its filters full: that of three holders who knew
 nothing of each other, and some chance."""
 FILTERS_MAX = 32
 """Filters of one slice: growth needs 10 for the largest capacity, joins may add some."""
 
 
-Few: TypeAlias = "array[int]"
+ExactSet: TypeAlias = "array[int]"
 """Some places in order, each once."""
 
 
-def few_of(places: Iterable[int] = ()) -> Few:
+def make_exact_set(places: Iterable[int] = ()) -> ExactSet:
     """Keep places, which are in order, each once."""
     return array("Q", places)
 
 
-def is_among(place: int, few: Few) -> bool:
+def is_among(place: int, exact_set: ExactSet) -> bool:
     """Return whether a place is one of a few."""
-    at = bisect_left(few, place)
-    return at < len(few) and few[at] == place
+    at = bisect_left(exact_set, place)
+    return at < len(exact_set) and exact_set[at] == place
 
 
 def ladder(keys: int) -> int:
@@ -73,36 +73,36 @@ def ladder(keys: int) -> int:
     return min(CAPACITY_MAX, step + ceil((keys - step) * STEPS / step) * step // STEPS)
 
 
-def least_capacity(rung: int) -> int:
+def least_capacity(stage: int) -> int:
     """Return the least capacity growth gives to a filter of this number.
 
     The first two together have room for twice `CAPACITY_LEAST`: the second may be a surplus. From then on each is
     `GROWTH` times those before it, so that a high rung says that there are many keys.
     """
-    if rung < 2:
+    if stage < 2:
         return CAPACITY_LEAST
-    before: int = 2 * CAPACITY_LEAST * (GROWTH + 1) ** (rung - 2)
+    before: int = 2 * CAPACITY_LEAST * (GROWTH + 1) ** (stage - 2)
     return min(CAPACITY_MAX, GROWTH * before)
 
 
 @lru_cache
-def rung_error(error: float, rung: int) -> float:
+def stage_error(error: float, stage: int) -> float:
     """Return what the filter of this number, from 0, has of a slice's `error`."""
-    return error * (FIRST_SHARE if rung == 0 else (1 - FIRST_SHARE) / (rung * (rung + 1)))
+    return error * (FIRST_SHARE if stage == 0 else (1 - FIRST_SHARE) / (stage * (stage + 1)))
 
 
-class Slice:
+class EpochFilter:
     """What was met in one grain."""
 
-    __slots__ = ("_error", "_expected", "few", "filters", "grain", "make")
+    __slots__ = ("_error", "_expected", "epoch", "exact_set", "filters", "make")
 
-    def __init__(self, grain: int, make: type[Filter], error: float, expected: int = 0) -> None:
+    def __init__(self, epoch: int, make: type[Filter], error: float, expected: int = 0) -> None:
         """`error` is the whole slice's; `expected` is how many keys to make room for once there are not just a few."""
-        self.grain = grain
+        self.epoch = epoch
         self.make = make
         self._error = error
         self._expected = expected
-        self.few: Few | None = few_of()
+        self.exact_set: ExactSet | None = make_exact_set()
         """None once there are filters."""
         self.filters: tuple[tuple[int, Filter], ...] = ()
         """(Rung, filter), in order of rung."""
@@ -110,37 +110,41 @@ class Slice:
     @property
     def count(self) -> int:
         """How many keys, as far as one knows."""
-        return len(self.few) if self.few is not None else sum(filter.count for _, filter in self.filters)
+        return len(self.exact_set) if self.exact_set is not None else sum(filter.count for _, filter in self.filters)
 
     @property
     def size_bytes(self) -> int:
         """What it takes in memory, about."""
-        places = 8 * len(self.few) if self.few is not None else 0
+        places = 8 * len(self.exact_set) if self.exact_set is not None else 0
         return OBJECTS_BYTES + places + sum(filter.shape.size_bytes for _, filter in self.filters)
 
     @property
-    def errs(self) -> float:
+    def false_positive_rate(self) -> float:
         """Which share of keys never added is taken for added, by the bits that are set; counts them."""
         return sum(error_of(filter) for _, filter in self.filters)
 
     @property
-    def may_err(self) -> float:
+    def false_positive_rate_when_full(self) -> float:
         """Return the same once all filters are full."""
         return sum(max(error_of(filter), filter.shape.error) for _, filter in self.filters)
 
     def __contains__(self, place: int) -> bool:
-        return is_among(place, self.few) if self.few is not None else any(place in filter for _, filter in self.filters)
+        return (
+            is_among(place, self.exact_set)
+            if self.exact_set is not None
+            else any(place in filter for _, filter in self.filters)
+        )
 
     def add(self, place: int) -> bool:
         """Add a place, unless it is there; return whether there is a filter that was not there before."""
         if place in self:
             return False
-        if self.few is not None and len(self.few) < FEW_MAX:
-            insort(self.few, place)
+        if self.exact_set is not None and len(self.exact_set) < EXACT_MAX:
+            insort(self.exact_set, place)
             return False
-        opened = self.few is not None
-        if self.few is not None:
-            places, self.few = self.few, None
+        opened = self.exact_set is not None
+        if self.exact_set is not None:
+            places, self.exact_set = self.exact_set, None
             self._open(self._expected)
             for one in places:
                 self.filters[0][1].add(one)
@@ -155,25 +159,25 @@ class Slice:
         self.filters[-1][1].add(place)
         return True
 
-    def put(self, rung: int, filter: Filter) -> None:
+    def put(self, stage: int, filter: Filter) -> None:
         """Take a filter up as it is."""
-        self.few = None
-        self.filters = in_order((*self.filters, (rung, filter)))
+        self.exact_set = None
+        self.filters = in_order((*self.filters, (stage, filter)))
 
-    def shape(self, rung: int, capacity: int) -> Shape:
+    def shape(self, stage: int, capacity: int) -> Shape:
         """Return the shape of this slice's filter of that rung and capacity."""
-        return shape_for(capacity, rung_error(self._error, rung))
+        return shape_for(capacity, stage_error(self._error, stage))
 
-    def covers(self, other: "Slice") -> bool:
+    def covers(self, other: "EpochFilter") -> bool:
         """Return whether a join with `other` would change nothing here.
 
         If not, most of what `other` has may be here all the same, in a filter of another shape.
         """
-        if other.few is not None:
-            return all(place in self for place in other.few)
+        if other.exact_set is not None:
+            return all(place in self for place in other.exact_set)
         return all(any(_covers(mine, one) for mine in self.filters) for one in other.filters)
 
-    def joined(self, other: "Slice") -> "Slice":
+    def joined(self, other: "EpochFilter") -> "EpochFilter":
         """Return a new slice with what either has, of the earlier grain if they differ.
 
         Raises ValueError if it came to more than `FILTERS_MAX` filters, or might come to err more than `ERRS_JOINED`
@@ -182,23 +186,23 @@ class Slice:
         both = self._joined(other)
         if len(both.filters) > FILTERS_MAX:
             raise ValueError(f"a joined slice has at most {FILTERS_MAX} filters, not {len(both.filters)}")
-        errs = both.may_err
-        if errs > ERRS_JOINED * self._error and not self.covers(other) and not other.covers(self):
+        errs = both.false_positive_rate_when_full
+        if errs > JOINED_RATE_FACTOR_MAX * self._error and not self.covers(other) and not other.covers(self):
             raise ValueError(f"joined they would take {errs:.1e} of all keys for seen, not {self._error:.1e}")
         return both
 
-    def _joined(self, other: "Slice") -> "Slice":
-        both = Slice(min(self.grain, other.grain), self.make, self._error, max(self._expected, other._expected))
-        if self.few is None and other.few is None:
-            both.few, both.filters = None, _joined(self.filters, other.filters)
+    def _joined(self, other: "EpochFilter") -> "EpochFilter":
+        both = EpochFilter(min(self.epoch, other.epoch), self.make, self._error, max(self._expected, other._expected))
+        if self.exact_set is None and other.exact_set is None:
+            both.exact_set, both.filters = None, _joined(self.filters, other.filters)
             return both
-        few, more = (self, other) if self.few is not None else (other, self)
-        assert few.few is not None, "one of both has but a few"
-        if more.few is None:
-            both.few, both.filters = None, _joined(more.filters, ())
+        few, more = (self, other) if self.exact_set is not None else (other, self)
+        assert few.exact_set is not None, "one of both has but a few"
+        if more.exact_set is None:
+            both.exact_set, both.filters = None, _joined(more.filters, ())
         else:
-            both.few = few_of(more.few)
-        for place in few.few:
+            both.exact_set = make_exact_set(more.exact_set)
+        for place in few.exact_set:
             both.add(place)
         return both
 

@@ -19,7 +19,7 @@ class Recorder:
         self.paused = paused
         self.config = SimpleNamespace(data=data)
         self.contact = SimpleNamespace(address=("127.0.0.1", 9))
-        self.cells = self.concord = self
+        self.cells = self.state_gossip = self
         self._done = done
 
     async def __aenter__(self) -> Self:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.cli.local.salvage import counters_of, is_broken, pending_urls
-from kadcrawl.crawl.output.counters import Totals
+from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.peer.job_store import journaled_job
 from kadcrawl.store.journal import Journal
 
@@ -23,5 +23,5 @@ def test_values_of_other_types_count_as_none(tmp_path: Path, value: str) -> None
             """
         )
     assert not is_broken(tmp_path)
-    assert counters_of(tmp_path) in (None, Totals().counters())
+    assert counters_of(tmp_path) in (None, Counters().to_wire())
     assert (journaled_job(tmp_path), list(pending_urls(tmp_path))) == (None, [])

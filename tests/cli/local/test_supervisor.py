@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.cli.local import child_process, supervisor
-from kadcrawl.cli.local.supervisor import Plan, Swarm
+from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.settings.config import Job
 from tests.cli import impatient
@@ -39,8 +39,8 @@ async def test_a_peer_stopped_at_the_end_does_not_hold_up_the_command(
         job = Job(scope="any", delay_s=0.0)
         with Progress("crawl") as progress:
             monkeypatch.setattr(progress, "say", said.append)
-            plan = Plan(seeds=[site.url("/0")], job=job, peers=3, data=tmp_path, allow_networks=("127.0.0.0/8",))
-            swarm = Swarm(plan, progress)
+            plan = CrawlPlan(seeds=[site.url("/0")], job=job, peers=3, data=tmp_path, allow_networks=("127.0.0.0/8",))
+            swarm = LocalSwarm(plan, progress)
             running = asyncio.create_task(swarm.run())
             async with asyncio.timeout(PATIENCE_S):
                 await asked.wait()

@@ -6,7 +6,7 @@ import pytest
 
 from kadcrawl.cli.view.progress import LINE_INTERVAL_S, SAME_INTERVAL_S, Progress
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.wire.messages import Contact, Counters, PeerRow
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 
 
 def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
@@ -19,7 +19,9 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
         """Return the lines of the seconds until then, in which the crawl has so many pages."""
         nonlocal now
         while now < until:
-            shown.update([PeerRow(Contact(id_bytes(1), "10.0.0.1", 1), "idle", 3, 0, 1, Counters(pages=pages), 0, 0)])
+            shown.update(
+                [PeerRow(Contact(id_bytes(1), "10.0.0.1", 1), "idle", 3, 0, 1, PeerCounters(pages=pages), 0, 0)]
+            )
             now += 1.0
         return capsys.readouterr().err.splitlines()
 
@@ -47,7 +49,9 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
         now += LINE_INTERVAL_S
         contacts = [Contact(id_bytes(number), "10.0.0.1", 1) for number, _ in enumerate(pages, 1)]
         counted = zip(contacts, pages, strict=True)
-        shown.update([PeerRow(one, "idle", 3, 0, 1, Counters(pages=count), 0, 0) for one, count in counted if count])
+        shown.update(
+            [PeerRow(one, "idle", 3, 0, 1, PeerCounters(pages=count), 0, 0) for one, count in counted if count]
+        )
         return capsys.readouterr().err.partition("(")[2].partition("/s")[0]
 
     assert [rate(100), rate(104), rate(108)] == ["0.0", "2.0", "2.0"]
@@ -58,7 +62,7 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
 
 def rows(*states: str) -> list[PeerRow]:
     return [
-        PeerRow(Contact(id_bytes(number), "10.0.0.1", number), state, 3, 0, 1, Counters(), 0, 0)
+        PeerRow(Contact(id_bytes(number), "10.0.0.1", number), state, 3, 0, 1, PeerCounters(), 0, 0)
         for number, state in enumerate(states, 1)
     ]
 

@@ -7,11 +7,13 @@ import pytest
 
 from kadcrawl.cli.view.table import ROWS_SHOWN_MAX, print_rows
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.wire.messages import Contact, Counters, PeerRow
+from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
 
 
 def row(number: int) -> PeerRow:
-    return PeerRow(Contact(id_bytes(number << 140), "10.0.0.1", number), "crawling", 7, 1, 60, Counters(pages=5), 0, 0)
+    return PeerRow(
+        Contact(id_bytes(number << 140), "10.0.0.1", number), "crawling", 7, 1, 60, PeerCounters(pages=5), 0, 0
+    )
 
 
 def test_what_is_lent_is_shown_as_soon_as_anybody_lends(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from kadcrawl.crawl.content import html_links as extract
 from kadcrawl.crawl.content.charset import PIECE_BYTES
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.cooperative import at_once
+from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 
 PAGE = "http://h/d/p?q"
@@ -328,7 +328,7 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 @given(body=st.lists(PIECES, max_size=25).map("".join))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
     """Whether tags are freed of what we do not need or not."""
-    tags = at_once(extract._tags(body.encode(), "utf-8"))
+    tags = run_to_end(extract._tags(body.encode(), "utf-8"))
     with patch.object(extract, "_SHORT_BYTES", short_bytes):
         apart = [extract._parsed(tag) for tag in tags]
     nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []

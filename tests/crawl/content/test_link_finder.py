@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from kadcrawl.crawl.content.html_links import LinkExtractor
-from kadcrawl.crawl.content.link_finder import Finder, Found
-from kadcrawl.crawl.content.near_duplicates import Twins
+from kadcrawl.crawl.content.link_finder import FoundLinks, LinkFinder
+from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.fetch.content_encoding import INNER_TIMES_MAX
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.robots.rules import parse
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import DatedLink
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import PageRules, RoleRule
-from kadcrawl.store.frontier_entry import Entry
-from kadcrawl.system.cooperative import Turns, at_once
+from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.system.cooperative import Turns, run_to_end
 
 SITE = "http://a.test"
 ID = ";jsessionid=0123456789abcdef0123456789abcdef"
@@ -39,13 +39,13 @@ def found(
     body: bytes | None = None,
     mime: str = "text/html",
     hops: int = 0,
-    failure: Failure | None = None,
+    failure: FetchError | None = None,
     depth: int = 1,
-    twins: Twins | None = None,
+    twins: NearDuplicates | None = None,
     simhash: int | None = None,
     told: Mapping[str, float] | None = None,
     known: tuple[str, ...] = (),
-) -> Found:
+) -> FoundLinks:
     """Return what a page with these links leads to; `told` are the dates owners know, `known` the URLs.
 
     `body` is how it came, if not as it is.
@@ -56,7 +56,7 @@ def found(
         assert told is not None
         return [url for url, at in modified.items() if at > told.get(url, 0.0)]
 
-    finder = Finder(
+    finder = LinkFinder(
         LinkExtractor(limits),
         Scope(job),
         lambda urls, depth: [url for url in urls if url not in known],
@@ -67,10 +67,10 @@ def found(
     )
     text = b"".join(b'<a href="%s">x</a>' % link.encode() for link in links)
     text += content.encode() if isinstance(content, str) else content
-    fetched = Fetched(
+    fetched = FetchResult(
         url=SITE + path,
         status=status,
-        failure=failure,
+        error=failure,
         detail="",
         request_head=b"",
         http_version="1.1",
@@ -86,13 +86,13 @@ def found(
         seconds=0.0,
         first_byte_at=0.0,
     )
-    entry = Entry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
+    entry = FrontierEntry(depth, 1, Key(bytes(20)), "a.test", SITE + path, hops, 0, 0.0)
     named = parse(rules.encode(), "kadcrawl")
-    listed = at_once(finder.read_sitemap(entry, fetched, named))
-    return at_once(finder.found(entry, fetched, named, listed, simhash))
+    listed = run_to_end(finder.read_sitemap(entry, fetched, named))
+    return run_to_end(finder.find_links(entry, fetched, named, listed, simhash))
 
 
-def redirected(job: Job, path: str, target: str) -> Found:
+def redirected(job: Job, path: str, target: str) -> FoundLinks:
     return found(job, path, status=302, headers={b"Location": target.encode()})
 
 
@@ -100,8 +100,8 @@ JOB = Job(seeds=(f"{SITE}/",))
 KEEPING = Job(seeds=(f"{SITE}/",), session_ids="keep")
 
 
-def onward(found: Found) -> list[str]:
-    return [link.url.removeprefix(SITE) for link in found.onward]
+def onward(found: FoundLinks) -> list[str]:
+    return [link.url.removeprefix(SITE) for link in found.outlinks]
 
 
 def test_links_go_on_without_their_session_ids_and_are_told_as_they_were() -> None:
@@ -139,19 +139,19 @@ LISTED = "<urlset><url><loc>/x</loc></url><url><loc>http://b.test/y</loc></url><
 def test_every_answer_leads_to_the_sitemaps_of_its_site_as_if_it_linked_to_them() -> None:
     page = found(MAPPED, "/", "/a", rules=NAMED)
     assert (["/a", "/1", "/3"], (f"{SITE}/a",)) == (onward(page), page.links)
-    assert {2} == {link.depth for link in page.onward}
-    assert ["/sitemap.xml"] == onward(found(MAPPED, "/", failure=Failure.CONNECT))
+    assert {2} == {link.depth for link in page.outlinks}
+    assert ["/sitemap.xml"] == onward(found(MAPPED, "/", failure=FetchError.CONNECT))
     assert ["/b", "/1", "/3"] == onward(found(MAPPED, "/", status=302, headers={b"Location": b"/b"}, rules=NAMED))
     assert [] == onward(found(JOB, "/", rules=NAMED)), "but only if the job follows them"
     shallow = Job(seeds=(f"{SITE}/",), sitemaps=True, max_depth=1)
-    assert ([], {"depth": 1}) == ((page := found(shallow, "/")).onward, page.left_out)
+    assert ([], {"depth": 1}) == ((page := found(shallow, "/")).outlinks, page.left_out)
 
 
 @pytest.mark.parametrize("path", ["/sitemap.xml", "/1"])
 def test_what_a_sitemap_lists_is_followed_like_links(path: str) -> None:
     page = found(MAPPED, path, content=LISTED, rules=NAMED)
     assert (["/x", "/1", "/3"], (f"{SITE}/x", "http://b.test/y")) == (onward(page), page.links)
-    assert (2, None) == (page.onward[0].depth, page.failed)
+    assert (2, None) == (page.outlinks[0].depth, page.failed)
     assert ([], ()) == (onward(page := found(JOB, path, content=LISTED, rules=NAMED)), page.links)
 
 
@@ -164,7 +164,7 @@ def test_a_page_is_no_sitemap_by_its_type_or_name_alone() -> None:
 def test_a_sitemap_that_cannot_be_read_to_its_end_counts_as_failed_and_leads_where_it_said() -> None:
     page = found(MAPPED, "/sitemap.xml", content=LISTED.removesuffix("</urlset>"))
     assert (["/x", "/sitemap.xml"], "bad_sitemap") == (onward(page), page.failed)
-    page = found(MAPPED, "/sitemap.xml", content=LISTED[:-9], failure=Failure.BODY_TOO_LARGE)
+    page = found(MAPPED, "/sitemap.xml", content=LISTED[:-9], failure=FetchError.BODY_TOO_LARGE)
     assert (["/x", "/sitemap.xml"], "body_too_large") == (onward(page), page.failed)
     assert ["/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", content=LISTED, status=404))
 
@@ -207,7 +207,7 @@ def test_the_dates_of_a_sitemap_go_on_with_its_links_if_pages_are_fetched_again(
     told = {f"{SITE}/changed": FIRST, f"{SITE}/told": FIRST}
     known = tuple(f"{SITE}/{path}" for path in ("changed", "told", "undated", "sitemap.xml"))
     page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", told=told, known=known)
-    dates = {link.url: link.modified if isinstance(link, DatedLink) else None for link in page.onward}
+    dates = {link.url: link.modified if isinstance(link, DatedLink) else None for link in page.outlinks}
     assert {
         f"{SITE}/new": FIRST,
         "https://www.a.test:8443/twin": FIRST,
@@ -215,33 +215,33 @@ def test_the_dates_of_a_sitemap_go_on_with_its_links_if_pages_are_fetched_again(
         f"{SITE}/to-come": None,
         f"{SITE}/changed": SECOND,
     } == dates, "nobody hurries us to another's site"
-    assert len(dates) == len(page.onward)
+    assert len(dates) == len(page.outlinks)
 
 
 def test_dates_matter_to_nobody_who_fetches_each_page_once() -> None:
     page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", known=(f"{SITE}/changed",))
-    assert not any(isinstance(link, DatedLink) for link in page.onward)
-    assert f"{SITE}/changed" not in {link.url for link in page.onward}
+    assert not any(isinstance(link, DatedLink) for link in page.outlinks)
+    assert f"{SITE}/changed" not in {link.url for link in page.outlinks}
 
 
 def test_a_date_is_that_of_the_link_without_its_session_id() -> None:
     content = f"<urlset><url><loc>/a{ID}</loc><lastmod>2025-01-01</lastmod></url></urlset>"
     page = found(MAPPED, "/sitemap.xml", content=content, told={})
-    assert DatedLink(f"{SITE}/a", 2, 0, FIRST) == page.onward[0]
+    assert DatedLink(f"{SITE}/a", 2, 0, FIRST) == page.outlinks[0]
 
 
 HONORING = Job(seeds=(f"{SITE}/", f"{SITE}/?seed"), canonical="honor", exclude=("no",))
 
 
-def naming(path: str, target: str, job: Job = HONORING, more: str = "", **page: Any) -> Found:
+def naming(path: str, target: str, job: Job = HONORING, more: str = "", **page: Any) -> FoundLinks:
     """Return what a page that names `target` as canonical leads to."""
     return found(job, path, "/a", "/b", content=f'<link rel=canonical href="{target}">{more}', **page)
 
 
 def test_a_page_that_names_a_simpler_one_counts_as_a_redirect_to_it() -> None:
     page = naming("/x?y", "/x")
-    assert ([f"{SITE}/x"], f"{SITE}/x") == ([link.url for link in page.onward], page.canonical)
-    assert [(1, 1)] == [(link.depth, link.hops) for link in page.onward], "as of a redirect"
+    assert ([f"{SITE}/x"], f"{SITE}/x") == ([link.url for link in page.outlinks], page.canonical)
+    assert [(1, 1)] == [(link.depth, link.hops) for link in page.outlinks], "as of a redirect"
     assert (3, {"canonical": 2}) == (len(page.links), page.left_out)
 
 
@@ -284,7 +284,7 @@ def test_what_is_named_has_no_session_id() -> None:
 
 def test_a_page_that_says_nofollow_leads_nowhere() -> None:
     page = naming("/x?y", "/x", more="<meta name=robots content=nofollow>")
-    assert ([], None) == (page.onward, page.canonical)
+    assert ([], None) == (page.outlinks, page.canonical)
 
 
 def test_the_header_field_names_as_well() -> None:
@@ -304,27 +304,29 @@ LEADING = Job(
 NEAR = 0b111
 
 
-def met(twins: Twins, path: str, *links: str, simhash: int | None = NEAR, **page: Any) -> tuple[list[str], str | None]:
+def met(
+    twins: NearDuplicates, path: str, *links: str, simhash: int | None = NEAR, **page: Any
+) -> tuple[list[str], str | None]:
     """Return where a page leads and whose twin it is."""
     answer = found(LEADING, path, *links, twins=twins, simhash=simhash, **page)
-    return onward(answer), answer.twin and answer.twin.removeprefix(SITE)
+    return onward(answer), answer.near_duplicate and answer.near_duplicate.removeprefix(SITE)
 
 
-def first_met(simhash: int = 0) -> Twins:
+def first_met(simhash: int = 0) -> NearDuplicates:
     """Return what knows a page /first with this SimHash."""
-    twins = Twins()
+    twins = NearDuplicates()
     assert (["/a"], None) == met(twins, "/first", "/a", simhash=simhash)
     return twins
 
 
 def test_links_of_a_twin_are_left_to_the_first_and_told_and_counted() -> None:
     page = found(LEADING, "/x", "/b", "/c", twins=first_met(), simhash=NEAR)
-    assert ([], f"{SITE}/first", {"twins": 2}) == (page.onward, page.twin, page.left_out)
+    assert ([], f"{SITE}/first", {"twins": 2}) == (page.outlinks, page.near_duplicate, page.left_out)
     assert ((f"{SITE}/b", f"{SITE}/c"), None) == (page.links, page.failed)
     page = found(LEADING, "/x", *map(str, range(7)), twins=first_met(), simhash=NEAR)
     assert {"twins": 7} == page.left_out, "those beyond the limit as well"
     page = found(LEADING, "/x", content="no links", twins=first_met(), simhash=0)
-    assert ({}, f"{SITE}/first") == (page.left_out, page.twin)
+    assert ({}, f"{SITE}/first") == (page.left_out, page.near_duplicate)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +357,7 @@ def test_any_other_page_is_followed_whatever_its_text(path: str, page: dict[str,
 
 
 def test_only_a_page_whose_links_were_followed_is_a_first() -> None:
-    twins = Twins()
+    twins = NearDuplicates()
     met(twins, "/no-links", content="text")
     met(twins, "/nofollow", "/a", content="<meta name=robots content=nofollow>")
     met(twins, "/item/1", "/a")
@@ -369,7 +371,7 @@ def test_only_a_page_whose_links_were_followed_is_a_first() -> None:
 
 
 def test_a_seed_is_the_first_of_others() -> None:
-    twins = Twins()
+    twins = NearDuplicates()
     met(twins, "/", "/a", depth=0)
     assert ([], "/") == met(twins, "/index.html", "/a", simhash=0)
 

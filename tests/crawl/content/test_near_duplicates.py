@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from kadcrawl.crawl.content.near_duplicates import Twins
+from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import Job
 
@@ -13,9 +13,9 @@ SITE = "a.test"
 TEXT = 0x0123_4567_89AB_CDEF
 
 
-def remembering(*simhashes: int, **bounds: int) -> Twins:
+def remembering(*simhashes: int, **bounds: int) -> NearDuplicates:
     """Return what remembers pages /0, /1, ... with these SimHashes."""
-    twins = Twins(**bounds)
+    twins = NearDuplicates(**bounds)
     for number, simhash in enumerate(simhashes):
         twins.remember(SITE, f"/{number}", simhash)
     return twins
@@ -34,7 +34,7 @@ def test_the_first_is_told_whichever_three_bits_differ_and_not_if_four_do() -> N
 def test_what_is_found_is_what_a_comparison_with_all_finds() -> None:
     chance = Random(2)
     centre = chance.getrandbits(64)
-    twins, known, outcomes = Twins(), dict[str, int](), set[bool]()
+    twins, known, outcomes = NearDuplicates(), dict[str, int](), set[bool]()
     for number in range(600):
         sought = centre ^ sum(1 << bit for bit in chance.sample(range(64), chance.randrange(9)))
         near = {url for url, other in known.items() if (other ^ sought).bit_count() <= 3}
@@ -86,7 +86,7 @@ def test_the_oldest_is_forgotten_first(bounds: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("bounds", [{"pages_max": 3}, {"sites_max": 2}])
 def test_the_site_met_longest_ago_forgets_first(bounds: dict[str, int]) -> None:
-    twins = Twins(**bounds)
+    twins = NearDuplicates(**bounds)
     for site in "ab":
         twins.remember(site, "/0", TEXT)
     twins.remember("b", "/1", TEXT ^ 0xFF)
@@ -105,7 +105,7 @@ def test_looking_for_twins_needs_sites_of_more_than_one_url() -> None:
 
 
 def test_what_is_forgotten_with_its_site_takes_no_room() -> None:
-    twins = Twins(sites_max=1, pages_max=2, chars_max=4)
+    twins = NearDuplicates(sites_max=1, pages_max=2, chars_max=4)
     for site, url, simhash in (("a", "/0", TEXT), ("b", "/0", TEXT), ("b", "/1", TEXT ^ 0xFF)):
         twins.remember(site, url, simhash)
     assert ["/0", "/1"] == [twins.first("b", "/x", simhash) for simhash in (TEXT, TEXT ^ 0xFF)]

@@ -10,7 +10,8 @@ from xml.parsers import expat
 import pytest
 
 from kadcrawl.crawl.content import sitemap
-from kadcrawl.crawl.content.sitemap import Sitemap, changed_at, named_like_one, of_origin, read
+from kadcrawl.crawl.content.sitemap import Sitemap, changed_at, read
+from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.urls import URL_CHARS_MAX
 
 URL = "http://a.test/map/sitemap.xml"

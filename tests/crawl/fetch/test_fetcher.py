@@ -1,4 +1,4 @@
-"""Whatever a server does, one request ends in one `Fetched` with at most one failure."""
+"""Whatever a server does, one request ends in one `FetchResult` with at most one failure."""
 
 import asyncio
 import gzip
@@ -23,10 +23,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.content_encoding import decoding
 from kadcrawl.crawl.fetch.fetcher import Fetcher, system_resolver, user_agent
-from kadcrawl.crawl.fetch.memory_slots import Hold
-from kadcrawl.crawl.fetch.poison_pages import Deadly
-from kadcrawl.crawl.fetch.result import PASSING, Failure, Fetched
-from kadcrawl.crawl.fetch.timeouts import Patience
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
+from kadcrawl.crawl.fetch.result import PASSING, FetchError, FetchResult
+from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.config import Limits
 from kadcrawl.system.cooperative import Turns
 from tests.crawl.fetch.test_poison_pages import dies_reading
@@ -123,13 +123,13 @@ class Site:
 @pytest.fixture
 async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     async with Site().serving() as serving:
-        bytes_came = Patience.bytes_came
+        bytes_came = ResponseDeadline.bytes_came
 
-        def seen(patience: Patience, count: int, now: float) -> None:
+        def seen(patience: ResponseDeadline, count: int, now: float) -> None:
             bytes_came(patience, count, now)
             serving.seen.set()
 
-        monkeypatch.setattr(Patience, "bytes_came", seen)
+        monkeypatch.setattr(ResponseDeadline, "bytes_came", seen)
         yield serving
 
 
@@ -138,10 +138,10 @@ async def fetching(
     guard: Guard = LOOPBACK,
     limits: Limits = LIMITS,
     resolver: Callable[[], AbstractResolver] = system_resolver,
-    deadly: Deadly | None = None,
+    deadly: PoisonPages | None = None,
 ) -> AsyncIterator[Fetcher]:
     agent = user_agent("0.1", "https://example.com/bot")
-    fetcher = Fetcher(limits, guard, agent, time.time, resolver, deadly=deadly)
+    fetcher = Fetcher(limits, guard, agent, time.time, resolver, poison_pages=deadly)
     await fetcher.start()
     try:
         yield fetcher
@@ -155,7 +155,7 @@ async def fetcher() -> AsyncIterator[Fetcher]:
         yield started
 
 
-async def answered(site: Site, fetcher: Fetcher, *steps: Step) -> Fetched:
+async def answered(site: Site, fetcher: Fetcher, *steps: Step) -> FetchResult:
     site.answers["/"] = steps
     return await fetcher.fetch(site.url("/"))
 
@@ -176,15 +176,15 @@ async def test_few_large_bodies_are_read_at_a_time_and_waiting_for_that_is_no_fa
         await site.seen.wait()
         large = [asyncio.create_task(fetcher.fetch(site.url("/large"))) for _ in range(3)]
         small = await fetcher.fetch(site.url("/small"))
-        assert (None, b"z" * 100) == (small.failure, small.body)
+        assert (None, b"z" * 100) == (small.error, small.body)
         await asyncio.sleep(0.1)
         assert not any(task.done() for task in (slow, *large))
         large.pop().cancel()
         for task in large:
             fetched = await task
             assert slow.done()
-            assert (None, b"y" * 1_000) == (fetched.failure, fetched.body)
-        assert (await slow).failure is Failure.TOO_SLOW
+            assert (None, b"y" * 1_000) == (fetched.error, fetched.body)
+        assert (await slow).error is FetchError.TOO_SLOW
         assert not fetcher._large.locked()
 
 
@@ -196,9 +196,9 @@ async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(sit
     async with fetching(limits=limits) as fetcher:
         slow = asyncio.create_task(fetcher.fetch(site.url("/slow")))
         await site.seen.wait()
-        assert Failure.KEPT_WAITING is (await fetcher.fetch(site.url("/large"))).failure
-        assert (await slow).failure is Failure.TOO_SLOW
-        assert Failure.TRUNCATED is (await fetcher.fetch(site.url("/large"))).failure
+        assert FetchError.KEPT_WAITING is (await fetcher.fetch(site.url("/large"))).error
+        assert (await slow).error is FetchError.TOO_SLOW
+        assert FetchError.TRUNCATED is (await fetcher.fetch(site.url("/large"))).error
 
 
 async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: Site) -> None:
@@ -212,26 +212,26 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
         "/broken": [GZIPPED + LARGE[:-8]],
     }
     async with fetching(limits=limits) as fetcher:
-        for name, failure in (("/bomb", Failure.INFLATED_TOO_LARGE), ("/broken", Failure.TRUNCATED)):
+        for name, failure in (("/bomb", FetchError.INFLATED_TOO_LARGE), ("/broken", FetchError.TRUNCATED)):
             for _ in range(3):
-                assert failure == (await fetcher.fetch(site.url(name))).failure
-        holds = [Hold() for _ in range(5)]
-        first = [await fetcher.fetch(site.url("/large"), hold=hold) for hold in holds[:2]]
+                assert failure == (await fetcher.fetch(site.url(name))).error
+        holds = [MemorySlots() for _ in range(5)]
+        first = [await fetcher.fetch(site.url("/large"), memory_slots=hold) for hold in holds[:2]]
         assert [b"x" * 1_001] * 2 == [fetched.content for fetched in first]
         later = [
-            asyncio.create_task(fetcher.fetch(site.url(name), hold=hold))
+            asyncio.create_task(fetcher.fetch(site.url(name), memory_slots=hold))
             for name, hold in zip(("/large", "/packed", "/large"), holds[2:], strict=True)
         ]
-        small = await fetcher.fetch(site.url("/small"), hold=holds[0])
+        small = await fetcher.fetch(site.url("/small"), memory_slots=holds[0])
         assert b"x" * 1_000 == small.content
         await asyncio.sleep(0.1)
         assert not any(task.done() for task in later)
         later.pop().cancel()
         for hold in holds[:2]:
-            hold.give_back()
+            hold.release()
         assert [b"x" * 1_001, packed] == [fetched.content for fetched in await asyncio.gather(*later)]
         for hold in holds[2:]:
-            hold.give_back()
+            hold.release()
         assert 2 == fetcher._large_contents._value
 
 
@@ -241,16 +241,16 @@ async def test_pages_a_peer_may_have_died_of_wait_for_no_place_while_others_wait
     """Each has the place the other needs, or waits until the other has been read."""
     site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
     await dies_reading(tmp_path, site.url("/one"), site.url("/two"))
-    deadly = Deadly(tmp_path)
+    deadly = PoisonPages(tmp_path)
     async with fetching(limits=replace(LIMITS, large_body_bytes=1_000, large_contents_max=1), deadly=deadly) as fetcher:
 
         async def page(path: str) -> None:
-            hold = Hold()
-            assert b"x" * 1_001 == (await fetcher.fetch(site.url(path), hold=hold)).content
+            hold = MemorySlots()
+            assert b"x" * 1_001 == (await fetcher.fetch(site.url(path), memory_slots=hold)).content
             await asyncio.sleep(0)
             async with deadly.reading(site.url(path)):
                 await asyncio.sleep(0)
-            hold.give_back()
+            hold.release()
 
         await asyncio.wait_for(asyncio.gather(page("/one"), page("/two")), 5)
     deadly.close()
@@ -285,7 +285,7 @@ BODY = b"x" * 10_000
 )
 async def test_a_whole_answer_has_no_failure(site: Site, fetcher: Fetcher, steps: list[Step], body: bytes) -> None:
     fetched = await answered(site, fetcher, *steps)
-    assert (fetched.failure, fetched.body, fetched.detail) == (None, body, "")
+    assert (fetched.error, fetched.body, fetched.detail) == (None, body, "")
     assert fetched.content is fetched.body
     assert fetched.address == "127.0.0.1"
 
@@ -293,70 +293,70 @@ async def test_a_whole_answer_has_no_failure(site: Site, fetcher: Fetcher, steps
 @pytest.mark.parametrize(
     ("steps", "failure", "status", "body"),
     [
-        ([], Failure.DISCONNECTED, None, b""),
-        ([RESET], Failure.DISCONNECTED, None, b""),
-        ([b"HTTP/1.1 200 OK\r\nContent-Le"], Failure.DISCONNECTED, None, b""),
-        ([b"\x16\x03\x01 what is this\r\n\r\n"], Failure.PROTOCOL, None, b""),
-        ([b"SSH-2.0-OpenSSH_9.2\r\n", HANG], Failure.PROTOCOL, None, b""),
-        ([OK + b"no colon\r\n\r\n"], Failure.PROTOCOL, None, b""),
-        ([OK + b"A: b\0c\r\n\r\n"], Failure.PROTOCOL, None, b""),
-        ([OK + b"Content-Length: -1\r\n\r\n"], Failure.PROTOCOL, None, b""),
-        ([OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxy"], Failure.PROTOCOL, None, b""),
-        ([b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", HANG], Failure.PROTOCOL, None, b""),
-        ([CHUNKED + b"5\r\nhello\r\nZZZ\r\n"], Failure.PROTOCOL, None, b""),
-        ([OK + b"A: " + b"x" * 4_000 + b"\r\n\r\n"], Failure.HEADERS_TOO_LARGE, None, b""),
-        ([OK + b"A: b\r\n" * 300 + b"\r\n"], Failure.HEADERS_TOO_LARGE, None, b""),
-        ([OK + (b"A: " + b"x" * 92 + b"\r\n") * 42 + b"\r\n"], Failure.HEADERS_TOO_LARGE, None, b""),
-        ([OK + b"A: ", FLOOD], Failure.HEADERS_TOO_LARGE, None, b""),
-        ([OK + b"A: ", DRIP], Failure.TIMEOUT, None, b""),
-        ([HANG], Failure.TIMEOUT, None, b""),
-        ([length(5) + b"hel", HANG], Failure.IDLE, 200, b"hel"),
-        ([CHUNKED + b"3\r\nhel\r\n", HANG], Failure.IDLE, 200, b"hel"),
-        ([length(20) + b"hello"], Failure.TRUNCATED, 200, b"hello"),
-        ([length(20) + b"hello", SEEN, RESET], Failure.TRUNCATED, 200, b"hello"),
-        ([OK + b"\r\nhello", SEEN, RESET], Failure.TRUNCATED, 200, b"hello"),
-        ([CHUNKED + b"5\r\nhello\r\n", SEEN, RESET], Failure.TRUNCATED, 200, b"hello"),
-        ([CHUNKED + b"5\r\nhello\r\n", SEEN, b"ZZZ\r\n", HANG], Failure.PROTOCOL, 200, b"hello"),
-        ([CHUNKED + b"5\r\nhello\r\n"], Failure.TRUNCATED, 200, b"hello"),
-        ([CHUNKED + b"9\r\nhello"], Failure.TRUNCATED, 200, b"hello"),
-        ([GZIPPED + GZIP_PAGE[:-1]], Failure.TRUNCATED, 200, GZIP_PAGE[:-1]),
-        ([length(10_001) + BODY, HANG], Failure.IDLE, 200, BODY),
-        ([length(10_001) + BODY + b"y", HANG], Failure.BODY_TOO_LARGE, 200, BODY),
-        ([OK + b"\r\n", FLOOD], Failure.BODY_TOO_LARGE, 200, BODY),
-        ([GZIPPED + BODY[:50]], Failure.BAD_ENCODING, 200, BODY[:50]),
-        ([OK + b"Content-Encoding: zstd\r\n\r\nhello"], Failure.BAD_ENCODING, 200, b"hello"),
+        ([], FetchError.DISCONNECTED, None, b""),
+        ([RESET], FetchError.DISCONNECTED, None, b""),
+        ([b"HTTP/1.1 200 OK\r\nContent-Le"], FetchError.DISCONNECTED, None, b""),
+        ([b"\x16\x03\x01 what is this\r\n\r\n"], FetchError.PROTOCOL, None, b""),
+        ([b"SSH-2.0-OpenSSH_9.2\r\n", HANG], FetchError.PROTOCOL, None, b""),
+        ([OK + b"no colon\r\n\r\n"], FetchError.PROTOCOL, None, b""),
+        ([OK + b"A: b\0c\r\n\r\n"], FetchError.PROTOCOL, None, b""),
+        ([OK + b"Content-Length: -1\r\n\r\n"], FetchError.PROTOCOL, None, b""),
+        ([OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nxy"], FetchError.PROTOCOL, None, b""),
+        ([b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", HANG], FetchError.PROTOCOL, None, b""),
+        ([CHUNKED + b"5\r\nhello\r\nZZZ\r\n"], FetchError.PROTOCOL, None, b""),
+        ([OK + b"A: " + b"x" * 4_000 + b"\r\n\r\n"], FetchError.HEADERS_TOO_LARGE, None, b""),
+        ([OK + b"A: b\r\n" * 300 + b"\r\n"], FetchError.HEADERS_TOO_LARGE, None, b""),
+        ([OK + (b"A: " + b"x" * 92 + b"\r\n") * 42 + b"\r\n"], FetchError.HEADERS_TOO_LARGE, None, b""),
+        ([OK + b"A: ", FLOOD], FetchError.HEADERS_TOO_LARGE, None, b""),
+        ([OK + b"A: ", DRIP], FetchError.TIMEOUT, None, b""),
+        ([HANG], FetchError.TIMEOUT, None, b""),
+        ([length(5) + b"hel", HANG], FetchError.IDLE, 200, b"hel"),
+        ([CHUNKED + b"3\r\nhel\r\n", HANG], FetchError.IDLE, 200, b"hel"),
+        ([length(20) + b"hello"], FetchError.TRUNCATED, 200, b"hello"),
+        ([length(20) + b"hello", SEEN, RESET], FetchError.TRUNCATED, 200, b"hello"),
+        ([OK + b"\r\nhello", SEEN, RESET], FetchError.TRUNCATED, 200, b"hello"),
+        ([CHUNKED + b"5\r\nhello\r\n", SEEN, RESET], FetchError.TRUNCATED, 200, b"hello"),
+        ([CHUNKED + b"5\r\nhello\r\n", SEEN, b"ZZZ\r\n", HANG], FetchError.PROTOCOL, 200, b"hello"),
+        ([CHUNKED + b"5\r\nhello\r\n"], FetchError.TRUNCATED, 200, b"hello"),
+        ([CHUNKED + b"9\r\nhello"], FetchError.TRUNCATED, 200, b"hello"),
+        ([GZIPPED + GZIP_PAGE[:-1]], FetchError.TRUNCATED, 200, GZIP_PAGE[:-1]),
+        ([length(10_001) + BODY, HANG], FetchError.IDLE, 200, BODY),
+        ([length(10_001) + BODY + b"y", HANG], FetchError.BODY_TOO_LARGE, 200, BODY),
+        ([OK + b"\r\n", FLOOD], FetchError.BODY_TOO_LARGE, 200, BODY),
+        ([GZIPPED + BODY[:50]], FetchError.BAD_ENCODING, 200, BODY[:50]),
+        ([OK + b"Content-Encoding: zstd\r\n\r\nhello"], FetchError.BAD_ENCODING, 200, b"hello"),
         (
             [GZIPPED + gzip.compress(bytes(20_001), mtime=0)],
-            Failure.INFLATED_TOO_LARGE,
+            FetchError.INFLATED_TOO_LARGE,
             200,
             gzip.compress(bytes(20_001), mtime=0),
         ),
     ],
 )
 async def test_each_hostile_answer_is_one_failure(
-    site: Site, fetcher: Fetcher, steps: list[Step], failure: Failure, status: int | None, body: bytes
+    site: Site, fetcher: Fetcher, steps: list[Step], failure: FetchError, status: int | None, body: bytes
 ) -> None:
     fetched = await answered(site, fetcher, *steps)
-    assert (fetched.failure, fetched.status, len(fetched.body)) == (failure, status, len(body))
-    assert fetched.content == (body if failure is Failure.BODY_TOO_LARGE else b"")
+    assert (fetched.error, fetched.status, len(fetched.body)) == (failure, status, len(body))
+    assert fetched.content == (body if failure is FetchError.BODY_TOO_LARGE else b"")
     assert fetched.passing is (failure in PASSING)
     assert len(site.requests["/"]) == 1, "a failed request is not repeated behind the back of its caller"
 
 
 async def test_a_slow_drip_is_too_slow(site: Site, fetcher: Fetcher) -> None:
     fetched = await answered(site, fetcher, length(10_000), DRIP)
-    assert (fetched.failure, fetched.status) == (Failure.TOO_SLOW, 200)
+    assert (fetched.error, fetched.status) == (FetchError.TOO_SLOW, 200)
 
 
 async def test_a_compressed_page_is_kept_as_received_and_inflated(site: Site, fetcher: Fetcher) -> None:
     body = gzip.compress(b"hello")
     fetched = await answered(site, fetcher, GZIPPED + body)
-    assert (fetched.failure, fetched.body, fetched.content) == (None, body, b"hello")
+    assert (fetched.error, fetched.body, fetched.content) == (None, body, b"hello")
 
 
 async def test_a_compressed_body_cut_off_has_no_content(site: Site, fetcher: Fetcher) -> None:
     fetched = await answered(site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
-    assert (fetched.failure, len(fetched.body), fetched.content) == (Failure.BODY_TOO_LARGE, 10_000, b"")
+    assert (fetched.error, len(fetched.body), fetched.content) == (FetchError.BODY_TOO_LARGE, 10_000, b"")
 
 
 async def test_more_brotli_than_is_decoded_is_too_large(
@@ -368,7 +368,7 @@ async def test_more_brotli_than_is_decoded_is_too_large(
     assert BODY == (await answered(site, fetcher, coded)).content
     monkeypatch.setattr("kadcrawl.crawl.fetch.content_encoding.BROTLI_BYTES_MAX", len(body) - 1)
     fetched = await answered(site, fetcher, coded)
-    assert (Failure.INFLATED_TOO_LARGE, body, b"") == (fetched.failure, fetched.body, fetched.content)
+    assert (FetchError.INFLATED_TOO_LARGE, body, b"") == (fetched.error, fetched.body, fetched.content)
 
 
 @pytest.mark.parametrize(("over", "times"), [(0, 2), (1, 1)])
@@ -428,7 +428,7 @@ async def test_a_redirect_is_returned_not_followed(site: Site, fetcher: Fetcher)
     redirect = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
     site.answers = {"/a": [redirect, KEEP], "/b": [length(0)]}
     fetched = await fetcher.fetch(site.url("/a"))
-    assert (fetched.status, fetched.location, fetched.failure) == (302, "/b", None)
+    assert (fetched.status, fetched.location, fetched.error) == (302, "/b", None)
     assert "/b" not in site.requests
     assert b"Cookie" not in (await fetcher.fetch(site.url("/b"))).request_head
     assert b"Cookie" not in site.requests["/b"][0]
@@ -436,32 +436,32 @@ async def test_a_redirect_is_returned_not_followed(site: Site, fetcher: Fetcher)
 
 async def test_connections_are_reused(site: Site, fetcher: Fetcher) -> None:
     for _ in range(3):
-        assert (await answered(site, fetcher, length(5) + b"hello", KEEP)).failure is None
+        assert (await answered(site, fetcher, length(5) + b"hello", KEEP)).error is None
     assert site.connections == 1
 
 
 async def test_a_kept_connection_the_server_has_closed_is_no_failure(site: Site, fetcher: Fetcher) -> None:
     for _ in range(5):
-        assert (await answered(site, fetcher, length(5) + b"hello")).failure is None
+        assert (await answered(site, fetcher, length(5) + b"hello")).error is None
     assert len(site.requests["/"]) == 5
 
 
 @pytest.mark.parametrize(
     ("url", "failure"),
     [
-        ("http://10.0.0.1/", Failure.ADDRESS_REFUSED),
-        ("http://[::1]/", Failure.ADDRESS_REFUSED),
-        ("http://[::ffff:10.0.0.1]/", Failure.ADDRESS_REFUSED),
-        ("http://2130706433/", Failure.BAD_URL),
-        ("http://" + "a" * 64 + ".example/", Failure.BAD_URL),
-        ("ftp://127.0.0.1/", Failure.BAD_URL),
-        ("http://127.0.0.1:99999/", Failure.BAD_URL),
-        ("http:///", Failure.BAD_URL),
+        ("http://10.0.0.1/", FetchError.ADDRESS_REFUSED),
+        ("http://[::1]/", FetchError.ADDRESS_REFUSED),
+        ("http://[::ffff:10.0.0.1]/", FetchError.ADDRESS_REFUSED),
+        ("http://2130706433/", FetchError.BAD_URL),
+        ("http://" + "a" * 64 + ".example/", FetchError.BAD_URL),
+        ("ftp://127.0.0.1/", FetchError.BAD_URL),
+        ("http://127.0.0.1:99999/", FetchError.BAD_URL),
+        ("http:///", FetchError.BAD_URL),
     ],
 )
-async def test_a_url_that_leads_nowhere_says_why(fetcher: Fetcher, url: str, failure: Failure) -> None:
+async def test_a_url_that_leads_nowhere_says_why(fetcher: Fetcher, url: str, failure: FetchError) -> None:
     fetched = await fetcher.fetch(url)
-    assert (fetched.failure, fetched.status, fetched.passing) == (failure, None, False)
+    assert (fetched.error, fetched.status, fetched.passing) == (failure, None, False)
     assert fetched.detail
 
 
@@ -469,7 +469,7 @@ async def test_a_closed_port_is_a_connect_failure(fetcher: Fetcher) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         fetched = await fetcher.fetch(f"http://127.0.0.1:{bound.getsockname()[1]}/")
-    assert (fetched.failure, fetched.passing) == (Failure.CONNECT, True)
+    assert (fetched.error, fetched.passing) == (FetchError.CONNECT, True)
 
 
 async def test_a_server_that_speaks_no_tls_is_a_tls_failure(fetcher: Fetcher) -> None:
@@ -480,14 +480,14 @@ async def test_a_server_that_speaks_no_tls_is_a_tls_failure(fetcher: Fetcher) ->
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         fetched = await fetcher.fetch(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-    assert fetched.failure is Failure.TLS
+    assert fetched.error is FetchError.TLS
 
 
 async def test_a_forbidden_address_is_never_connected_to(site: Site) -> None:
     async with fetching(Guard()) as fetcher:
         fetched = await fetcher.fetch(site.url("/"))
-    assert (fetched.failure, fetched.detail) == (
-        Failure.ADDRESS_REFUSED,
+    assert (fetched.error, fetched.detail) == (
+        FetchError.ADDRESS_REFUSED,
         "127.0.0.1 is not a public address",
     )
     assert site.connections == 0
@@ -512,7 +512,7 @@ async def test_a_name_with_forbidden_addresses_only_is_refused(
     resolving(monkeypatch, *addresses)
     async with fetching(Guard(["127.0.0.1/32"])) as fetcher:
         fetched = await fetcher.fetch(f"http://public.example:{site.port}/")
-    assert fetched.failure is Failure.ADDRESS_REFUSED
+    assert fetched.error is FetchError.ADDRESS_REFUSED
 
 
 async def test_of_a_names_addresses_only_a_permitted_one_is_connected_to(
@@ -522,7 +522,7 @@ async def test_of_a_names_addresses_only_a_permitted_one_is_connected_to(
     site.answers["/"] = [length(0)]
     async with fetching(Guard(["127.0.0.1/32"])) as fetcher:
         fetched = await fetcher.fetch(f"http://public.example:{site.port}/")
-    assert (fetched.failure, fetched.address) == (None, "127.0.0.1")
+    assert (fetched.error, fetched.address) == (None, "127.0.0.1")
 
 
 async def test_a_name_without_address_is_a_dns_failure(fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -531,7 +531,7 @@ async def test_a_name_without_address_is_a_dns_failure(fetcher: Fetcher, monkeyp
 
     monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
     fetched = await fetcher.fetch("http://nowhere.example/")
-    assert fetched.failure is Failure.DNS
+    assert fetched.error is FetchError.DNS
 
 
 class NameServer(asyncio.DatagramProtocol):
@@ -576,7 +576,7 @@ async def test_slow_name_resolution_is_a_connect_failure(fetcher: Fetcher, monke
 
     monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
     fetched = await fetcher.fetch("http://slow.example/")
-    assert fetched.failure is Failure.CONNECT
+    assert fetched.error is FetchError.CONNECT
 
 
 @pytest.mark.parametrize(
@@ -637,7 +637,7 @@ async def test_what_nobody_foresaw_is_a_failure_too(
     monkeypatch.setattr(aiohttp.AsyncResolver, "resolve", resolve)
     with caplog.at_level(logging.WARNING):
         fetched = await fetcher.fetch("http://odd.example/")
-    assert fetched.failure is Failure.PROTOCOL
+    assert fetched.error is FetchError.PROTOCOL
     assert "fetch.unforeseen" in caplog.text
 
 

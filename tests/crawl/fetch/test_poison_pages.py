@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.crawl.fetch.poison_pages import DEATHS_MAX, FILE, READING_MAX, SUSPECTS_MAX, Deadly
+from kadcrawl.crawl.fetch.poison_pages import CRASHES_MAX, FILE, READING_MAX, SUSPECTS_MAX, PoisonPages
 
 BAD, GOOD, FINE = (f"http://example.com/{name}" for name in ("bad", "good", "fine"))
 
 
 async def dies_reading(directory: Path, *urls: str) -> None:
     """Leave the file as a process does that is killed while it reads these."""
-    deadly = Deadly(directory)
+    deadly = PoisonPages(directory)
     begun = [deadly.reading(url) for url in urls]
     for one in begun:
         await one.__aenter__()
     deadly.close()
 
 
-async def reads(deadly: Deadly, url: str) -> None:
+async def reads(deadly: PoisonPages, url: str) -> None:
     """Undo the coding of a page, and read it."""
     for _ in range(2):
         async with deadly.reading(url):
@@ -28,55 +28,55 @@ async def reads(deadly: Deadly, url: str) -> None:
 
 
 async def test_a_page_may_kill_a_peer_twice(tmp_path: Path) -> None:
-    for death in range(DEATHS_MAX):
-        deadly = Deadly(tmp_path)
-        assert not deadly.has_killed(BAD), death
+    for death in range(CRASHES_MAX):
+        deadly = PoisonPages(tmp_path)
+        assert not deadly.is_poison(BAD), death
         deadly.close()
         await dies_reading(tmp_path, BAD)
     for _ in range(2):
-        deadly = Deadly(tmp_path)
-        assert deadly.has_killed(BAD)
-        assert not deadly.has_killed(GOOD)
+        deadly = PoisonPages(tmp_path)
+        assert deadly.is_poison(BAD)
+        assert not deadly.is_poison(GOOD)
         deadly.close()
 
 
 async def test_what_was_read_to_its_end_killed_nobody(tmp_path: Path) -> None:
     for _ in range(3):
-        deadly = Deadly(tmp_path)
+        deadly = PoisonPages(tmp_path)
         await reads(deadly, GOOD)
         await dies_reading(tmp_path, BAD)
-    deadly = Deadly(tmp_path)
-    assert not deadly.has_killed(GOOD)
-    assert deadly.has_killed(BAD)
+    deadly = PoisonPages(tmp_path)
+    assert not deadly.is_poison(GOOD)
+    assert deadly.is_poison(BAD)
 
 
 async def test_a_page_that_is_read_after_all_is_no_suspect_any_more(tmp_path: Path) -> None:
     await dies_reading(tmp_path, GOOD)
-    deadly = Deadly(tmp_path)
+    deadly = PoisonPages(tmp_path)
     await reads(deadly, GOOD)
     deadly.close()
     await dies_reading(tmp_path, GOOD)
-    assert not Deadly(tmp_path).has_killed(GOOD)
+    assert not PoisonPages(tmp_path).is_poison(GOOD)
 
 
 async def test_what_was_read_only_in_part_is_a_suspect_still(tmp_path: Path) -> None:
     for _ in range(2):
-        deadly = Deadly(tmp_path)
+        deadly = PoisonPages(tmp_path)
         async with deadly.reading(BAD):
             pass
         deadly.close()
         await dies_reading(tmp_path, BAD)
-    assert Deadly(tmp_path).has_killed(BAD)
+    assert PoisonPages(tmp_path).is_poison(BAD)
 
 
 async def test_a_page_read_twice_at_a_time_has_killed_once(tmp_path: Path) -> None:
     await dies_reading(tmp_path, GOOD, GOOD)
-    assert not Deadly(tmp_path).has_killed(GOOD)
+    assert not PoisonPages(tmp_path).is_poison(GOOD)
 
 
 async def test_of_several_suspects_only_the_one_that_is_read_is_blamed(tmp_path: Path) -> None:
     await dies_reading(tmp_path, GOOD, BAD)
-    deadly = Deadly(tmp_path)
+    deadly = PoisonPages(tmp_path)
     begun = deadly.reading(BAD)
     await begun.__aenter__()
     waiting = [asyncio.create_task(reads(deadly, url)) for url in (GOOD, FINE)]
@@ -85,13 +85,13 @@ async def test_of_several_suspects_only_the_one_that_is_read_is_blamed(tmp_path:
     deadly.close()
     for one in waiting:
         one.cancel()
-    deadly = Deadly(tmp_path)
-    assert [deadly.has_killed(url) for url in (BAD, GOOD, FINE)] == [True, False, False]
+    deadly = PoisonPages(tmp_path)
+    assert [deadly.is_poison(url) for url in (BAD, GOOD, FINE)] == [True, False, False]
 
 
 async def test_a_suspect_is_not_blamed_for_what_kills_for_the_first_time(tmp_path: Path) -> None:
     await dies_reading(tmp_path, GOOD, BAD)
-    deadly = Deadly(tmp_path)
+    deadly = PoisonPages(tmp_path)
     begun, suspect = deadly.reading(FINE), deadly.reading(GOOD)
     await begun.__aenter__()
     waiting = asyncio.create_task(anext(suspect.gen))
@@ -99,8 +99,8 @@ async def test_a_suspect_is_not_blamed_for_what_kills_for_the_first_time(tmp_pat
     assert not waiting.done()
     deadly.close()  # FINE has killed.
     waiting.cancel()
-    deadly = Deadly(tmp_path)
-    assert not any(deadly.has_killed(url) for url in (GOOD, BAD, FINE))
+    deadly = PoisonPages(tmp_path)
+    assert not any(deadly.is_poison(url) for url in (GOOD, BAD, FINE))
     begun = deadly.reading(FINE)
     await begun.__aenter__()
     waiting = asyncio.create_task(reads(deadly, GOOD))
@@ -114,7 +114,7 @@ async def test_a_suspect_is_not_blamed_for_what_kills_for_the_first_time(tmp_pat
 
 async def test_more_than_are_noted_are_read_all_the_same(tmp_path: Path) -> None:
     urls = [f"{GOOD}/{number}" for number in range(READING_MAX + 1)]
-    deadly = Deadly(tmp_path)
+    deadly = PoisonPages(tmp_path)
     for _ in range(2):  # All places are free again after the first time.
         begun = [deadly.reading(url) for url in urls]
         for one in begun:
@@ -131,24 +131,24 @@ async def test_the_latest_suspects_are_remembered(tmp_path: Path) -> None:
     for _ in range(2):
         await dies_reading(tmp_path, BAD)
     await dies_reading(tmp_path, *[f"{GOOD}/{number}" for number in range(SUSPECTS_MAX - 1)])
-    assert Deadly(tmp_path).has_killed(BAD)
+    assert PoisonPages(tmp_path).is_poison(BAD)
     await dies_reading(tmp_path, FINE)
-    assert not Deadly(tmp_path).has_killed(BAD)
+    assert not PoisonPages(tmp_path).is_poison(BAD)
 
 
 @pytest.mark.parametrize("content", [b"", b"\1", bytes(100), b"\xff" * 20_000], ids=["empty", "cut", "short", "noise"])
 async def test_a_damaged_file_stops_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
-    deadly = Deadly(tmp_path)
+    deadly = PoisonPages(tmp_path)
     await reads(deadly, GOOD)
-    assert not deadly.has_killed(GOOD)
+    assert not deadly.is_poison(GOOD)
     deadly.close()
 
 
 async def test_without_a_file_nothing_is_noted(tmp_path: Path) -> None:
     for directory in (None, tmp_path / "missing"):
-        deadly = Deadly(directory)
+        deadly = PoisonPages(directory)
         await reads(deadly, GOOD)
-        assert not deadly.has_killed(GOOD)
+        assert not deadly.is_poison(GOOD)
         deadly.close()
     assert [*tmp_path.iterdir()] == []

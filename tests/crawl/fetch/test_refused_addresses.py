@@ -5,11 +5,11 @@ import logging
 import pytest
 
 from kadcrawl.crawl.fetch.address_guard import AddressRefused, Guard
-from kadcrawl.crawl.fetch.refused_addresses import AGAIN_S, Refused, network_of
+from kadcrawl.crawl.fetch.refused_addresses import REFUSED_WARN_INTERVAL_S, RefusedAddresses, network_of
 
 
 def test_the_first_address_is_told_at_once_and_others_seldom(caplog: pytest.LogCaptureFixture) -> None:
-    refused = Refused()
+    refused = RefusedAddresses()
     with caplog.at_level(logging.WARNING):
         assert refused.take() is None
         refused.add("192.168.3.4", 100.0)
@@ -18,9 +18,9 @@ def test_the_first_address_is_told_at_once_and_others_seldom(caplog: pytest.LogC
         assert warning.startswith("192.168.3.4 is neither public nor allowed here")
         assert "start again with --allow-network 192.168.0.0/16:" in warning
         assert refused.take() is None, "it was told"
-        refused.add("10.0.0.1", 100.0 + AGAIN_S - 1)
+        refused.add("10.0.0.1", 100.0 + REFUSED_WARN_INTERVAL_S - 1)
         assert refused.take() is None
-        refused.add("10.0.0.1", 100.0 + AGAIN_S)
+        refused.add("10.0.0.1", 100.0 + REFUSED_WARN_INTERVAL_S)
         assert refused.take() is not None
     assert 2 == len(caplog.records)
     assert "address.refused address=192.168.3.4 allow_network=192.168.0.0/16" in caplog.text

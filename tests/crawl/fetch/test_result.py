@@ -1,16 +1,16 @@
-"""What a `Fetched` says of itself: headers, redirects, and whether another try may help."""
+"""What a `FetchResult` says of itself: headers, redirects, and whether another try may help."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from kadcrawl.crawl.fetch.result import PASSING, REDIRECTS, Failure, Fetched
+from kadcrawl.crawl.fetch.result import PASSING, REDIRECTS, FetchError, FetchResult
 
-ANSWER = Fetched(
+ANSWER = FetchResult(
     url="http://example.com/",
     status=200,
-    failure=None,
+    error=None,
     detail="",
     request_head=b"",
     http_version="1.1",
@@ -67,8 +67,8 @@ def test_which_statuses_are_worth_another_try(status: int, expected: bool) -> No
     assert replace(ANSWER, status=status).passing is expected
 
 
-@pytest.mark.parametrize("failure", Failure)
-def test_which_failures_are_worth_another_try(failure: Failure) -> None:
+@pytest.mark.parametrize("failure", FetchError)
+def test_which_failures_are_worth_another_try(failure: FetchError) -> None:
     lasting = {
         "bad_url",
         "address_refused",
@@ -85,7 +85,7 @@ def test_which_failures_are_worth_another_try(failure: Failure) -> None:
         "proxy",
         "unsure",
     }
-    assert replace(ANSWER, status=None, failure=failure).passing is (failure not in lasting)
+    assert replace(ANSWER, status=None, error=failure).passing is (failure not in lasting)
     assert (failure in PASSING) is (failure not in lasting)
 
 
@@ -94,16 +94,16 @@ def test_which_failures_are_worth_another_try(failure: Failure) -> None:
     [
         (200, None, True),
         (503, None, True),
-        (200, Failure.TRUNCATED, True),
-        (None, Failure.TIMEOUT, False),
-        (None, Failure.CONNECT, False),
-        (200, Failure.TIMEOUT, False),
-        (200, Failure.IDLE, False),
-        (200, Failure.TOO_SLOW, False),
-        (None, Failure.UNSURE, None),
+        (200, FetchError.TRUNCATED, True),
+        (None, FetchError.TIMEOUT, False),
+        (None, FetchError.CONNECT, False),
+        (200, FetchError.TIMEOUT, False),
+        (200, FetchError.IDLE, False),
+        (200, FetchError.TOO_SLOW, False),
+        (None, FetchError.UNSURE, None),
     ],
 )
 def test_a_site_answered_if_it_said_anything_in_time(
-    status: int | None, failure: Failure | None, answered: bool | None
+    status: int | None, failure: FetchError | None, answered: bool | None
 ) -> None:
-    assert replace(ANSWER, status=status, failure=failure).answered is answered
+    assert replace(ANSWER, status=status, error=failure).answered is answered

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kadcrawl.crawl.fetch.result import Failure
-from kadcrawl.crawl.fetch.timeouts import Patience
+from kadcrawl.crawl.fetch.result import FetchError
+from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.config import Limits
 
 LIMITS = Limits(
@@ -15,7 +15,7 @@ Event = tuple[float, int]
 
 
 def test_what_it_pauses_for_does_not_count() -> None:
-    patience = Patience(LIMITS, 0)
+    patience = ResponseDeadline(LIMITS, 0)
     patience.head_came(1)
     patience.bytes_came(100_000, 2)
     patience.pause(2)
@@ -23,37 +23,37 @@ def test_what_it_pauses_for_does_not_count() -> None:
     assert patience.look_again_at(1_000) == 1_020
     patience.resume(1_000)
     assert patience.verdict(1_019.9) is None
-    assert patience.verdict(1_020) is Failure.IDLE
+    assert patience.verdict(1_020) is FetchError.IDLE
     patience.bytes_came(1, 1_020)
-    assert patience.verdict(1_118) is Failure.IDLE
+    assert patience.verdict(1_118) is FetchError.IDLE
     for now in range(1_030, 1_118, 10):
         patience.bytes_came(1, now)
     assert patience.verdict(1_117.9) is None
-    assert patience.verdict(1_118) is Failure.TIMEOUT
+    assert patience.verdict(1_118) is FetchError.TIMEOUT
 
 
 @pytest.mark.parametrize(
     ("events", "at", "expected"),
     [
         ([], 119.9, None),
-        ([], 120, Failure.TIMEOUT),
+        ([], 120, FetchError.TIMEOUT),
         ([(119, -1)], 119.5, None),
-        ([(119, -1)], 120, Failure.TIMEOUT),
+        ([(119, -1)], 120, FetchError.TIMEOUT),
         ([(1, -1)], 15.9, None),
-        ([(1, -1)], 16, Failure.TOO_SLOW),
+        ([(1, -1)], 16, FetchError.TOO_SLOW),
         ([(1, -1), (2, 100_000)], 21.9, None),
-        ([(1, -1), (2, 100_000)], 22, Failure.IDLE),
+        ([(1, -1), (2, 100_000)], 22, FetchError.IDLE),
         ([(1, -1), (2, 100_000), (21, 1)], 22, None),
-        ([(1, -1), (2, 100_000), (21, 1)], 41, Failure.IDLE),
+        ([(1, -1), (2, 100_000), (21, 1)], 41, FetchError.IDLE),
         ([(1, -1), *((n, 499) for n in range(2, 17))], 15.9, None),
-        ([(1, -1), *((n, 499) for n in range(2, 17))], 16, Failure.TOO_SLOW),
+        ([(1, -1), *((n, 499) for n in range(2, 17))], 16, FetchError.TOO_SLOW),
         ([(1, -1), *((n, 501) for n in range(2, 17))], 16, None),
         ([(0, -1), *((n, 10_000) for n in range(1, 120))], 119.9, None),
-        ([(0, -1), *((n, 10_000) for n in range(1, 120))], 120, Failure.TIMEOUT),
+        ([(0, -1), *((n, 10_000) for n in range(1, 120))], 120, FetchError.TIMEOUT),
     ],
 )
-def test_verdict(events: list[Event], at: float, expected: Failure | None) -> None:
-    patience = Patience(LIMITS, 0.0)
+def test_verdict(events: list[Event], at: float, expected: FetchError | None) -> None:
+    patience = ResponseDeadline(LIMITS, 0.0)
     for now, count in events:
         if count < 0:
             patience.head_came(now)
@@ -67,7 +67,7 @@ def test_verdict(events: list[Event], at: float, expected: Failure | None) -> No
 @pytest.mark.parametrize("count", [1, 300, 4_000, 100_000])
 def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float, count: int) -> None:
     """Against one who looks all the time, at a server that sends `count` bytes every `every_s` seconds."""
-    watched, timed = Patience(LIMITS, 0.0), Patience(LIMITS, 0.0)
+    watched, timed = ResponseDeadline(LIMITS, 0.0), ResponseDeadline(LIMITS, 0.0)
     look_at, seen_at, told_at, now = timed.look_again_at(0.0), None, None, 0.0
     while told_at is None or seen_at is None:
         if now == head_at:
@@ -92,7 +92,7 @@ def test_looking_only_when_told_misses_no_verdict(head_at: float, every_s: float
     ids=["at once", "soon", "late", "much later"],
 )
 def test_what_breaks_off_soon_after_a_pause_did_so_by_it(breaks_at: float, expected: bool) -> None:
-    patience = Patience(LIMITS, 0)
+    patience = ResponseDeadline(LIMITS, 0)
     patience.head_came(0)
     assert not patience.broke_by_pause(0)
     patience.pause(30)
@@ -101,7 +101,7 @@ def test_what_breaks_off_soon_after_a_pause_did_so_by_it(breaks_at: float, expec
 
 
 def test_a_place_that_was_free_is_no_pause() -> None:
-    patience = Patience(LIMITS, 0)
+    patience = ResponseDeadline(LIMITS, 0)
     patience.head_came(0)
     patience.pause(30)
     patience.resume(30)
@@ -116,13 +116,13 @@ def test_a_place_that_was_free_is_no_pause() -> None:
 def test_a_large_body_keeps_its_place_as_long_as_it_comes_or_nobody_waits(
     others_wait: bool, a_second: int, expected: int | None
 ) -> None:
-    patience = Patience(LIMITS, 0)
+    patience = ResponseDeadline(LIMITS, 0)
     patience.head_came(0)
     patience.bytes_came(10_000_000, 20)
-    patience.has_place(20, lambda: others_wait)
+    patience.has_slot(20, lambda: others_wait)
     given_up = None
     for now in range(20, 100):
-        if now >= patience.look_again_at(now - 1) and patience.verdict(now) is Failure.TOO_SLOW:
+        if now >= patience.look_again_at(now - 1) and patience.verdict(now) is FetchError.TOO_SLOW:
             given_up = now
             break
         patience.bytes_came(a_second if now >= 30 else 5_000, now)

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
-from kadcrawl.crawl.fetch.result import UNASKED, Failure
+from kadcrawl.crawl.fetch.result import UNASKED, FetchError
 from kadcrawl.settings.config import Limits
 from tests.support.web import Web
 
@@ -54,22 +54,22 @@ async def test_a_machine_out_of_files_has_no_socket(host: str, fetcher: Fetcher)
     """Whether for the address, for one of several of which another is forbidden, or to ask for them."""
     with no_files():
         fetched = await fetcher.fetch(f"http://{host}:1/")
-    assert (fetched.failure, fetched.status, fetched.passing) == (Failure.NO_SOCKET, None, False)
+    assert (fetched.error, fetched.status, fetched.passing) == (FetchError.NO_SOCKET, None, False)
 
 
 @pytest.mark.parametrize(
     ("number", "failure"),
     [
-        (errno.EMFILE, Failure.NO_SOCKET),
-        (errno.ENFILE, Failure.NO_SOCKET),
-        (errno.ENOBUFS, Failure.NO_SOCKET),
-        (errno.ENOMEM, Failure.NO_SOCKET),
-        (errno.ENETUNREACH, Failure.CONNECT),
-        (errno.EADDRNOTAVAIL, Failure.CONNECT),
+        (errno.EMFILE, FetchError.NO_SOCKET),
+        (errno.ENFILE, FetchError.NO_SOCKET),
+        (errno.ENOBUFS, FetchError.NO_SOCKET),
+        (errno.ENOMEM, FetchError.NO_SOCKET),
+        (errno.ENETUNREACH, FetchError.CONNECT),
+        (errno.EADDRNOTAVAIL, FetchError.CONNECT),
     ],
 )
 async def test_what_the_machine_lacks_is_told_from_what_the_network_lacks(
-    number: int, failure: Failure, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    number: int, failure: FetchError, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_socket(guard: Guard, addr_info: AddrInfoType) -> socket.socket:
         raise OSError(number, "no")
@@ -78,7 +78,7 @@ async def test_what_the_machine_lacks_is_told_from_what_the_network_lacks(
     # The connector has taken the method of the guard itself.
     await fetcher.close()
     await fetcher.start()
-    assert (await fetcher.fetch("http://127.0.0.1:1/")).failure is failure
+    assert (await fetcher.fetch("http://127.0.0.1:1/")).error is failure
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
@@ -89,7 +89,7 @@ async def test_a_request_that_may_no_longer_be_made_when_it_is_connected_is_not_
         assert (await fetcher.fetch(site.url())).content == b"here"
     asked = len(site.requests)
     fetched = await fetcher.fetch(site.url(), may_send=lambda: False)
-    assert (fetched.failure, fetched.failure in UNASKED, fetched.passing) == (Failure.NOT_SENT, True, False)
+    assert (fetched.error, fetched.error in UNASKED, fetched.passing) == (FetchError.NOT_SENT, True, False)
     assert (await fetcher.fetch(site.url())).content == b"here"
     assert asked + 1 == len(site.requests)
 

@@ -12,7 +12,7 @@ from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Cell, cell_of, site_hash, url_key
 from kadcrawl.settings.config import Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 
 START = 1_000_000.0
@@ -54,7 +54,7 @@ class Feed:
     def __init__(self, store: Store, frontier: Frontier) -> None:
         self.store, self.frontier, self.count = store, frontier, 0
 
-    def __call__(self, site: str, depth: int = 0, now: float = START) -> Entry:
+    def __call__(self, site: str, depth: int = 0, now: float = START) -> FrontierEntry:
         self.count += 1
         url = f"http://{site}/{self.count}"
         entry = self.store.accept(url_key(site_hash(site), url), site, url, depth, 0)
@@ -63,7 +63,7 @@ class Feed:
         return entry
 
 
-def finish(frontier: Frontier, store: Store, entry: Entry, now: float) -> None:
+def finish(frontier: Frontier, store: Store, entry: FrontierEntry, now: float) -> None:
     frontier.release(entry, now, now)
     store.finish(entry, b"{}\n")
     frontier.finish(entry, now)
@@ -169,7 +169,7 @@ def test_everything_comes_through_small_windows_once(make: Make, store: Store) -
     feed = Feed(store, frontier)
     random = Random(7)
     entries = {feed(f"site{random.randrange(9)}", random.randrange(4)) for _ in range(200)}
-    seen: list[Entry] = []
+    seen: list[FrontierEntry] = []
     while (entry := frontier.next(START)) is not None:
         seen.append(entry)
         assert len(frontier._sites) <= 3
@@ -562,7 +562,7 @@ def test_no_site_is_ever_hurried_whatever_happens(seed: int, make: Make, store: 
     feed = Feed(store, frontier)
     received: dict[str, float] = {}
     delays = {f"s{n}": 1.0 for n in range(6)}
-    out: list[Entry] = []
+    out: list[FrontierEntry] = []
     now = START
     for _ in range(600):
         now += random.random()
@@ -596,10 +596,10 @@ def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
     frontier = Frontier(store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
     feed = Feed(store, frontier)
     sites = [f"s{number}" for number in range(12)]
-    out: dict[str, Entry] = {}
+    out: dict[str, FrontierEntry] = {}
     now = START
 
-    def take() -> Entry | None:
+    def take() -> FrontierEntry | None:
         entry = frontier.next(now)
         if entry is not None:
             assert entry.url not in out
@@ -609,7 +609,7 @@ def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
         assert len(frontier._sites) <= 3 + len(out)
         return entry
 
-    def come_back(entry: Entry) -> None:
+    def come_back(entry: FrontierEntry) -> None:
         del out[entry.url]
         frontier.release(entry, now, now)
         how = random.random()
@@ -716,10 +716,10 @@ def test_a_site_with_a_delay_is_lent_whole_and_asked_by_nobody_else_meanwhile(ma
     frontier = make()
     feed = Feed(store, frontier)
     entries = [feed("a") for _ in range(3)]
-    assert [("a", 3)] == frontier.lendable(START)
+    assert [("a", 3)] == frontier.sites_with_spare_connections(START)
     assert (entries[:2], 1) == frontier.lend("a", 2, START)
     assert frontier.next(START + 100) is None
-    assert [] == frontier.lendable(START + 100)
+    assert [] == frontier.sites_with_spare_connections(START + 100)
     assert 1 == frontier.lent(cell("a"))
     store.learn_done(entries[0].key)
     frontier.finish(entries[0], START + 100)
@@ -739,7 +739,7 @@ def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(make: Make,
     assert (entries[5:6], 1) == frontier.lend("a", 1, START), "no more connections than entries"
     assert frontier.next(START) == entries[6]
     assert frontier.next(START) is None
-    assert not frontier.overdrawn("a")
+    assert not frontier.connections_overcommitted("a")
     frontier.end_loan("a", 3, START)
     assert [frontier.next(START) for _ in range(4)] == [*entries[7:10], None]
 
@@ -758,13 +758,13 @@ def test_of_connections_all_in_use_all_but_one_can_be_lent_and_are_used_when_the
     assert frontier.is_crowded
     assert not frontier.has_free("a")
     for own in (first, second):
-        assert ["a"] == [name for name, _ in frontier.lendable(START)]
+        assert ["a"] == [name for name, _ in frontier.sites_with_spare_connections(START)]
         assert 1 == frontier.lend("a", 2, START)[1]
-        assert frontier.overdrawn("a")
+        assert frontier.connections_overcommitted("a")
         frontier.release(own, START, START)
-        assert not frontier.overdrawn("a")
+        assert not frontier.connections_overcommitted("a")
         assert frontier.next(START) is None
-    assert [] == frontier.lendable(START)
+    assert [] == frontier.sites_with_spare_connections(START)
     assert not frontier.is_crowded
     frontier.release(third, START, START)
     assert frontier.next(START) is not None
@@ -791,7 +791,7 @@ def test_a_site_that_is_being_asked_is_not_lent(make: Make, store: Store) -> Non
     feed("a")
     feed("a")
     frontier.next(START)
-    assert [] == frontier.lendable(START)
+    assert [] == frontier.sites_with_spare_connections(START)
 
 
 def test_a_site_lent_when_its_cell_closes_and_opens_again_stays_lent(make: Make, store: Store) -> None:
@@ -815,10 +815,10 @@ def test_all_of_a_loan_done_leaves_nothing_behind(make: Make, store: Store) -> N
     store.learn_done(entry.key)
     frontier.finish(entry, START)
     frontier.end_loan("a", 1, START)
-    assert (0, [], None) == (frontier.pending, frontier.lendable(START), frontier.next(START + 100))
+    assert (0, [], None) == (frontier.pending, frontier.sites_with_spare_connections(START), frontier.next(START + 100))
 
 
-def taken(frontier: Frontier, store: Store, now: float) -> list[Entry]:
+def taken(frontier: Frontier, store: Store, now: float) -> list[FrontierEntry]:
     """Take and finish all there is, one after the other."""
     found = []
     while (entry := frontier.next(now)) is not None:
@@ -878,7 +878,7 @@ def test_what_was_there_before_a_restart_waits_before_it_is_read(make: Make, sto
     assert 9 == make(delay_s=0.0).waiting(START)
 
 
-def begun(frontier: Frontier) -> list[Entry]:
+def begun(frontier: Frontier) -> list[FrontierEntry]:
     """Take what may be fetched now."""
     found = []
     while (entry := frontier.next(START)) is not None:
@@ -896,7 +896,7 @@ def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make: Make, st
         frontier.release(entry, START, START, answered=True)
     for n in range(40):
         feed(f"{n % 5}.bad")
-    assert len(begun(frontier)) == frontier.doubtful == 12
+    assert len(begun(frontier)) == frontier.unproven == 12
     entries = [feed("good") for _ in range(3)]
     for entry in entries:
         assert begun(frontier) == [entry]
@@ -933,9 +933,9 @@ def test_what_had_to_wait_for_doubtful_requests_comes_in_its_turn(make: Make, st
     assert begun(frontier) == [entries[2]]
     frontier.companion = make(fetches_max=16, site_connections_max=1)
     frontier.release(entries[3], START, START)
-    frontier.companion.doubtful = 1
+    frontier.companion.unproven = 1
     assert begun(frontier) == []
-    frontier.companion.doubtful = 0
+    frontier.companion.unproven = 0
     assert begun(frontier) == [entries[14]]
 
 
@@ -958,7 +958,7 @@ def test_a_site_that_did_not_answer_has_one_connection_until_it_does(make: Make,
     frontier.release(entries[0], START, START, answered=False)
     frontier.release(entries[1], START, START)
     assert begun(frontier) == []
-    assert frontier.lendable(START) == []
+    assert frontier.sites_with_spare_connections(START) == []
     frontier.release(entries[2], START, START, answered=False)
     assert frontier.lend("a", 1, START)[1] == 1
     frontier.end_loan("a", 1, START)
@@ -972,7 +972,7 @@ def test_doubtful_requests_are_counted_whatever_happens(seed: int, make: Make, s
     random = Random(seed)
     frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=4)
     feed = Feed(store, frontier)
-    out: list[Entry] = []
+    out: list[FrontierEntry] = []
     for _ in range(300):
         for _ in range(random.randrange(3)):
             feed(f"{random.randrange(5)}.test")
@@ -987,4 +987,4 @@ def test_doubtful_requests_are_counted_whatever_happens(seed: int, make: Make, s
                 frontier.release(entry, START, START, answered=random.choice([None, False, True]))
                 store.finish(entry, b"{}\n")
                 frontier.finish(entry, START)
-        assert frontier.doubtful == sum(site.doubtful for site in frontier._sites.values()) <= 6
+        assert frontier.unproven == sum(site.unproven for site in frontier._sites.values()) <= 6

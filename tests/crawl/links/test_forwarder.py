@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kadcrawl.crawl.links.forwarder import Forwarder, Receipt
-from kadcrawl.crawl.scope.partitioner import Place, Placer
+from kadcrawl.crawl.links.forwarder import AckCountdown, Forwarder
+from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
-from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Elsewhere, Link, Offer
+from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer, Redirect
 from kadcrawl.settings.config import Limits
 
 ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3))
@@ -44,18 +44,18 @@ class World:
     answer: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        self.placer = Placer("host", 16)
+        self.partitioner = Partitioner("host", 16)
         self.cells: dict[Cell, str] = {}
         self.answer.set()
 
     def own(self, host: str, owner: Contact) -> None:
         self.owners[host] = owner
-        self.cells[self.placer.place(f"http://{host}/").cell] = host
+        self.cells[self.partitioner.locate(f"http://{host}/").cell] = host
 
     def is_open(self, cell: Cell) -> bool:
         return self.owners[self.cells[cell]] == ME and self.cells[cell] not in self.closed
 
-    async def accept_here(self, links: list[tuple[Link, Place]]) -> list[int]:
+    async def accept_here(self, links: list[tuple[Link, UrlLocation]]) -> list[int]:
         self.asked.set()
         await self.answer.wait()
         self.kept.append([link.url for link, _ in links])
@@ -73,7 +73,7 @@ class World:
     def suspect(self, contact: Contact) -> None:
         self.suspected.append(contact)
 
-    def take(self, link: Link, place: Place, now: float) -> None:
+    def take(self, link: Link, place: UrlLocation, now: float) -> None:
         self.taken.append(link.url)
 
     async def ask(
@@ -91,7 +91,7 @@ class World:
             self.dates += [link.modified for link in offer.links]
         if self.elsewhere is not None:
             hint, self.elsewhere = self.elsewhere, None
-            return Accepted([Elsewhere(index, hint) for index in range(len(offer.links))])
+            return Accepted([Redirect(index, hint) for index in range(len(offer.links))])
         return Accepted([])
 
 
@@ -132,7 +132,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cell(host: str) -> Cell:
-    return Placer("host", 16).place(f"http://{host}/").cell
+    return Partitioner("host", 16).locate(f"http://{host}/").cell
 
 
 async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(world: World) -> None:
@@ -227,13 +227,16 @@ async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: World
 async def test_memory_of_recent_links_is_bounded(world: World) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
         forward.forward(links("mine", *range(10)), cell("mine"))
-        assert len(forward._recent) == 3
+        assert len(forward._recently_sent) == 3
 
 
 async def test_characters_of_recent_links_and_dates_are_bounded(world: World) -> None:
     async with forwarder(world, recent_chars_max=3 * len("http://mine/0")) as forward:
         forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
-        assert ([f"http://mine/{number}" for number in (7, 8, 9)],) * 2 == (list(forward._recent), list(forward._dates))
+        assert ([f"http://mine/{number}" for number in (7, 8, 9)],) * 2 == (
+            list(forward._recently_sent),
+            list(forward._dates),
+        )
         forward.forward([dated("mine", 7, 6.0)], cell("mine"))
         forward.forward([dated("mine", 1, 6.0)], cell("mine"))
         assert ["http://mine/9", "http://mine/7", "http://mine/1"] == list(forward._dates)
@@ -276,9 +279,9 @@ async def test_a_url_is_fresh_until_its_owner_has_it_and_again_when_met_nearer_t
     world.own("mine", ME)
     async with forwarder(world, by_depth=by_depth) as forward:
         urls = ["http://mine/a", "http://mine/b"]
-        assert forward.fresh(urls, depth) == urls
+        assert forward.not_recently_sent(urls, depth) == urls
         await forward.forward([Link("http://mine/a", 2, 0)], None).acknowledged
-        assert forward.fresh(urls, depth) == [*fresh, "http://mine/b"]
+        assert forward.not_recently_sent(urls, depth) == [*fresh, "http://mine/b"]
 
 
 async def test_a_url_on_its_way_is_still_fresh() -> None:
@@ -288,10 +291,10 @@ async def test_a_url_on_its_way_is_still_fresh() -> None:
     world.answer.clear()
     async with forwarder(world) as forward:
         receipt = forward.forward([Link("http://theirs/a", 1, 0)], None)
-        assert forward.fresh(["http://theirs/a"], 1) == ["http://theirs/a"]
+        assert forward.not_recently_sent(["http://theirs/a"], 1) == ["http://theirs/a"]
         world.answer.set()
         await receipt.acknowledged
-        assert forward.fresh(["http://theirs/a"], 1) == []
+        assert forward.not_recently_sent(["http://theirs/a"], 1) == []
 
 
 def dated(host: str, number: int, date: float | None, depth: int = 1) -> Link:
@@ -304,9 +307,9 @@ async def test_a_link_met_before_goes_again_only_with_a_later_date(world: World)
         for date in (5.0, 5.0, 4.0, None, 6.0, 5.0, 6.0):
             await forward.forward([dated("other", 1, date)], None).acknowledged
         assert (3, [5.0, 6.0]) == (len(world.offers), world.dates)
-        assert ["http://other/1"] == forward.news({"http://other/1": 7.0})
-        assert [] == forward.news({"http://other/1": 6.0})
-        assert [] == forward.fresh(["http://other/1"], 1)
+        assert ["http://other/1"] == forward.newer_lastmod({"http://other/1": 7.0})
+        assert [] == forward.newer_lastmod({"http://other/1": 6.0})
+        assert [] == forward.not_recently_sent(["http://other/1"], 1)
 
 
 async def test_a_later_date_in_an_open_cell_is_taken_at_once(world: World) -> None:
@@ -338,7 +341,7 @@ async def test_a_later_date_met_while_the_link_travels_reaches_its_owner_before_
         await asyncio.gather(first.acknowledged, second.acknowledged, third.acknowledged)
         assert dates == world.dates
         assert forward.unacknowledged == 0
-        assert [] == forward.news({"http://other/1": max(met, before or 0.0)})
+        assert [] == forward.newer_lastmod({"http://other/1": max(met, before or 0.0)})
 
 
 async def test_a_shorter_path_and_a_later_date_are_told_together(world: World) -> None:
@@ -352,24 +355,24 @@ async def test_a_shorter_path_and_a_later_date_are_told_together(world: World) -
         await asyncio.gather(first.acknowledged, near.acknowledged, late.acknowledged)
         assert ([9, 2], [5.0, 6.0]) == (world.depths, world.dates)
         await forward.forward([dated("other", 1, 7.0, depth=8)], None).acknowledged
-        assert [] == forward.fresh(["http://other/1"], 2), "it was met nearer before"
+        assert [] == forward.not_recently_sent(["http://other/1"], 2), "it was met nearer before"
 
 
 async def test_memory_of_dates_is_bounded(world: World) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
         forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
         assert 3 == len(forward._dates)
-        assert ["http://mine/0"] == forward.news({f"http://mine/{number}": 5.0 for number in (0, 7, 8, 9)})
+        assert ["http://mine/0"] == forward.newer_lastmod({f"http://mine/{number}": 5.0 for number in (0, 7, 8, 9)})
 
 
 async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kadcrawl.crawl.links.forwarder.AT_ONCE_MAX", 2)
-    sent: list[tuple[int, Receipt]] = []
+    monkeypatch.setattr("kadcrawl.crawl.links.forwarder.LINKS_PER_TURN_MAX", 2)
+    sent: list[tuple[int, AckCountdown]] = []
 
-    def one_portion(links: Sequence[Link], cell: Cell) -> Receipt:
-        receipt = Receipt()
+    def one_portion(links: Sequence[Link], cell: Cell) -> AckCountdown:
+        receipt = AckCountdown()
         receipt.expect()
         sent.append((len(links), receipt))
         return receipt

@@ -8,8 +8,8 @@ import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.crawl.scope.partitioner import Placer
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.query_limits import PathQueries
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Key
@@ -27,28 +27,28 @@ class World:
     store: Store
     frontier: Frontier
     intake: Intake
-    placer: Placer
-    totals: Totals
+    partitioner: Partitioner
+    counters: Counters
     activity: Activity
     woken: int = 0
 
     def take(self, url: str, depth: int = 1) -> None:
-        self.intake.take(Link(url, depth, 0), self.placer.place(url), NOW)
+        self.intake.accept(Link(url, depth, 0), self.partitioner.locate(url), NOW)
 
     def offer(self, url: str, depth: int = 1) -> None:
-        self.intake.take_offered(Link(url, depth, 0), self.placer.place(url), NOW)
+        self.intake.accept_offered(Link(url, depth, 0), self.partitioner.locate(url), NOW)
 
     def merge(self, url: str, depth: int = 1, tries: int = 0, due: float = 0.0) -> None:
-        self.intake.merge_pending(Link(url, depth, 0), self.placer.place(url), NOW, tries, due)
+        self.intake.merge_pending(Link(url, depth, 0), self.partitioner.locate(url), NOW, tries, due)
 
     def merge_done(self, url: str) -> None:
-        self.intake.merge_done(self.placer.place(url).key, NOW)
+        self.intake.merge_done(self.partitioner.locate(url).key, NOW)
 
     def state(self, url: str) -> int | None:
-        return self.store.state(self.placer.place(url).key)
+        return self.store.state(self.partitioner.locate(url).key)
 
     def known(self, url: str) -> tuple[int, int, float]:
-        entry = self.store.entry(self.placer.place(url).key)
+        entry = self.store.entry(self.partitioner.locate(url).key)
         assert entry is not None
         return entry.depth, entry.tries, entry.due
 
@@ -58,8 +58,8 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     """Everything the intake touches, all cells open; depth counts, unless the test asks for `by_depth` False."""
     store = Store(tmp_path, 0.0)
     store.begin(1)
-    frontier, placer, totals, activity = Frontier(store, Limits(), 0.0), Placer("host", 1), Totals(), Activity()
-    for cell in {placer.place(url).cell for url in (SEED, OUTSIDE)}:
+    frontier, placer, totals, activity = Frontier(store, Limits(), 0.0), Partitioner("host", 1), Counters(), Activity()
+    for cell in {placer.locate(url).cell for url in (SEED, OUTSIDE)}:
         frontier.open(cell, NOW, hold=False)
     intake = Intake(store, frontier, Scope(Job(seeds=(SEED,))), totals, activity, by_depth=request.param)
     world = World(store, frontier, intake, placer, totals, activity)
@@ -75,7 +75,7 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
 def test_a_link_is_taken_once(world: World) -> None:
     for _ in range(2):
         world.take(INSIDE)
-    assert (1, 1, 1, 1) == (world.totals.urls, world.store.pending, world.activity.count, world.woken)
+    assert (1, 1, 1, 1) == (world.counters.urls, world.store.pending, world.activity.count, world.woken)
     entry = world.frontier.next(NOW)
     assert entry is not None
     assert (INSIDE, None) == (entry.url, world.frontier.next(NOW))
@@ -118,13 +118,13 @@ def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_co
     world.intake._site_pages_max = 2
     for url in (INSIDE, INSIDE + "2"):
         world.take(url)
-    assert {} == world.totals.left_out
+    assert {} == world.counters.left_out
     world.take(INSIDE + "3")
     world.take(INSIDE)
     world.offer(INSIDE + "3")
     world.take(OUTSIDE)
     assert ({"site_pages": 2}, None, PENDING) == (
-        world.totals.left_out,
+        world.counters.left_out,
         world.state(INSIDE + "3"),
         world.state(OUTSIDE),
     )
@@ -134,7 +134,7 @@ def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_co
     assert [PENDING, PENDING, DONE] == [world.state(INSIDE + number) for number in "456"]
     world.merge_done(INSIDE + "3")
     world.take(INSIDE + "3")
-    assert {"site_pages": 2} == world.totals.left_out, "what is known is not left out"
+    assert {"site_pages": 2} == world.counters.left_out, "what is known is not left out"
 
 
 def test_a_path_gets_as_many_queries_as_it_may_have_but_what_is_known_and_seeds_are_taken(world: World) -> None:
@@ -142,11 +142,11 @@ def test_a_path_gets_as_many_queries_as_it_may_have_but_what_is_known_and_seeds_
     world.merge(INSIDE + "?0")
     for query in ("1", "1", "2", "1", "0"):
         world.take(f"{INSIDE}?{query}")
-    assert ({}, 2) == (world.totals.left_out, world.totals.urls)
+    assert ({}, 2) == (world.counters.left_out, world.counters.urls)
     world.take(INSIDE + "?3")
     world.offer(INSIDE + "?4")
     world.take(INSIDE + "?2")
-    assert {"path_queries": 2} == world.totals.left_out, "what is known is not left out"
+    assert {"path_queries": 2} == world.counters.left_out, "what is known is not left out"
     world.take(INSIDE)
     world.take(INSIDE + "y?3")
     world.offer(INSIDE + "?5", 0)
@@ -154,7 +154,7 @@ def test_a_path_gets_as_many_queries_as_it_may_have_but_what_is_known_and_seeds_
     world.merge_done(INSIDE + "?7")
     assert [None, None, PENDING, PENDING, DONE] == [world.state(f"{INSIDE}?{query}") for query in "34567"]
     assert {PENDING} == {world.state(INSIDE), world.state(INSIDE + "y?3")}
-    assert {"path_queries": 2} == world.totals.left_out
+    assert {"path_queries": 2} == world.counters.left_out
 
 
 def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: World) -> None:
@@ -162,12 +162,12 @@ def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: Wor
     world.intake._path_queries = PathQueries(1)
     for query in "12":
         world.take(f"{INSIDE}?{query}")
-    assert {"site_pages": 1} == world.totals.left_out
+    assert {"site_pages": 1} == world.counters.left_out
 
 
 def test_a_record_counts_as_accepted_only_where_it_was_offered(world: World) -> None:
     world.merge(INSIDE)
-    assert (0, 1, 1) == (world.totals.urls, world.store.pending, world.activity.count)
+    assert (0, 1, 1) == (world.counters.urls, world.store.pending, world.activity.count)
 
 
 def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: World) -> None:
@@ -211,19 +211,19 @@ def test_done_wins_and_what_was_to_be_crawled_is_not(world: World) -> None:
 def test_done_is_learned_of_a_url_never_met(world: World) -> None:
     world.merge_done(INSIDE)
     world.take(INSIDE)
-    assert (DONE, 0, 1) == (world.state(INSIDE), world.totals.urls, world.activity.count)
+    assert (DONE, 0, 1) == (world.state(INSIDE), world.counters.urls, world.activity.count)
 
 
 @pytest.mark.parametrize("world", [True, False], indirect=True)
 def test_a_date_is_heard_of_pages_met_before(world: World) -> None:
     heard: list[tuple[Key, float]] = []
     world.intake.on_modified = lambda key, at: heard.append((key, at))
-    place = world.placer.place(INSIDE)
+    place = world.partitioner.locate(INSIDE)
     for link in (DatedLink(INSIDE, 1, 0, 5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
-        world.intake.take_offered(link, place, NOW)
+        world.intake.accept_offered(link, place, NOW)
     assert [] == heard, "when it is new it is fetched anyway"
-    world.intake.take_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
-    world.intake.take(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
-    world.intake.take_offered(DatedLink(OUTSIDE, 1, 0, 8.0), world.placer.place(OUTSIDE), NOW)
+    world.intake.accept_offered(DatedLink(INSIDE, 1, 0, 6.0), place, NOW)
+    world.intake.accept(DatedLink(INSIDE, 1, 0, 7.0), place, NOW)
+    world.intake.accept_offered(DatedLink(OUTSIDE, 1, 0, 8.0), world.partitioner.locate(OUTSIDE), NOW)
     assert [(place.key, 6.0), (place.key, 7.0)] == heard
-    assert (1, 1) == (world.totals.urls, world.intake.rejected)
+    assert (1, 1) == (world.counters.urls, world.intake.rejected)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from kadcrawl.crawl.links.recent_links import Recent
+from kadcrawl.crawl.links.recent_links import RecentlySent
 from kadcrawl.settings.config import Limits
 
 
 @pytest.mark.parametrize(("urls_max", "chars_max"), [(3, 1_000), (1_000, 30), (1_000, 39)])
 def test_the_oldest_is_forgotten_at_the_next_beyond_either_bound(urls_max: int, chars_max: int) -> None:
-    recent: Recent[int] = Recent(urls_max, chars_max)
+    recent: RecentlySent[int] = RecentlySent(urls_max, chars_max)
     urls = [f"http://h/{number}" for number in range(5)]
     for number, url in enumerate(urls[:3]):
         recent.keep(url, number)
@@ -22,7 +22,7 @@ def test_the_oldest_is_forgotten_at_the_next_beyond_either_bound(urls_max: int, 
 
 
 def test_a_long_url_takes_the_room_of_many() -> None:
-    recent: Recent[int] = Recent(1_000, 100)
+    recent: RecentlySent[int] = RecentlySent(1_000, 100)
     for number in range(10):
         recent.keep(f"http://h/{number}", 0)
     assert 10 == len(recent)

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from kadcrawl.crawl.fetch.result import Failure
-from kadcrawl.crawl.output.counters import Totals, counted_as
-from kadcrawl.link.wire.basics import REASONS_MAX, Counters
+from kadcrawl.crawl.fetch.result import FetchError
+from kadcrawl.crawl.output.counters import Counters, counted_as
+from kadcrawl.link.wire.basics import REASONS_MAX, PeerCounters
 
 WORDS = (
-    *(str(failure) for failure in Failure),
+    *(str(failure) for failure in FetchError),
     *("robots", "robots_unreachable", "bad_redirect", "redirect_limit", "internal_error", "killed_peer"),
     *("length", "depth", "scope", "exclude", "include", "path_segments", "path_repeats", "query_parameters"),
 )
@@ -33,23 +33,23 @@ def test_rare_statuses_are_counted_together(reason: str, expected: str) -> None:
 
 
 def test_all_reasons_there_are_fit_into_one_message_and_add_up() -> None:
-    totals = Totals()
+    totals = Counters()
     reasons = [*WORDS, *(f"http_{status}" for status in range(400, 1000))]
     for reason in reasons:
         totals.fail(reason)
-    counters = totals.counters()
+    counters = totals.to_wire()
     assert len(counters.failed) <= REASONS_MAX
     assert sum(counters.failed.values()) == len(reasons)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(counters), type=Counters) == counters
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(counters), type=PeerCounters) == counters
 
 
 def test_totals_journaled_with_more_reasons_are_folded_when_read() -> None:
-    before = Totals(failed={f"http_{status}": 2 for status in range(400, 500)})
-    after = Totals.from_bytes(before.to_bytes())
+    before = Counters(failed={f"http_{status}": 2 for status in range(400, 500)})
+    after = Counters.from_bytes(before.to_bytes())
     assert len(after.failed) < 30
     assert sum(after.failed.values()) == 200
 
 
 @pytest.mark.parametrize("journaled", [b"", b"{", b"[]", b'{"pages":"x"}', b"\xff"])
 def test_totals_that_cannot_be_read_begin_anew(journaled: bytes) -> None:
-    assert Totals.from_bytes(journaled) == Totals()
+    assert Counters.from_bytes(journaled) == Counters()

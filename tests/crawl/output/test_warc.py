@@ -16,7 +16,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.output import warc
 from kadcrawl.crawl.output.warc import Original, WarcWriter, warc_name
 
@@ -25,10 +25,10 @@ FIRST = f"{NAME}-00001.warc.gz"
 SECOND = f"{NAME}-00002.warc.gz"
 THIRD = f"{NAME}-00003.warc.gz"
 
-PAGE = Fetched(
+PAGE = FetchResult(
     url="http://127.0.0.1:8000/a?b=%C3%A9",
     status=200,
-    failure=None,
+    error=None,
     detail="",
     request_head=b"GET /a?b=%C3%A9 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: kadcrawl/0.1\r\n\r\n",
     http_version="1.1",
@@ -67,7 +67,7 @@ VARIED = [
         body=gzip.compress(b"hello" * 9_999, mtime=0),
     ),
     replace(
-        PAGE, url="http://127.0.0.1:8000/cut", failure=Failure.BODY_TOO_LARGE, headers=((b"Content-Length", b"99"),)
+        PAGE, url="http://127.0.0.1:8000/cut", error=FetchError.BODY_TOO_LARGE, headers=((b"Content-Length", b"99"),)
     ),
     replace(PAGE, url="http://[::1]:8000/six", address="::1"),
 ]
@@ -141,7 +141,7 @@ def test_warcio_and_fastwarc_accept_every_kind_of_answer(opened: Opened, tmp_pat
     [(PAGE, "identical-payload-digest"), (replace(PAGE, status=304, body=b"", content=b""), "server-not-modified")],
 )
 def test_a_page_that_is_as_it_was_gets_a_revisit_record(
-    opened: Opened, tmp_path: Path, fetched: Fetched, how: str
+    opened: Opened, tmp_path: Path, fetched: FetchResult, how: str
 ) -> None:
     writer = opened()
     place = writer.write(PAGE)
@@ -175,7 +175,7 @@ def test_the_judges_notice_a_flipped_bit(opened: Opened, tmp_path: Path, accepts
 
 
 @pytest.mark.parametrize("fetched", VARIED, ids=lambda fetched: fetched.url.rpartition("/")[2])
-def test_a_record_keeps_the_body_byte_for_byte(opened: Opened, tmp_path: Path, fetched: Fetched) -> None:
+def test_a_record_keeps_the_body_byte_for_byte(opened: Opened, tmp_path: Path, fetched: FetchResult) -> None:
     writer = opened()
     writer.write(fetched)
     writer.close()
@@ -232,21 +232,21 @@ def test_an_unknown_address_is_not_claimed(opened: Opened, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
-        (Failure.BODY_TOO_LARGE, "length"),
-        (Failure.IDLE, "time"),
-        (Failure.TOO_SLOW, "time"),
-        (Failure.TIMEOUT, "time"),
-        (Failure.TRUNCATED, "disconnect"),
-        (Failure.PROTOCOL, "unspecified"),
-        (Failure.BAD_ENCODING, None),
-        (Failure.INFLATED_TOO_LARGE, None),
+        (FetchError.BODY_TOO_LARGE, "length"),
+        (FetchError.IDLE, "time"),
+        (FetchError.TOO_SLOW, "time"),
+        (FetchError.TIMEOUT, "time"),
+        (FetchError.TRUNCATED, "disconnect"),
+        (FetchError.PROTOCOL, "unspecified"),
+        (FetchError.BAD_ENCODING, None),
+        (FetchError.INFLATED_TOO_LARGE, None),
     ],
 )
 def test_an_incomplete_body_is_marked_truncated(
-    opened: Opened, tmp_path: Path, failure: Failure, expected: str | None
+    opened: Opened, tmp_path: Path, failure: FetchError, expected: str | None
 ) -> None:
     writer = opened()
-    writer.write(replace(PAGE, failure=failure))
+    writer.write(replace(PAGE, error=failure))
     writer.close()
     with (tmp_path / FIRST).open("rb") as stream:
         response = list(ArchiveIterator(stream))[1]

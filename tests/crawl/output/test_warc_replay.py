@@ -116,7 +116,7 @@ async def archived(directory: Path, paths: list[str]) -> dict[str, list[object]]
     fetched: dict[str, list[object]] = {}
     for path in paths:
         answer = await fetcher.fetch(f"http://127.0.0.1:{runner.addresses[0][1]}/{path}")
-        assert answer.failure is None
+        assert answer.error is None
         assert answer.content in (PAGE, BINARY, b"", b"no such page")
         writer.write(answer)
         fetched[answer.url] = [

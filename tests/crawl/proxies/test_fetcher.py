@@ -14,7 +14,7 @@ from aiohttp import web
 
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, user_agent
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.proxy_list import Proxy, parse
 from tests.support.proxies import ProxyServer, certificate, serving_tls
@@ -89,7 +89,7 @@ async def test_a_page_comes_through_each_kind_of_proxy(
     async with server.living(), fetching() as fetcher:
         for _ in range(2):  # The second perhaps by the connection of the first.
             fetched = await fetcher.fetch(site.url(scheme), [("X-More", "1")], proxy=parse(server.url))
-            assert (200, None, f"/a?b=c by {scheme}") == (fetched.status, fetched.failure, fetched.content.decode())
+            assert (200, None, f"/a?b=c by {scheme}") == (fetched.status, fetched.error, fetched.content.decode())
             assert fetched.request_head.startswith(b"GET /a?b=c HTTP/1.1\r\nHost: " + NAME.encode())
             assert b"Proxy" not in fetched.request_head
             assert fetched.address == ""
@@ -112,18 +112,18 @@ async def test_of_a_proxy_that_cannot_be_connected_to_the_site_is_not_blamed(
         await server.die()
         proxy = Proxy(kind, "127.0.0.1", server.port, *SECRET)
         fetched = await fetcher.fetch(site.url(scheme), proxy=proxy)
-    assert (None, Failure.PROXY) == (fetched.status, fetched.failure)
+    assert (None, FetchError.PROXY) == (fetched.status, fetched.error)
     assert SECRET[1] not in repr(fetched)
     assert site.heads == []
 
 
-@pytest.mark.parametrize(("scheme", "failure"), [("http", None), ("https", Failure.PROXY)])
+@pytest.mark.parametrize(("scheme", "failure"), [("http", None), ("https", FetchError.PROXY)])
 async def test_wrong_credentials_for_a_tunnel_are_the_proxys_fault(
-    scheme: str, failure: Failure | None, site: Site, caplog: pytest.LogCaptureFixture
+    scheme: str, failure: FetchError | None, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with ProxyServer(credentials=SECRET).living() as server, fetching() as fetcher:
         fetched = await fetcher.fetch(site.url(scheme), proxy=Proxy("http", "127.0.0.1", server.port, "x", "wr0ng"))
-    assert fetched.failure is failure
+    assert fetched.error is failure
     assert fetched.status == (407 if failure is None else None)
     assert "wr0ng" not in repr(fetched) + caplog.text
 
@@ -136,7 +136,7 @@ async def test_a_tunnel_that_does_not_come_to_be_says_so_without_credentials(
     server.breaks = True
     async with server.living(), fetching() as fetcher:
         fetched = await fetcher.fetch(site.url("https"), proxy=parse(server.url))
-    assert (None, Failure.CONNECT) == (fetched.status, fetched.failure)
+    assert (None, FetchError.CONNECT) == (fetched.status, fetched.error)
     assert SECRET[1] not in repr(fetched) + caplog.text
     assert len(server.asked) == 1  # Nothing is repeated behind the back of the clock.
 
@@ -145,14 +145,14 @@ async def test_a_refused_tunnel_names_the_status(site: Site) -> None:
     async with ProxyServer().living() as server, fetching() as fetcher:
         server.refuses = b"HTTP/1.1 503 Busy"
         fetched = await fetcher.fetch(site.url("https"), proxy=parse(server.url))
-    assert (Failure.CONNECT, "the proxy answered 503") == (fetched.failure, fetched.detail)
+    assert (FetchError.CONNECT, "the proxy answered 503") == (fetched.error, fetched.detail)
 
 
 async def test_a_request_that_a_proxy_may_have_passed_on_is_not_repeated(site: Site) -> None:
     async with ProxyServer(hosts=site.hosts("http")).living() as server, fetching() as fetcher:
         server.breaks = True
         fetched = await fetcher.fetch(site.url("http"), proxy=parse(server.url))
-        assert (Failure.DISCONNECTED, 1) == (fetched.failure, len(server.asked))
+        assert (FetchError.DISCONNECTED, 1) == (fetched.error, len(server.asked))
 
 
 @pytest.mark.parametrize("kind", ["http", "https", "socks5"])
@@ -163,7 +163,7 @@ async def test_a_proxy_at_a_forbidden_address_is_not_connected_to(kind: str, sit
     async with server, fetching(Guard()) as fetcher:
         for scheme in ("http", "https"):
             fetched = await fetcher.fetch(f"{scheme}://example.com/", proxy=Proxy(kind, "127.0.0.1", port))
-            assert fetched.failure is Failure.PROXY
+            assert fetched.error is FetchError.PROXY
             assert "address" in fetched.detail
     assert connected == []
 
@@ -176,7 +176,7 @@ async def test_a_private_target_is_refused_before_a_proxy_hears_of_it(host: str)
         guard_of_names = Guard()
         fetcher._guard.permits_host = guard_of_names.permits_host  # type: ignore[method-assign]
         fetched = await fetcher.fetch(f"http://{host}/", proxy=parse(server.url))
-    assert (Failure.ADDRESS_REFUSED, []) == (fetched.failure, server.asked)
+    assert (FetchError.ADDRESS_REFUSED, []) == (fetched.error, server.asked)
 
 
 def test_what_a_network_was_allowed_for_may_be_asked_of_a_proxy() -> None:
@@ -188,5 +188,5 @@ def test_what_a_network_was_allowed_for_may_be_asked_of_a_proxy() -> None:
 async def test_the_environment_is_no_source_of_proxies(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ProxyServer().living() as server, fetching() as fetcher:
         monkeypatch.setenv("http_proxy", server.url)
-        fetched: Fetched = await fetcher.fetch(f"http://127.0.0.1:{site.http}/")
+        fetched: FetchResult = await fetcher.fetch(f"http://127.0.0.1:{site.http}/")
         assert (200, []) == (fetched.status, server.asked)

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.proxies.pool import (
     DEAD_WAIT_MAX_S,
     DOUBTS,
@@ -36,12 +36,12 @@ def pool(*alive: Proxy, dead: tuple[Proxy, ...] = ()) -> Proxies:
 
 def check_at(made: Proxies) -> float:
     """Return when the next verification is due."""
-    return min((one.check_at for one in made._standings.values() if not one.checking), default=inf)
+    return min((one.check_at for one in made._health.values() if not one.checking), default=inf)
 
 
-def fetched(url: str, status: int | None, failure: Failure | None = None) -> Fetched:
-    return Fetched(
-        url=url, status=status, failure=failure, detail="", request_head=b"", http_version="1.1", reason="", headers=(),
+def fetched(url: str, status: int | None, failure: FetchError | None = None) -> FetchResult:
+    return FetchResult(
+        url=url, status=status, error=failure, detail="", request_head=b"", http_version="1.1", reason="", headers=(),
         body=b"", content=b"", content_type="", mime="", retry_after_s=None, address="",
         started_at=datetime(2026, 1, 1, tzinfo=UTC), seconds=0.1, first_byte_at=0.0,
     )  # fmt: skip
@@ -218,21 +218,21 @@ def test_whom_the_source_no_longer_names_is_gone_and_the_others_stay_as_they_are
         ("http://a.test/", 502, None, Outcome.DOUBT),
         ("http://a.test/", 407, None, Outcome.DOUBT),
         ("https://a.test/", 502, None, Outcome.CAME),
-        ("http://a.test/", None, Failure.CONNECT, Outcome.PROXY),
-        ("https://a.test/", None, Failure.CONNECT, Outcome.DOUBT),
-        ("https://a.test/", None, Failure.TLS, Outcome.DOUBT),
-        ("https://a.test/", None, Failure.PROXY, Outcome.PROXY),
-        ("http://a.test/", None, Failure.DISCONNECTED, Outcome.DOUBT),
-        ("http://a.test/", 200, Failure.TRUNCATED, Outcome.DOUBT),
-        ("http://a.test/", 200, Failure.KEPT_WAITING, Outcome.NOTHING),
-        ("http://a.test/", 200, Failure.BODY_TOO_LARGE, Outcome.CAME),
-        ("http://a.test/", None, Failure.ADDRESS_REFUSED, Outcome.NOTHING),
-        ("http://a.test/", None, Failure.NO_SOCKET, Outcome.NOTHING),
-        ("http://a.test/", None, Failure.NOT_SENT, Outcome.NOTHING),
+        ("http://a.test/", None, FetchError.CONNECT, Outcome.PROXY),
+        ("https://a.test/", None, FetchError.CONNECT, Outcome.DOUBT),
+        ("https://a.test/", None, FetchError.TLS, Outcome.DOUBT),
+        ("https://a.test/", None, FetchError.PROXY, Outcome.PROXY),
+        ("http://a.test/", None, FetchError.DISCONNECTED, Outcome.DOUBT),
+        ("http://a.test/", 200, FetchError.TRUNCATED, Outcome.DOUBT),
+        ("http://a.test/", 200, FetchError.KEPT_WAITING, Outcome.NOTHING),
+        ("http://a.test/", 200, FetchError.BODY_TOO_LARGE, Outcome.CAME),
+        ("http://a.test/", None, FetchError.ADDRESS_REFUSED, Outcome.NOTHING),
+        ("http://a.test/", None, FetchError.NO_SOCKET, Outcome.NOTHING),
+        ("http://a.test/", None, FetchError.NOT_SENT, Outcome.NOTHING),
     ],
 )
 def test_what_an_answer_says_about_the_proxy(
-    url: str, status: int | None, failure: Failure | None, expected: Outcome
+    url: str, status: int | None, failure: FetchError | None, expected: Outcome
 ) -> None:
     assert outcome(fetched(url, status, failure), A) is expected
 

@@ -10,7 +10,7 @@ from kadcrawl.crawl.content.sitemap import AHEAD_S
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.keys import Key
 from kadcrawl.settings.config import Job
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from tests.crawl.output.test_warc import PAGE
 
@@ -18,7 +18,7 @@ DAY_S = 86_400.0
 LEAST_S = DAY_S / 10
 NOW = 1e9
 """Of the last visit."""
-ENTRY = Entry(2, 7, Key(bytes(20)), "a.example", "http://a.example/x", 0, 0, 0.0)
+ENTRY = FrontierEntry(2, 7, Key(bytes(20)), "a.example", "http://a.example/x", 0, 0, 0.0)
 RULES = Recrawl(Job(recrawl_after_s=DAY_S))
 
 

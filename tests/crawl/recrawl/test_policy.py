@@ -5,28 +5,28 @@ from dataclasses import replace
 import pytest
 
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
-from kadcrawl.crawl.fetch.result import Failure, Fetched
+from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.recrawl.due_cells import DueCells
-from kadcrawl.crawl.recrawl.policy import Recrawl, believed
+from kadcrawl.crawl.recrawl.policy import Recrawl, sanitized
 from kadcrawl.keys import Cell, Key
 from kadcrawl.settings.config import RECRAWL_MOST_S, Job
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from tests.crawl.output.test_warc import PAGE
 
 DAY_S = 86_400.0
 NOW = 1e9
-ENTRY = Entry(2, 7, Key(bytes(20)), "a.example", "http://a.example/x", 0, 0, 0.0)
+ENTRY = FrontierEntry(2, 7, Key(bytes(20)), "a.example", "http://a.example/x", 0, 0, 0.0)
 TAGGED = replace(PAGE, headers=((b"ETag", b'"one"'), (b"Last-Modified", b"Sat, 21 Nov 2026 10:00:00 GMT")))
 ONCE = Recrawl(Job(recrawl_after_s=DAY_S))
 ADAPTS = Recrawl(Job(recrawl_after_s=DAY_S, recrawl_adaptive=True))
 
 
-def first(rules: Recrawl = ONCE, fetched: Fetched = TAGGED) -> Visit:
+def first(rules: Recrawl = ONCE, fetched: FetchResult = TAGGED) -> Visit:
     return rules.next_visit(ENTRY, None, fetched, "sha1:ONE", "2026-11-21T10:00:00Z", NOW)
 
 
-def again(rules: Recrawl, last: Visit, fetched: Fetched, digest: str = "sha1:ONE") -> Visit:
+def again(rules: Recrawl, last: Visit, fetched: FetchResult, digest: str = "sha1:ONE") -> Visit:
     return rules.next_visit(ENTRY, last, fetched, digest, "2026-11-22T10:00:00Z", NOW + DAY_S)
 
 
@@ -70,7 +70,7 @@ def test_only_a_date_that_is_one_is_sent_back(date: bytes, kept: str) -> None:
 
 
 def test_nothing_is_asked_for_conditionally_that_was_never_received_whole() -> None:
-    cut = first(fetched=replace(TAGGED, failure=Failure.BODY_TOO_LARGE))
+    cut = first(fetched=replace(TAGGED, error=FetchError.BODY_TOO_LARGE))
     assert () == ONCE.validators(cut)
     assert cut.due == NOW + DAY_S
     assert not ONCE.is_unchanged(cut, replace(PAGE, status=304), "")
@@ -82,7 +82,7 @@ def test_a_page_is_unchanged_if_its_server_says_so_or_its_body_is_the_same() -> 
     assert ONCE.is_unchanged(visit, PAGE, "sha1:ONE")
     assert not ONCE.is_unchanged(visit, PAGE, "sha1:TWO")
     assert not ONCE.is_unchanged(visit, replace(PAGE, status=500), "sha1:ONE")
-    assert not ONCE.is_unchanged(visit, replace(PAGE, failure=Failure.TRUNCATED), "sha1:ONE")
+    assert not ONCE.is_unchanged(visit, replace(PAGE, error=FetchError.TRUNCATED), "sha1:ONE")
 
 
 def test_what_was_unchanged_still_refers_to_where_it_was_captured() -> None:
@@ -130,8 +130,8 @@ def test_of_what_a_peer_tells_of_a_visit_only_what_can_be_is_believed(
     told: dict[str, object], kept: dict[str, object]
 ) -> None:
     good = first()._replace(digest="sha1:" + "A" * 32)
-    assert good == believed(good)
-    assert good._replace(**kept) == believed(good._replace(**told))  # type: ignore[arg-type]
+    assert good == sanitized(good)
+    assert good._replace(**kept) == sanitized(good._replace(**told))  # type: ignore[arg-type]
 
 
 def test_a_depth_that_became_less_stays_less() -> None:
@@ -159,8 +159,8 @@ def test_a_page_that_comes_back_starts_anew() -> None:
     assert (0, NOW + 2 * DAY_S, DAY_S) == (back.gone, back.due, back.period_s)
 
 
-@pytest.mark.parametrize("failed", [replace(PAGE, status=503), replace(PAGE, status=None, failure=Failure.DNS)])
-def test_another_failure_changes_nothing_but_the_date(failed: Fetched) -> None:
+@pytest.mark.parametrize("failed", [replace(PAGE, status=503), replace(PAGE, status=None, error=FetchError.DNS)])
+def test_another_failure_changes_nothing_but_the_date(failed: FetchResult) -> None:
     assert first()._replace(due=NOW + 2 * DAY_S) == again(ADAPTS, first(), failed)
 
 

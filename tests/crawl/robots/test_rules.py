@@ -12,9 +12,9 @@ from hypothesis import given, strategies as st
 from kadcrawl.crawl.robots.rules import (
     ALLOW_ALL,
     DISALLOW_ALL,
-    LINE_BYTES_MAX,
     LINES_AT_ONCE,
-    ROBOTS_BYTES_MAX,
+    ROBOTS_LINE_BYTES_MAX,
+    ROBOTS_PARSED_BYTES_MAX,
     SITEMAPS_MAX,
     WILDCARDS_MAX,
     Rules,
@@ -246,11 +246,11 @@ def test_answers_are_google_s(text: str, codec: str) -> None:
 
 @needs_google
 @pytest.mark.parametrize(
-    "line", ["disallow: /", "disallow /", " " * LINE_BYTES_MAX, "disallow:" + " " * LINE_BYTES_MAX]
+    "line", ["disallow: /", "disallow /", " " * ROBOTS_LINE_BYTES_MAX, "disallow:" + " " * ROBOTS_LINE_BYTES_MAX]
 )
 @pytest.mark.parametrize("fill", ["a", "é", " ", "*", "/a "])
 def test_overlong_lines_are_read_as_google_reads_them(line: str, fill: str) -> None:
-    text = f"user-agent: ours\n{line}{fill * LINE_BYTES_MAX}b\ndisallow: /c"
+    text = f"user-agent: ours\n{line}{fill * ROBOTS_LINE_BYTES_MAX}b\ndisallow: /c"
     assert our_records(text.encode()) == google_records(text)
 
 
@@ -262,7 +262,7 @@ def test_kept_rules_are_read_again_whatever_they_are(text: str) -> None:
 
 @pytest.mark.parametrize("fill", ["a", "é", "*", "*a", "%c3"])
 def test_the_longest_rules_are_kept_too(fill: str) -> None:
-    for chars in (URL_CHARS_MAX, LINE_BYTES_MAX - len("disallow:")):
+    for chars in (URL_CHARS_MAX, ROBOTS_LINE_BYTES_MAX - len("disallow:")):
         rules = parse(f"user-agent: *\ndisallow:{('/' + fill * chars)[:chars]}\nallow:/b".encode(), "kadcrawl")
         assert Rules.from_bytes(rules.to_bytes()) == rules
 
@@ -344,9 +344,9 @@ def test_a_long_file_is_read_in_turns() -> None:
 def test_rules_behind_the_byte_limit_are_not_read() -> None:
     head = b"user-agent: *\ndisallow: /a\n"
     rule = b"disallow: /b"
-    inside = head.ljust(ROBOTS_BYTES_MAX - len(rule) - 1, b"#") + b"\n" + rule
+    inside = head.ljust(ROBOTS_PARSED_BYTES_MAX - len(rule) - 1, b"#") + b"\n" + rule
     assert not parse(inside, "kadcrawl").allowed("http://h/b")
-    behind = parse(head.ljust(ROBOTS_BYTES_MAX, b"#") + b"\n" + rule, "kadcrawl")
+    behind = parse(head.ljust(ROBOTS_PARSED_BYTES_MAX, b"#") + b"\n" + rule, "kadcrawl")
     assert [False, True] == [behind.allowed("http://h/a"), behind.allowed("http://h/b")]
     assert not parse(inside + rule, "kadcrawl").allowed("http://h/a")
 
@@ -487,9 +487,9 @@ def test_only_what_a_rule_begins_with_is_tried_with_it() -> None:
 def test_rest_of_an_overlong_line_is_not_read() -> None:
     head = b"user-agent: *\n"
     rule = b"disallow: /a"
-    inside = b"#" + b"x" * (LINE_BYTES_MAX - 1)
-    assert not parse(head + rule.rjust(LINE_BYTES_MAX), "kadcrawl").allowed("http://h/a")
-    assert not parse(head + rule.rjust(LINE_BYTES_MAX + 1), "kadcrawl").allowed("http://h/b")
+    inside = b"#" + b"x" * (ROBOTS_LINE_BYTES_MAX - 1)
+    assert not parse(head + rule.rjust(ROBOTS_LINE_BYTES_MAX), "kadcrawl").allowed("http://h/a")
+    assert not parse(head + rule.rjust(ROBOTS_LINE_BYTES_MAX + 1), "kadcrawl").allowed("http://h/b")
     assert parse(head + inside + rule, "kadcrawl") == ALLOW_ALL
 
 

@@ -16,23 +16,23 @@ from kadcrawl.link.wire.messages import (
     ROWS_MAX,
     Add,
     Contact,
-    Counters,
     Datagram,
-    Described,
-    Draw,
     Grant,
     Hello,
     Link,
     Message,
     Offer,
+    PeerCounters,
     PeerRow,
     Reply,
     Request,
     Status,
-    Synced,
+    SwarmStatus,
+    TakeOverAnswer,
     Tally,
     Wave,
     Welcome,
+    WorkRequest,
 )
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import RecordRule
@@ -120,8 +120,8 @@ WITHIN = {
     "a map for a list": tagged("Offer", 2, b"\xdf\xff\xff\xff\xff"),
     "a text beyond the end": tagged("Add", 2, b"\x91\xdb\x00\x00\x10\x00http"),
     "a text of 2**32-1": tagged("Add", 2, b"\x91\xdb\xff\xff\xff\xff"),
-    "bytes of 2**32-1": tagged("Claimed", 2, b"\xc6\xff\xff\xff\xff"),
-    "bytes beyond the end": tagged("Claimed", 2, b"\xc6\x00\x00\x10\x00abcd"),
+    "bytes of 2**32-1": tagged("MyCells", 2, b"\xc6\xff\xff\xff\xff"),
+    "bytes beyond the end": tagged("MyCells", 2, b"\xc6\x00\x00\x10\x00abcd"),
     "a text that is no UTF-8": tagged("Add", 2, b"\x91\xa4\xff\xff\xff\xff"),
     "half of a surrogate pair": tagged("Add", 2, b"\x91\xa3\xed\xa0\x80"),
     "bytes for a text": tagged("Add", 2, b"\x91\xc4\x09http://a/"),
@@ -136,7 +136,7 @@ WITHIN = {
     "a truth for a number": packed(["Hello", True]),
     "a broken number": packed(["Hello", 1.5]),
     **{
-        f"{number} seconds": packed(["Records", CONTACT, [[], [], [["a", *seconds]], []]])
+        f"{number} seconds": packed(["Replicate", CONTACT, [[], [], [["a", *seconds]], []]])
         for number in (float("nan"), float("inf"), float("-inf"), 2.0**53, -1.0, -1, 2**63)
         for seconds in ([number, 0.0], [0.0, number])
     },
@@ -198,7 +198,7 @@ REASONS = {f"{number:02}": 0 for number in range(REASONS_MAX)}
 DEAR: dict[str, list[Any]] = {
     "rows": ["Answer", [1, bytes(16), 0, 0, 0], [ROW] * ROWS_MAX],
     "reasons": ["Answer", [1, bytes(16), 0, 0, 0], [[*ROW[:5], [0] * 7 + [REASONS, REASONS], 0, 0]] * 200],
-    "clocks": ["Synced", [[[1, 0, 0, bytes(16)], None, [CONTACT] * 20, False, False, SITES * 500]] * 30],
+    "clocks": ["TakeOverAnswer", [[[1, 0, 0, bytes(16)], None, [CONTACT] * 20, False, False, SITES * 500]] * 30],
     "totals": ["Wave", 1, 1, ["Grant", {number.to_bytes(20, "big"): 0 for number in range(ROWS_MAX)}, True]],
     "seeds": ["Welcome", {"seeds": [f"http://a.b/{number}" for number in range(10_000)]}, False, 0],
     "words": ["Welcome", {name: ["ab"] * ROWS_MAX for name in ("seeds", "include", "exclude")}, False, 0],
@@ -237,17 +237,17 @@ def test_patterns_that_take_long_to_read_together_are_malformed() -> None:
 
 def test_a_key_that_stands_twice_is_malformed() -> None:
     """In each map there is; once it passes."""
-    row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, Counters(failed={"dns": 7}, left_out={"depth": 9}), 0, 0)
+    row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, PeerCounters(failed={"dns": 7}, left_out={"depth": 9}), 0, 0)
     job = Job(name="dns", records=(RecordRule(pattern="a", name="depth", hook="a:b"),))
-    answer = Described(Tally(1, bytes(16), 0, 0, 0), [row])
+    answer = SwarmStatus(Tally(1, bytes(16), 0, 0, 0), [row])
     once: list[tuple[Message, Any, bytes]] = [
-        (answer, Described, packed("dns") + b"\x07"),
-        (answer, Described, packed("depth") + b"\x09"),
+        (answer, SwarmStatus, packed("dns") + b"\x07"),
+        (answer, SwarmStatus, packed("depth") + b"\x09"),
         (Status(job, answer, False, False), Reply, packed("dns") + b"\x07"),
         (Status(job, answer, False, False), Reply, packed("name") + packed("dns")),
         (Welcome(job, False, 1.0), Reply, packed("name") + packed("depth")),
         (Wave(1, 1.0, Grant({ID: 7}, False)), Request, packed(ID) + b"\x07"),
-        (Draw(ID, 1, 1.0, "paused", "", 0, 0, row.counters), Request, packed("dns") + b"\x07"),
+        (WorkRequest(ID, 1, 1.0, "paused", "", 0, 0, row.counters), Request, packed("dns") + b"\x07"),
     ]
     for message, kind, pair in once:
         data = pack(message)
@@ -265,9 +265,9 @@ def test_a_key_that_stands_twice_is_malformed() -> None:
 def test_what_others_may_write_otherwise_is_read_all_the_same() -> None:
     """A whole number where a broken one may stand, and fields left out that have defaults, are no repeats."""
     plain = ["Answer", [1, bytes(16), 0, 0, 0], [[CONTACT, "", 0, 0, 0, [0, 0, 0, 0, 0, 0, 0, {"dns": 1}], 0, 0]]]
-    assert unpack(packed(plain), Described, BYTES_MAX).rows[0].counters == Counters(failed={"dns": 1})
+    assert unpack(packed(plain), SwarmStatus, BYTES_MAX).rows[0].counters == PeerCounters(failed={"dns": 1})
     (row,) = unpack(packed(plain), Reply, BYTES_MAX).rows
-    assert unpack_part(row, PeerRow).counters == Counters(failed={"dns": 1})
+    assert unpack_part(row, PeerRow).counters == PeerCounters(failed={"dns": 1})
 
 
 def classes() -> Iterator[type[Message]]:
@@ -343,12 +343,12 @@ def test_any_bytes_are_a_message_or_malformed(data: bytes) -> None:
 
 def test_a_flipped_bit_of_any_message_is_read_or_malformed() -> None:
     job = Job(seeds=("http://a.example/",))
-    row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, Counters(failed={"dns": 7}), 0, 0)
+    row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, PeerCounters(failed={"dns": 7}), 0, 0)
     for message, kind in [
-        (Status(job, Described(Tally(1, bytes(16), 0, 0, 0), [row]), False, False), Reply),
+        (Status(job, SwarmStatus(Tally(1, bytes(16), 0, 0, 0), [row]), False, False), Reply),
         (Offer([Link("http://a.example/", 1, 0)]), Request),
         (Add(["http://a.example/"]), Request),
-        (Synced([]), Reply),
+        (TakeOverAnswer([]), Reply),
     ]:
         data = pack(message)
         for bit in range(8 * len(data)):

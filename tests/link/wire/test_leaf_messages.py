@@ -7,20 +7,20 @@ from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.leaf_messages import HOLD_S, is_leaf, leaf_contact
 from kadcrawl.link.wire.messages import (
     CONTACTS_MAX,
-    DRAWN_LOANS_MAX,
-    DRAWN_URLS_MAX,
+    GRANT_LOANS_MAX,
+    GRANT_URLS_MAX,
     ROBOTS_BYTES_MAX,
     URL_CHARS_MAX,
     Contact,
-    Counters,
-    Draw,
-    Drawn,
     Lend,
+    PeerCounters,
     PendingRecord,
     Reply,
     Request,
     RobotsRecord,
     SiteRecord,
+    WorkGrant,
+    WorkRequest,
 )
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
@@ -29,7 +29,9 @@ from kadcrawl.settings.config import Limits
 ID = bytes(range(20))
 CONTACT = Contact(ID, "255.255.255.255", 65_535)
 BYTES_MAX = Limits().message_bytes_max
-DRAW = Draw(ID, DRAWN_URLS_MAX, HOLD_S, "paused", "paused: too many open files", 1, 2, Counters(failed={"dns": 1}))
+DRAW = WorkRequest(
+    ID, GRANT_URLS_MAX, HOLD_S, "paused", "paused: too many open files", 1, 2, PeerCounters(failed={"dns": 1})
+)
 
 
 def lend(urls: int) -> Lend:
@@ -40,7 +42,7 @@ def lend(urls: int) -> Lend:
     return Lend(CONTACT, bytes(8), SiteRecord(url, 1.5, 1.5), 8, pending, [robots] * (ROBOTS_BATCH_BYTES_MAX // 65536))
 
 
-DRAWN = Drawn(CONTACT, [lend(1)] * DRAWN_LOANS_MAX, "crawling", 10_000, [CONTACT] * CONTACTS_MAX)
+DRAWN = WorkGrant(CONTACT, [lend(1)] * GRANT_LOANS_MAX, "crawling", 10_000, [CONTACT] * CONTACTS_MAX)
 
 
 def test_question_and_answer_survive_the_wire() -> None:
@@ -49,9 +51,9 @@ def test_question_and_answer_survive_the_wire() -> None:
 
 
 def test_the_fullest_answer_fits_a_message() -> None:
-    each, more = divmod(DRAWN_URLS_MAX, DRAWN_LOANS_MAX)
-    lends = [lend(each + (number < more)) for number in range(DRAWN_LOANS_MAX)]
-    assert DRAWN_URLS_MAX == sum(len(one.pending) for one in lends)
+    each, more = divmod(GRANT_URLS_MAX, GRANT_LOANS_MAX)
+    lends = [lend(each + (number < more)) for number in range(GRANT_LOANS_MAX)]
+    assert GRANT_URLS_MAX == sum(len(one.pending) for one in lends)
     assert len(pack(msgspec.structs.replace(DRAWN, lends=lends))) < BYTES_MAX
 
 
@@ -59,7 +61,7 @@ def test_the_fullest_answer_fits_a_message() -> None:
     "wrong",
     [
         {"leaf": ID[:-1]},
-        {"room": DRAWN_URLS_MAX + 1},
+        {"room": GRANT_URLS_MAX + 1},
         {"room": -1},
         {"wait_s": HOLD_S + 0.1},
         {"wait_s": float("nan")},
@@ -76,7 +78,7 @@ def test_a_question_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"lends": [lend(1)] * (DRAWN_LOANS_MAX + 1)},
+        {"lends": [lend(1)] * (GRANT_LOANS_MAX + 1)},
         {"lends": [Lend(CONTACT, bytes(8), SiteRecord("a", 0.0, 0.0), 1, [], [])]},
         {"others": [CONTACT] * (CONTACTS_MAX + 1)},
         {"doing": "dancing"},

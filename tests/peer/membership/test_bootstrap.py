@@ -9,7 +9,7 @@ from kadcrawl import Config, Job, Leaf, Peer, StartError
 from kadcrawl.cli.keys import key_to_begin
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
-from kadcrawl.peer.membership.key_store import Safe
+from kadcrawl.peer.membership.key_store import KeyStore
 from tests.support.peers import MakePeer
 
 KEY, OTHER_KEY, THIRD_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32), SwarmKey(b"t" * 32)
@@ -94,7 +94,7 @@ async def test_who_was_away_while_the_key_was_changed_comes_back_by_the_new_one(
         assert [first.contact] == peer.overlay.contacts()
     kept = secrets(data)
     assert (OTHER_KEY.text, KEY.text) == (kept["swarm.key"].strip(), kept["swarm.key.before"].strip())
-    assert OTHER_KEY == Safe(data).keyring(KEY, 0.0).key, "what restarts it may go on giving it the key before"
+    assert OTHER_KEY == KeyStore(data).keyring(KEY, 0.0).key, "what restarts it may go on giving it the key before"
 
 
 async def test_where_nobody_is_left_whom_it_knew_a_person_has_to_say_that_the_key_was_changed(
@@ -121,7 +121,7 @@ async def test_a_key_in_place_of_one_that_is_gone_must_be_that_of_the_swarm(tmp_
             await peer.begin()
     assert not (data / "swarm.key").exists()
     await begun(data, KEY, HERE)
-    assert KEY == Safe(data).swarm_key
+    assert KEY == KeyStore(data).swarm_key
 
 
 @pytest.mark.parametrize("kind", [Peer, Leaf])

@@ -8,13 +8,21 @@ from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import id_bytes
-from kadcrawl.lending.leaf_host import each_once
 from kadcrawl.link.wire.basics import REASONS_MAX
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import COUNT_MAX, DEPARTED_MAX, Contact, Counters, Departed, Farewell, Ok, Request
+from kadcrawl.link.wire.messages import (
+    COUNT_MAX,
+    DEPARTED_MAX,
+    Contact,
+    Departed,
+    LeaveStats,
+    Ok,
+    PeerCounters,
+    Request,
+)
 from kadcrawl.peer.handlers import NotReadyError
-from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, say
+from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once, send_leave_stats
 from kadcrawl.peer.peer import Peer
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.store import Store
@@ -26,7 +34,7 @@ BYTES_MAX = Limits().message_bytes_max
 
 
 def departed(number: int, pages: int) -> Departed:
-    return Departed(Contact(id_bytes(number), "10.0.0.1", 4160), Counters(pages=pages))
+    return Departed(Contact(id_bytes(number), "10.0.0.1", 4160), PeerCounters(pages=pages))
 
 
 @pytest.fixture
@@ -40,10 +48,10 @@ def pages(kept: DepartedPeers) -> dict[int, int]:
 
 def test_the_fullest_farewell_fits_a_message() -> None:
     reasons = {f"{number:040}": COUNT_MAX for number in range(REASONS_MAX)}
-    counters = Counters(
+    counters = PeerCounters(
         pages=COUNT_MAX, bytes=COUNT_MAX, urls=COUNT_MAX, links_seen=COUNT_MAX, failed=reasons, left_out=reasons
     )
-    farewell = Farewell(id_bytes(1), [Departed(Contact(id_bytes(2), "x" * 64, 1), counters)] * DEPARTED_MAX)
+    farewell = LeaveStats(id_bytes(1), [Departed(Contact(id_bytes(2), "x" * 64, 1), counters)] * DEPARTED_MAX)
     said = pack(farewell)
     assert len(said) < 1.3e6 < BYTES_MAX
     assert farewell == unpack(said, Request, BYTES_MAX)
@@ -83,7 +91,7 @@ class Others:
         self.told: dict[int, list[int]] = {}
         self.asked = 0
 
-    async def ask(self, to: Contact, message: Farewell, expected: type[Ok], deadline_s: float) -> Ok:
+    async def ask(self, to: Contact, message: LeaveStats, expected: type[Ok], deadline_s: float) -> Ok:
         self.asked += 1
         if to.number in self._leaving:
             raise RemoteError(to, "this peer leaves as well")
@@ -104,23 +112,23 @@ async def test_farewell_is_said_to_those_nearest_to_each_that_stay(
 ) -> None:
     kept.keep([departed(0b1001, 5)])
     others: Any = Others(*leaving)
-    await say(others, KNOWN[0].id, kept.farewells(departed(0b0000, 9), nearest))
+    await send_leave_stats(others, KNOWN[0].id, kept.leave_stats(departed(0b0000, 9), nearest))
     assert told == others.told
     assert asked == others.asked
     assert KEEPERS == 2
 
 
 def test_a_peer_that_is_back_speaks_for_itself(kept: DepartedPeers) -> None:
-    kept.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), Counters(pages=3))])
+    kept.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), PeerCounters(pages=3))])
     (left, leaf) = kept.rows()
     assert ("left", "leaf: left") == (left.state, leaf.state)
-    back = replace(left, state="crawling", counters=Counters(pages=6))
-    leaf_back = replace(leaf, state="leaf: idle", counters=Counters(pages=4))
+    back = replace(left, state="crawling", counters=PeerCounters(pages=6))
+    leaf_back = replace(leaf, state="leaf: idle", counters=PeerCounters(pages=4))
     for rows in ([left, leaf, back, leaf_back], [leaf_back, back, leaf, left]):
         assert {6, 4} == {row.counters.pages for row in each_once(rows)}
-    other = replace(left, state="leaf: idle", counters=Counters(pages=5))
+    other = replace(left, state="leaf: idle", counters=PeerCounters(pages=5))
     assert [other] == each_once([left, other]) == each_once([other, left]), "or as the other kind"
-    more = replace(left, counters=Counters(pages=7))
+    more = replace(left, counters=PeerCounters(pages=7))
     assert [more] == each_once([more, left]) == each_once([left, more]), "two keep it in mind"
 
 
@@ -140,7 +148,7 @@ async def test_totals_keep_what_those_did_who_left_and_count_it_once_when_they_a
         peers = await swarm(make_peer, "abcd")
         await peers[0].crawl([site.url("/0")])
         await finish(peers)
-        assert PAGES == sum(peer.totals.pages for peer in peers)
+        assert PAGES == sum(peer.counters.pages for peer in peers)
         for left in (3, 2, 1):
             await gone(peers[left])
             assert PAGES == (await counted(peers[0]))[0], f"{4 - left} left, and those kept what the others did"
@@ -155,8 +163,8 @@ async def test_totals_keep_what_those_did_who_left_and_count_it_once_when_they_a
 async def test_who_leaves_as_well_takes_no_farewell(make_peer: MakePeer) -> None:
     """It has said already what it kept in mind."""
     peer = await make_peer("a")
-    farewell = Farewell(id_bytes(1), [departed(1, 5)])
-    assert Ok() == await peer._service.farewell(farewell)
+    farewell = LeaveStats(id_bytes(1), [departed(1, 5)])
+    assert Ok() == await peer._service.leave_stats(farewell)
     peer._left = True
     with pytest.raises(NotReadyError):
-        await peer._service.farewell(farewell)
+        await peer._service.leave_stats(farewell)

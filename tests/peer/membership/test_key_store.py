@@ -9,20 +9,20 @@ from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership import key_store as safe_module
-from kadcrawl.peer.membership.key_store import REPLACED_MAX, Safe
+from kadcrawl.peer.membership.key_store import REPLACED_MAX, KeyStore
 
 FIRST, SECOND, THIRD = (SwarmKey(bytes((number,)) * 32) for number in (1, 2, 3))
 NOW = 1_800_000_000.0
 
 
-def changed(safe: Safe, given: SwarmKey, to: SwarmKey) -> Keyring:
-    keyring = safe.keyring(given, NOW).changed(to, NOW)
-    safe.keep(keyring)
+def changed(key_store: KeyStore, given: SwarmKey, to: SwarmKey) -> Keyring:
+    keyring = key_store.keyring(given, NOW).changed(to, NOW)
+    key_store.keep(keyring)
     return keyring
 
 
 def test_a_key_that_was_replaced_counts_as_the_one_after_it(tmp_path: Path) -> None:
-    safe = Safe(tmp_path)
+    safe = KeyStore(tmp_path)
     keyring = changed(safe, FIRST, SECOND)
     for given in (FIRST, SECOND):
         assert safe.keyring(given, NOW + 1) == keyring
@@ -36,7 +36,7 @@ def test_a_key_that_was_replaced_counts_as_the_one_after_it(tmp_path: Path) -> N
 
 
 def test_a_key_can_be_changed_back(tmp_path: Path) -> None:
-    safe = Safe(tmp_path)
+    safe = KeyStore(tmp_path)
     changed(safe, FIRST, SECOND)
     changed(safe, SECOND, FIRST)
     for given in (FIRST, SECOND):
@@ -46,7 +46,7 @@ def test_a_key_can_be_changed_back(tmp_path: Path) -> None:
 def test_a_change_that_was_cut_off_between_two_files_can_be_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    safe = Safe(tmp_path)
+    safe = KeyStore(tmp_path)
     safe.keep(Keyring(FIRST))
 
     def write(path: Path, secret: bytes) -> None:
@@ -64,7 +64,7 @@ def test_a_change_that_was_cut_off_between_two_files_can_be_made_again(
 
 
 def test_a_change_this_peer_had_no_part_in_loses_no_key(tmp_path: Path) -> None:
-    safe = Safe(tmp_path)
+    safe = KeyStore(tmp_path)
     keyring = changed(safe, FIRST, SECOND)
     assert safe.keyring(THIRD, NOW) == Keyring(THIRD)
     assert safe.keyring(FIRST, NOW) == keyring, "only asked, not kept"
@@ -77,7 +77,7 @@ def test_a_change_this_peer_had_no_part_in_loses_no_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("left", ["", "00", "0" * 62, "x" * 64, "é" * 64])
 def test_what_is_left_of_a_key_is_said_to_be_damaged_with_what_to_do(tmp_path: Path, left: str) -> None:
-    safe = Safe(tmp_path)
+    safe = KeyStore(tmp_path)
     for name in ("swarm.key", "peer.key"):
         write_secret(tmp_path / name, left.encode())
     with pytest.raises(ConfigError, match=r"swarm\.key is damaged: copy it from another peer of the swarm$"):
@@ -87,7 +87,7 @@ def test_what_is_left_of_a_key_is_said_to_be_damaged_with_what_to_do(tmp_path: P
 
 
 def test_any_number_of_changes_is_kept_in_little(tmp_path: Path) -> None:
-    safe = Safe(tmp_path)
+    safe = KeyStore(tmp_path)
     last = FIRST
     for number in range(REPLACED_MAX + 10):
         key = SwarmKey(b"%32d" % number)

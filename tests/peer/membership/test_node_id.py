@@ -13,7 +13,7 @@ from kadcrawl.keys import NodeId, firstdiff, id_bytes
 from kadcrawl.link.wire.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership import node_id as identity
-from kadcrawl.peer.membership.node_id import Guide, chosen
+from kadcrawl.peer.membership.node_id import RangeFinder, chosen
 from sim.papers.joining import best_ratio
 from sim.papers.newcomers import ids_of, shares
 from tests.support.peers import MakePeer, until
@@ -57,16 +57,16 @@ def test_the_busiest_of_a_hundred_owns_less_than_twice_the_mean() -> None:
 async def test_a_newcomer_takes_the_range_it_is_told_of(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("a")
     asked: list[FindRanges] = []
-    find = Guide.find
+    find = RangeFinder.find
 
-    async def one_large(guide: Guide, overlay: Overlay, question: FindRanges) -> Ranges:
+    async def one_large(guide: RangeFinder, overlay: Overlay, question: FindRanges) -> Ranges:
         asked.append(question)
         told = (await find(guide, overlay, question)).found
         assert {first.contact.id} == {one.owner for one in told if one is not None}
         return Ranges([FoundRange(first.contact.id, bytes(20) if index == 5 else ALL) for index in range(DRAWN_MAX)])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Guide, "find", one_large)
+        patch.setattr(RangeFinder, "find", one_large)
         second = await make_peer("b", join=first)
     assert DRAWN_MAX == len(set(asked[0].ids))
     assert asked[0].ids[5] == second.contact.id
@@ -93,7 +93,7 @@ async def test_an_id_nobody_was_told_of_is_not_kept(tmp_path: Path) -> None:
 async def test_without_a_good_answer_the_first_id_drawn_is_taken(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def find(guide: Guide, overlay: Overlay, question: FindRanges) -> Ranges:
+    async def find(guide: RangeFinder, overlay: Overlay, question: FindRanges) -> Ranges:
         match fault:
             case "late":
                 await asyncio.sleep(60)
@@ -103,7 +103,7 @@ async def test_without_a_good_answer_the_first_id_drawn_is_taken(
                 return Ranges([FoundRange(one, ALL) for one in question.ids])
         return Ranges([])
 
-    monkeypatch.setattr(Guide, "find", find)
+    monkeypatch.setattr(RangeFinder, "find", find)
     monkeypatch.setattr(identity, "ASK_S", 2.0)
     first = await make_peer("a")
     drawn: list[NodeId] = []
@@ -124,17 +124,17 @@ async def test_without_a_good_answer_the_first_id_drawn_is_taken(
 async def test_a_bootstrap_that_is_silent_leaves_time_to_ask_the_next(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    find = Guide.find
+    find = RangeFinder.find
     first = await make_peer("a")
     second = await make_peer("b", join=first)
-    silent = second._service._guide
+    silent = second._service._range_finder
 
-    async def found(guide: Guide, overlay: Overlay, question: FindRanges) -> Ranges:
+    async def found(guide: RangeFinder, overlay: Overlay, question: FindRanges) -> Ranges:
         if guide is silent:
             await asyncio.sleep(60)
         return await find(guide, overlay, question)
 
-    monkeypatch.setattr(Guide, "find", found)
+    monkeypatch.setattr(RangeFinder, "find", found)
     monkeypatch.setattr(identity, "ASK_S", 2.0)
     with caplog.at_level("INFO", "kadcrawl"):
         async with Peer(config(tmp_path / "c")) as third:
@@ -181,7 +181,7 @@ class Owner:
 
 async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "ENTER_S", 1.0)
-    guide, overlay = Guide(), Alone()
+    guide, overlay = RangeFinder(), Alone()
     halves = [id_bytes(1 << 159 | 1), id_bytes(1)]
     first = await guide.find(overlay, FindRanges(halves))  # type: ignore[arg-type]
     assert [FoundRange(bytes(20), bytes(20))] * 2 == first.found
@@ -196,7 +196,7 @@ async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(mon
 
 
 async def test_whoever_asks_again_is_not_expected_beside_itself() -> None:
-    guide, overlay = Guide(), Alone()
+    guide, overlay = RangeFinder(), Alone()
     question = FindRanges([id_bytes(1), id_bytes(2)])
     first = await guide.find(overlay, question)  # type: ignore[arg-type]
     assert first == await guide.find(overlay, question)  # type: ignore[arg-type]
@@ -206,7 +206,7 @@ async def test_no_more_ranges_are_looked_for_than_it_can_bear_and_none_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(identity, "FIND_S", 0.1)
-    guide, overlay = Guide(), Alone(slow=True)
+    guide, overlay = RangeFinder(), Alone(slow=True)
     questions = [
         FindRanges([id_bytes(DRAWN_MAX * number + one) for one in range(DRAWN_MAX)]) for number in range(1, 11)
     ]
@@ -218,7 +218,7 @@ async def test_no_more_ranges_are_looked_for_than_it_can_bear_and_none_for_long(
 
 async def test_only_so_many_newcomers_are_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "EXPECTED_MAX", 3)
-    guide, overlay = Guide(), Alone()
+    guide, overlay = RangeFinder(), Alone()
     for number in range(1, 10):
         await guide.find(overlay, FindRanges([id_bytes(number << 150)]))  # type: ignore[arg-type]
     told = (await guide.find(overlay, FindRanges([id_bytes(1 << 149)]))).found[0]  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from kadcrawl import Peer, RemoteError
-from kadcrawl.link.wire.messages import Command, GetCourse, Link, NewSeeds, Ok, Order
+from kadcrawl.link.wire.messages import Command, GetSwarmState, Link, NewSeeds, Ok, Order
 from kadcrawl.peer.swarm import state_gossip as concord_module
-from kadcrawl.peer.swarm.state_gossip import MARKS_MAX, WAITING_MAX, Concord
+from kadcrawl.peer.swarm.state_gossip import SEEDS_FINGERPRINTS_MAX, WAITING_MAX, StateGossip
 from kadcrawl.settings.config import SEEDS_MAX
 from tests.peer.crash import crash
 from tests.support.peers import MakePeer, finish, swarm, until
@@ -20,25 +20,25 @@ SEED = "http://127.0.0.2:9/"
 
 
 def owns(peer: Peer, url: str) -> bool:
-    return peer.overlay.owns(peer.parts.placer.place(url).cell)
+    return peer.overlay.owns(peer.components.partitioner.locate(url).cell)
 
 
 async def test_who_has_missed_an_order_hears_it_from_the_others(make_peer: MakePeer) -> None:
     peers = await swarm(make_peer, "abc")
-    peers[0].obey(peers[0].concord.say("pause"))
+    peers[0].obey(peers[0].state_gossip.say("pause"))
     await until(lambda: all(peer.paused for peer in peers))
-    peers[1].obey(peers[1].concord.say("resume"))
+    peers[1].obey(peers[1].state_gossip.say("resume"))
     await until(lambda: not any(peer.paused for peer in peers))
-    peers[2].obey(peers[2].concord.say("pause"))
+    peers[2].obey(peers[2].state_gossip.say("pause"))
     await until(lambda: all(peer.paused for peer in peers))
-    assert 1 == len({peer.concord.course.stamp for peer in peers})
+    assert 1 == len({peer.state_gossip.state.stamp for peer in peers})
     assert ["paused"] * 3 == [peer.state for peer in peers]
 
 
 async def test_an_order_that_was_given_before_changes_nothing(make_peer: MakePeer) -> None:
     peer = await make_peer()
     await peer.client.ask(peer.contact, Command("pause"), Ok, 5)
-    paused = Order("pause", peer.concord.course.stamp)
+    paused = Order("pause", peer.state_gossip.state.stamp)
     await peer.client.ask(peer.contact, Command("resume"), Ok, 5)
     peer.obey(paused)
     assert not peer.paused
@@ -46,41 +46,41 @@ async def test_an_order_that_was_given_before_changes_nothing(make_peer: MakePee
 
 async def test_who_has_missed_seeds_hears_of_them(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab", scope="host")
-    one.obey(one.concord.say("pause"))
+    one.obey(one.state_gossip.say("pause"))
     one._service.respond(NewSeeds([SEED]))
     other._service.respond(NewSeeds(["http://127.0.0.3:9/"]))
     await until(lambda: {*one.job.seeds} == {*other.job.seeds} == {SEED, "http://127.0.0.3:9/"})
     assert other.paused
-    assert one.concord.fingerprint == other.concord.fingerprint != 0
+    assert one.state_gossip.fingerprint == other.state_gossip.fingerprint != 0
 
 
 async def test_seeds_that_are_too_many_together_are_asked_for_once(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
     for peer, host in ((one, "a"), (other, "b")):
         peer._service.respond(NewSeeds([f"http://{host}.example/{number}" for number in range(SEEDS_MAX - 1)]))
-    await until(lambda: one.concord.asked and other.concord.asked)
+    await until(lambda: one.state_gossip.asked and other.state_gossip.asked)
     await asyncio.sleep(20)
-    assert (1, 1) == (one.concord.asked, other.concord.asked)
+    assert (1, 1) == (one.state_gossip.asked, other.state_gossip.asked)
     assert (SEEDS_MAX - 1,) * 2 == (len(one.job.seeds), len(other.job.seeds))
 
 
 async def test_who_says_ever_another_course_is_asked_once_a_second(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
     for number in range(1, 100):
-        one.concord.heard(other.contact, number)
+        one.state_gossip.heard(other.contact, number)
         await asyncio.sleep(0.1)
-    assert 5 <= one.concord.asked <= 10
+    assert 5 <= one.state_gossip.asked <= 10
     assert not one.paused
     for number in range(1000):
-        one.concord.heard(other.contact.__class__(number.to_bytes(20, "big"), "127.0.0.1", 9), 7)
-    assert len(one.concord._waiting) <= WAITING_MAX
+        one.state_gossip.heard(other.contact.__class__(number.to_bytes(20, "big"), "127.0.0.1", 9), 7)
+    assert len(one.state_gossip._waiting) <= WAITING_MAX
 
 
 async def test_peers_of_one_course_ask_each_other_nothing(make_peer: MakePeer) -> None:
     peers = await swarm(make_peer, "abc")
     await peers[1].client.ask(peers[1].contact, Command("pause"), Ok, 5)
     await asyncio.sleep(30)
-    assert sum(peer.concord.asked for peer in peers) <= 2, "a heartbeat may cross the wave"
+    assert sum(peer.state_gossip.asked for peer in peers) <= 2, "a heartbeat may cross the wave"
     assert all(peer.paused for peer in peers)
 
 
@@ -90,22 +90,22 @@ async def test_who_gets_no_answer_asks_again(make_peer: MakePeer, monkeypatch: p
 
     async def unreliable(to: Any, message: Any, *rest: Any) -> Any:
         nonlocal lost
-        if isinstance(message, GetCourse) and lost:
+        if isinstance(message, GetSwarmState) and lost:
             lost -= 1
             raise RemoteError("a", "no answer within 5 s")
         return await ask(to, message, *rest)
 
     monkeypatch.setattr(other.client, "ask", unreliable)
-    one.obey(one.concord.say("pause"))
+    one.obey(one.state_gossip.say("pause"))
     await until(lambda: other.paused)
-    assert 3 == other.concord.asked
+    assert 3 == other.state_gossip.asked
 
 
 async def test_who_has_missed_a_pause_can_say_resume_to_all(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
-    one.obey(one.concord.say("pause"))
+    one.obey(one.state_gossip.say("pause"))
     await asyncio.sleep(0.05)
-    await other.concord.order("resume")
+    await other.state_gossip.order("resume")
     assert [False, False] == [one.paused, other.paused]
     await asyncio.sleep(10)
     assert [False, False] == [one.paused, other.paused]
@@ -125,8 +125,8 @@ async def test_who_is_asked_for_its_course_and_answers_nonsense_ends_nobody(
 
     monkeypatch.setattr(other.server, "_reply", lie)
     one.activity.armed = True
-    one.concord.heard(other.contact, 7)
-    await until(lambda: one.concord.asked and asked)
+    one.state_gossip.heard(other.contact, 7)
+    await until(lambda: one.state_gossip.asked and asked)
     await asyncio.sleep(5)
     assert "crawling" == one.state
     assert not any(task.done() for task in one._tasks)
@@ -135,13 +135,13 @@ async def test_who_is_asked_for_its_course_and_answers_nonsense_ends_nobody(
 @pytest.mark.parametrize("depth", [0, 1])
 async def test_a_link_of_a_seed_that_is_still_on_its_way_is_not_turned_away(make_peer: MakePeer, depth: int) -> None:
     one, other = await swarm(make_peer, "ab", scope="domain")
-    one.obey(one.concord.say("pause"))
+    one.obey(one.state_gossip.say("pause"))
     await until(lambda: other.paused)
     one._service.respond(NewSeeds(["http://example.com/"]))  # A wave that the other one misses.
     urls = [url for url in (f"http://h{n}.example.com/" for n in range(40)) if owns(other, url)]
-    await one.parts.forwarder.forward([Link(url, depth, 0) for url in urls], None).acknowledged
+    await one.components.forwarder.forward([Link(url, depth, 0) for url in urls], None).acknowledged
     assert len(urls) == other.store.pending > 0
-    assert 0 == other.parts.intake.rejected
+    assert 0 == other.components.intake.rejected
 
 
 async def test_what_seeds_do_not_reach_is_turned_away_after_a_while(
@@ -149,15 +149,15 @@ async def test_what_seeds_do_not_reach_is_turned_away_after_a_while(
 ) -> None:
     monkeypatch.setattr(concord_module, "INSIST_S", 15.0)
     one, other = await swarm(make_peer, "ab", scope="domain")
-    one.obey(one.concord.say("pause"))
+    one.obey(one.state_gossip.say("pause"))
     one._service.respond(NewSeeds([f"http://{n}.a.example/" for n in range(SEEDS_MAX - 1)]))
     other._service.respond(NewSeeds([f"http://{n}.b.example/" for n in range(SEEDS_MAX - 1)]))
     await until(lambda: other.paused)
     url = next(url for url in (f"http://h{n}.a.example/" for n in range(40)) if owns(other, url))
     before = asyncio.get_running_loop().time()
-    await one.parts.forwarder.forward([Link(url, 1, 0)], None).acknowledged
+    await one.components.forwarder.forward([Link(url, 1, 0)], None).acknowledged
     assert 15 <= asyncio.get_running_loop().time() - before < 30
-    assert (0, 1) == (other.store.pending, other.parts.intake.rejected)
+    assert (0, 1) == (other.store.pending, other.components.intake.rejected)
 
 
 async def test_a_url_handed_over_waits_for_the_seed_it_came_by(make_peer: MakePeer) -> None:
@@ -166,9 +166,9 @@ async def test_a_url_handed_over_waits_for_the_seed_it_came_by(make_peer: MakePe
         peers = one, other = await swarm(make_peer, "ab", scope="host")
         url = next(url for url in (site.url("/handed-over", n) for n in range(40)) if owns(other, url))
         one._service.respond(NewSeeds([url.replace("handed-over", "")]))  # A wave that the other one misses.
-        place = other.parts.placer.place(url)
+        place = other.components.partitioner.locate(url)
         await other.cells.sync.opened([place.cell], 5)
-        other.parts.intake.merge_pending(Link(url, 1, 0), place, other.clock.now(), 0, 0.0)
+        other.components.intake.merge_pending(Link(url, 1, 0), place, other.clock.now(), 0, 0.0)
         await until(lambda: url in site.fetched)
         await finish(peers)
 
@@ -176,8 +176,8 @@ async def test_a_url_handed_over_waits_for_the_seed_it_came_by(make_peer: MakePe
 async def test_marks_that_are_made_up_fill_no_memory(make_peer: MakePeer) -> None:
     peer = await make_peer()
     for mark in range(1000):
-        assert peer.concord.may_know_more(mark)
-    assert MARKS_MAX >= len(peer.concord._others)
+        assert peer.state_gossip.may_know_more(mark)
+    assert SEEDS_FINGERPRINTS_MAX >= len(peer.state_gossip._others)
 
 
 async def test_a_newcomer_is_in_though_its_first_peer_dies_meanwhile(
@@ -185,13 +185,13 @@ async def test_a_newcomer_is_in_though_its_first_peer_dies_meanwhile(
 ) -> None:
     one, other = await swarm(make_peer, "ab")
     await until(lambda: one.overlay.contacts() == [other.contact])
-    catch_up = Concord.catch_up
+    catch_up = StateGossip.catch_up
 
-    async def late(self: Concord, bootstrap: Sequence[tuple[str, int]]) -> None:
+    async def late(self: StateGossip, bootstrap: Sequence[tuple[str, int]]) -> None:
         await crash(one)
-        other.obey(other.concord.say("pause"))
+        other.obey(other.state_gossip.say("pause"))
         await catch_up(self, bootstrap)
 
-    monkeypatch.setattr(Concord, "catch_up", late)
+    monkeypatch.setattr(StateGossip, "catch_up", late)
     third = await make_peer("c", join=one)
     assert third.paused

@@ -8,9 +8,9 @@ import pytest
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
-from kadcrawl.link.wire.messages import CellAnswer, CellDigest, Contact, Sync, Synced
+from kadcrawl.link.wire.messages import CellState, CellSummary, Contact, TakeOver, TakeOverAnswer
 from kadcrawl.replication.owner import batched_sync_requests as inquiry
-from kadcrawl.replication.owner.batched_sync_requests import SILENCES_MAX, Inquiry
+from kadcrawl.replication.owner.batched_sync_requests import SILENCES_MAX, BatchedCellQueries
 from sim.loop import world
 from tests.replication.test_backup_streams import A, FakeOverlay, contact
 
@@ -22,14 +22,16 @@ class FakeClient:
         self.about: int | None = None
         """The only cell it answers about, whatever was asked."""
 
-    async def ask(self, to: Contact, message: Sync, expected: Any, deadline_s: float) -> Synced:
+    async def ask(self, to: Contact, message: TakeOver, expected: Any, deadline_s: float) -> TakeOverAnswer:
         await asyncio.sleep(0.01)
         self.asked.append(message.cells)
         if self.down:
             raise RemoteError(to, "no answer")
         cells = message.cells if self.about is None else [self.about]
-        digests = [CellDigest(cell, 0, 0, bytes(16)) for cell in cells]
-        return Synced([CellAnswer(digest, None, [], releasing=False, released=False, sites=[]) for digest in digests])
+        digests = [CellSummary(cell, 0, 0, bytes(16)) for cell in cells]
+        return TakeOverAnswer(
+            [CellState(digest, None, [], releasing=False, released=False, sites=[]) for digest in digests]
+        )
 
 
 class Bench:
@@ -39,7 +41,7 @@ class Bench:
         self.client = FakeClient()
         self.tasks: list[asyncio.Task[None]] = []
         client: Any = self.client
-        self.inquiry = Inquiry(self.overlay, client, self.spawn)
+        self.inquiry = BatchedCellQueries(self.overlay, client, self.spawn)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self.tasks.append(asyncio.get_running_loop().create_task(work, name=name))

@@ -5,52 +5,52 @@ import pytest
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.owner import claim_limits as module, sources as sources_module
-from kadcrawl.replication.owner.claim_limits import CLAIMS_MAX, COMES_BACK_S, VAIN, Claims
-from kadcrawl.replication.owner.sources import NAMED_MAX, SOURCES_MAX, Sources
+from kadcrawl.replication.owner.claim_limits import COMES_BACK_S, FAILED_COST, QUOTA_CELLS_MAX, WorkQuota
+from kadcrawl.replication.owner.sources import NAMED_MAX, PROVIDERS_MAX, Providers
 
 LIAR, HONEST = b"l" * 20, b"h" * 20
 CELLS = 2**16
 
 
 def test_who_comes_and_goes_with_all_cells_six_times_an_hour_is_heard() -> None:
-    claims = Claims()
+    claims = WorkQuota()
     for _ in range(6):
-        assert claims.are_heard(HONEST, 0.0)
-        claims.note(HONEST, CELLS, 0.0)
-    assert claims.are_heard(HONEST, 0.0)
-    claims.note(HONEST, CELLS, 0.0)
-    assert not claims.are_heard(HONEST, 0.0)
+        assert claims.has_quota(HONEST, 0.0)
+        claims.charge(HONEST, CELLS, 0.0)
+    assert claims.has_quota(HONEST, 0.0)
+    claims.charge(HONEST, CELLS, 0.0)
+    assert not claims.has_quota(HONEST, 0.0)
 
 
 def test_whose_word_comes_to_nothing_again_and_again_is_not_heard_for_a_while_and_others_are() -> None:
-    claims = Claims()
+    claims = WorkQuota()
     tries = 0
-    while claims.are_heard(LIAR, 0.0):
-        claims.note(LIAR, VAIN, 0.0)
+    while claims.has_quota(LIAR, 0.0):
+        claims.charge(LIAR, FAILED_COST, 0.0)
         tries += 1
     assert tries == 10_000
-    assert claims.are_heard(HONEST, 0.0)
-    later_s = 2 * VAIN * COMES_BACK_S / CLAIMS_MAX
-    assert claims.are_heard(LIAR, later_s)
-    claims.note(LIAR, VAIN, later_s)
-    claims.note(LIAR, VAIN, later_s)
-    assert not claims.are_heard(LIAR, later_s)
+    assert claims.has_quota(HONEST, 0.0)
+    later_s = 2 * FAILED_COST * COMES_BACK_S / QUOTA_CELLS_MAX
+    assert claims.has_quota(LIAR, later_s)
+    claims.charge(LIAR, FAILED_COST, later_s)
+    claims.charge(LIAR, FAILED_COST, later_s)
+    assert not claims.has_quota(LIAR, later_s)
 
 
 def test_what_was_done_comes_back_within_an_hour() -> None:
-    claims = Claims()
-    claims.note(LIAR, CLAIMS_MAX, 0.0)
-    claims.note(LIAR, CLAIMS_MAX, COMES_BACK_S)
-    assert not claims.are_heard(LIAR, COMES_BACK_S)
-    assert claims.are_heard(LIAR, COMES_BACK_S + 1)
+    claims = WorkQuota()
+    claims.charge(LIAR, QUOTA_CELLS_MAX, 0.0)
+    claims.charge(LIAR, QUOTA_CELLS_MAX, COMES_BACK_S)
+    assert not claims.has_quota(LIAR, COMES_BACK_S)
+    assert claims.has_quota(LIAR, COMES_BACK_S + 1)
 
 
 def test_of_peers_without_end_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PEERS_MAX", 3)
-    claims = Claims()
+    claims = WorkQuota()
     for number in range(10):
-        claims.note(number.to_bytes(20, "big"), CLAIMS_MAX, 0.0)
-    assert [number for number in range(10) if not claims.are_heard(number.to_bytes(20, "big"), 0.0)] == [7, 8, 9]
+        claims.charge(number.to_bytes(20, "big"), QUOTA_CELLS_MAX, 0.0)
+    assert [number for number in range(10) if not claims.has_quota(number.to_bytes(20, "big"), 0.0)] == [7, 8, 9]
 
 
 def contact(number: int) -> Contact:
@@ -59,10 +59,10 @@ def contact(number: int) -> Contact:
 
 def test_of_one_cell_and_of_all_so_many_sources_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources_module, "ALL_MAX", 2 * NAMED_MAX + 1)
-    sources = Sources()
+    sources = Providers()
     for number in range(2 * NAMED_MAX):
         sources.add(Cell(0), contact(number))
-    assert len(sources.of(Cell(0))) == SOURCES_MAX
+    assert len(sources.of(Cell(0))) == PROVIDERS_MAX
     for cell in range(4):
         sources.add_named(Cell(cell), map(contact, range(2 * NAMED_MAX)))
     assert [len(sources.of(Cell(cell))) for cell in range(4)] == [NAMED_MAX, NAMED_MAX, 1, 0]

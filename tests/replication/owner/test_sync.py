@@ -16,38 +16,38 @@ from msgspec.structs import replace
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
-from kadcrawl.crawl.output.counters import Totals
-from kadcrawl.crawl.scope.partitioner import Place, Placer
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell, Key, anchor, cell_of, id_bytes, site_hash, url_key
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import (
+    AssignReplica,
     Batch,
-    CellDigest,
-    Claim,
-    Claimed,
-    Compare,
+    CellsHeld,
+    CellSummary,
+    CompareDigests,
     Contact,
-    Exchange,
-    Have,
+    FindMyCells,
     Link,
-    Recorded,
-    Records,
+    MyCells,
+    Reconcile,
+    Replicate,
+    Replicated,
     Reply,
     Request,
-    Settle,
-    Sync,
+    TakeOver,
 )
 from kadcrawl.overlay.termination import Activity
 from kadcrawl.replication.cells import Cells
 from kadcrawl.replication.owner import sync as sync_module
 from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
-from kadcrawl.replication.owner.sync import CLAIMS_APART_S
+from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
 from kadcrawl.settings.config import Job, Limits
-from kadcrawl.store.frontier_entry import Entry
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock
 from sim.loop import world
@@ -149,7 +149,7 @@ class FakeCrawler:
     def __init__(self) -> None:
         self.taken: set[Key] = set()
 
-    def is_taken(self, entry: Entry) -> bool:
+    def is_taken(self, entry: FrontierEntry) -> bool:
         return entry.key in self.taken
 
     def wake(self) -> None:
@@ -170,11 +170,11 @@ class FakePeer:
         self.store = Store(directory, 0.01, lambda fds: None)
         self.store.begin(BITS)
         self.overlay = FakeOverlay(contact)
-        activity, placer, scope = Activity(), Placer("host", BITS), Scope(job)
+        activity, placer, scope = Activity(), Partitioner("host", BITS), Scope(job)
         self.frontier = Frontier(self.store, Limits(), DELAY_S)
-        self.intake = Intake(self.store, self.frontier, scope, Totals(), activity, by_depth=False)
+        self.intake = Intake(self.store, self.frontier, scope, Counters(), activity, by_depth=False)
         self.crawler = FakeCrawler()
-        self.placer = placer
+        self.partitioner = placer
         self.clock = Clock(swarm.loop, 1_000_000.0)
         parts: Any = SimpleNamespace(
             job=job, frontier=self.frontier, intake=self.intake, placer=placer, crawler=self.crawler
@@ -195,26 +195,26 @@ class FakePeer:
     async def answer(self, message: Any) -> Any:
         cells = self.cells
         match message:
-            case Records():
+            case Replicate():
                 await cells.receive(message)
-                return Recorded()
-            case Claim():
-                return cells.sync.claim(message)
-            case Have():
-                return cells.sync.have(message)
-            case Sync():
-                return cells.telling.answer(message)
-            case Compare():
-                return await cells.exchanger.compare(message)
-            case Exchange():
-                return await cells.exchanger.exchange(message)
-            case Settle():
-                return cells.telling.settle(message)
+                return Replicated()
+            case FindMyCells():
+                return cells.sync.find_my_cells(message)
+            case CellsHeld():
+                return cells.sync.cells_held(message)
+            case TakeOver():
+                return cells.holder_side.answer(message)
+            case CompareDigests():
+                return await cells.anti_entropy.answer_compare(message)
+            case Reconcile():
+                return await cells.anti_entropy.answer_reconcile(message)
+            case AssignReplica():
+                return cells.holder_side.assign_replica(message)
         raise AssertionError(f"nobody sends {message}")
 
     # --- what a crawler would do
 
-    def fetch(self, cell: Cell) -> Entry | None:
+    def fetch(self, cell: Cell) -> FrontierEntry | None:
         """Begin a request to a URL of this cell, if one may be fetched now."""
         now = self.clock.now()
         found, others = None, []
@@ -232,9 +232,9 @@ class FakePeer:
     def take(self, cell: Cell, number: int) -> None:
         """Know a URL of a cell as PENDING, from whoever said so."""
         link = Link(url(cell, number), 1, 0)
-        self.intake.merge_pending(link, self.placer.place(link.url), self.clock.now(), 0, 0.0)
+        self.intake.merge_pending(link, self.partitioner.locate(link.url), self.clock.now(), 0, 0.0)
 
-    def finish(self, entry: Entry) -> None:
+    def finish(self, entry: FrontierEntry) -> None:
         """The request is over and its page is done."""
         now = self.clock.now()
         self.frontier.release(entry, now, now)
@@ -390,12 +390,14 @@ class Swarm:
 
     async def offer(self, cell: Cell, numbers: Iterable[int]) -> None:
         """Offer URLs to the owner of their cell until they are acknowledged."""
-        links = [(Link(url(cell, number), 1, 0), Place(SITES[cell], key(cell, number), cell)) for number in numbers]
+        links = [
+            (Link(url(cell, number), 1, 0), UrlLocation(SITES[cell], key(cell, number), cell)) for number in numbers
+        ]
         left = links
         while left:
             owner = self.holders(cell)[OWNER]
             try:
-                again = await self._at(owner, owner.cells.take(left, owner.intake.take))
+                again = await self._at(owner, owner.cells.accept(left, owner.intake.accept))
             except KadcrawlError:
                 pass  # It is starting or ending.
             else:
@@ -649,13 +651,13 @@ def test_who_crawled_a_cell_and_cannot_tell_its_clocks_has_its_sites_left_alone(
         cell = Cell(15)
         await swarm.offer(cell, range(3))
         await swarm.settle()
-        answer = other.cells.telling.answer
+        answer = other.cells.holder_side.answer
 
-        def cannot(question: Sync) -> Any:
+        def cannot(question: TakeOver) -> Any:
             synced = answer(question)
             return replace(synced, cells=[replace(one, untold=untold) for one in synced.cells])
 
-        other.cells.telling.answer = cannot  # type: ignore[method-assign]
+        other.cells.holder_side.answer = cannot  # type: ignore[method-assign]
         newcomer = await swarm.join((1 << 160) - 1)
         while swarm.open_at(cell) != [newcomer]:
             await asyncio.sleep(0.01)
@@ -678,10 +680,10 @@ def test_who_turns_up_while_a_cell_is_taken_over_is_heard_before_it_is_opened(pl
         asked: list[bool] = []
 
         async def named(sender: Contact, address: tuple[str, int], message: Any) -> None:
-            if sender.number == newcomer_id and isinstance(message, Compare | Exchange) and not asked:
+            if sender.number == newcomer_id and isinstance(message, CompareDigests | Reconcile) and not asked:
                 asked.append(False)
                 newcomer.cells.sync.want(cell, late.contact)
-            if sender.number == newcomer_id and isinstance(message, Sync) and address == late.contact.address:
+            if sender.number == newcomer_id and isinstance(message, TakeOver) and address == late.contact.address:
                 asked.extend([cell in message.cells] * bool(asked))
 
         swarm.hooks.append(named)
@@ -699,7 +701,7 @@ def test_whoever_is_lost_is_not_waited_for_by_what_is_being_released(play: Play)
         await swarm_of(swarm, 3)
         one, other, _ = swarm.peers.values()
         lost: list[FakePeer] = []
-        one.cells.telling.lost = lambda: lost.append(other)  # type: ignore[method-assign]
+        one.cells.holder_side.lost = lambda: lost.append(other)  # type: ignore[method-assign]
         await swarm.kill(other)
         await swarm.settle()
         assert [other] == lost
@@ -909,7 +911,7 @@ def test_a_backup_replaced_while_its_first_records_travel_is_told_to_drop_them(p
         gate = asyncio.Event()
 
         async def hold_records(sender: Contact, address: tuple[str, int], message: Any) -> None:
-            if isinstance(message, Records) and address == backup.contact.address:
+            if isinstance(message, Replicate) and address == backup.contact.address:
                 await gate.wait()
 
         swarm.hooks.append(hold_records)
@@ -936,7 +938,7 @@ def test_a_source_is_told_to_drop_only_when_the_backups_have_what_it_had(play: P
         gate = asyncio.Event()
 
         async def hold_records(sender: Contact, address: tuple[str, int], message: Any) -> None:
-            if isinstance(message, Records) and address == slow.contact.address:
+            if isinstance(message, Replicate) and address == slow.contact.address:
                 await gate.wait()
 
         swarm.hooks.append(hold_records)
@@ -1036,7 +1038,7 @@ def test_a_sync_begun_before_a_stall_opens_nothing_after_it(play: Play) -> None:
         gate, reached = asyncio.Event(), asyncio.Event()
 
         async def hold_exchange(sender: Contact, address: tuple[str, int], message: Any) -> None:
-            if isinstance(message, Exchange) and message.cell == cell and sender == owner.contact:
+            if isinstance(message, Reconcile) and message.cell == cell and sender == owner.contact:
                 reached.set()
                 await gate.wait()
 
@@ -1055,7 +1057,7 @@ def test_a_sync_begun_before_a_stall_opens_nothing_after_it(play: Play) -> None:
         syncs = [
             message
             for sender, _, message in swarm.sent[asked:]
-            if isinstance(message, Sync) and sender == owner.contact and cell in message.cells
+            if isinstance(message, TakeOver) and sender == owner.contact and cell in message.cells
         ]
         assert syncs
 
@@ -1104,7 +1106,7 @@ def test_a_page_finished_after_its_cell_was_dropped_is_learned_by_the_owner(play
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         late = next(peer for peer in swarm.peers.values() if peer not in swarm.holders(cell))
-        entry = Entry(1, 10**6, key(cell, 0), SITES[cell], url(cell, 0), 0, 0, 0.0)
+        entry = FrontierEntry(1, 10**6, key(cell, 0), SITES[cell], url(cell, 0), 0, 0, 0.0)
         late.store.finish(entry, b"{}\n")
         swarm.acknowledged[entry.key] = DONE
         await swarm.settle(10.0)
@@ -1252,7 +1254,7 @@ def test_a_join_moves_what_the_newcomer_is_to_hold_and_little_else(play: Play) -
         pushed = sum(
             len(message.batch.done) + len(message.batch.pending)
             for _, _, message in swarm.sent[sent:]
-            if isinstance(message, Records)
+            if isinstance(message, Replicate)
         )
         assert newcomer.store.cells
         assert pushed <= missing
@@ -1264,10 +1266,12 @@ def test_a_swarm_where_nothing_happens_compares_and_moves_nothing(play: Play) ->
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 5)
         await asyncio.sleep(2 * sync_module.REPAIR_S)
-        sent, examined = len(swarm.sent), [peer.cells.exchanger.examined for peer in swarm.peers.values()]
+        sent, examined = len(swarm.sent), [peer.cells.anti_entropy.examined for peer in swarm.peers.values()]
         await asyncio.sleep(sync_module.REPAIR_S * sync_module.RECHECK_ROUNDS)
-        assert set() == {Records, Exchange, Compare, Have} & {type(message) for _, _, message in swarm.sent[sent:]}
-        assert examined == [peer.cells.exchanger.examined for peer in swarm.peers.values()]
+        assert set() == {Replicate, Reconcile, CompareDigests, CellsHeld} & {
+            type(message) for _, _, message in swarm.sent[sent:]
+        }
+        assert examined == [peer.cells.anti_entropy.examined for peer in swarm.peers.values()]
 
     play(scenario)
 
@@ -1277,18 +1281,18 @@ def test_a_swarm_where_nothing_happens_compares_and_moves_nothing(play: Play) ->
 
 STRANGER = Contact(id_bytes(12345), "10.9.9.9", 4160)
 NOWHERE = 1 << BITS
-EMPTY_DIGEST = CellDigest(NOWHERE, 1, 1, bytes(16))
+EMPTY_DIGEST = CellSummary(NOWHERE, 1, 1, bytes(16))
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        pytest.param(Have(STRANGER, [EMPTY_DIGEST]), id="Have"),
-        pytest.param(Sync(STRANGER, [NOWHERE]), id="Sync"),
-        pytest.param(Settle(STRANGER, 0, [EMPTY_DIGEST]), id="Settle drop"),
-        pytest.param(Settle(STRANGER, 1, [EMPTY_DIGEST]), id="Settle keep"),
-        pytest.param(Exchange(NOWHERE, None, None, [], []), id="Exchange"),
-        pytest.param(Compare(NOWHERE, None, []), id="Compare"),
+        pytest.param(CellsHeld(STRANGER, [EMPTY_DIGEST]), id="CellsHeld"),
+        pytest.param(TakeOver(STRANGER, [NOWHERE]), id="TakeOver"),
+        pytest.param(AssignReplica(STRANGER, 0, [EMPTY_DIGEST]), id="Settle drop"),
+        pytest.param(AssignReplica(STRANGER, 1, [EMPTY_DIGEST]), id="Settle keep"),
+        pytest.param(Reconcile(NOWHERE, None, None, [], []), id="Reconcile"),
+        pytest.param(CompareDigests(NOWHERE, None, []), id="CompareDigests"),
     ],
 )
 def test_a_cell_that_does_not_exist_harms_nobody(play: Play, message: Any) -> None:
@@ -1308,20 +1312,20 @@ def test_a_cell_that_does_not_exist_harms_nobody(play: Play, message: Any) -> No
     play(scenario)
 
 
-@pytest.mark.parametrize("kind", ["Have", "Sync", "keep", "drop", "Records"])
+@pytest.mark.parametrize("kind", ["CellsHeld", "TakeOver", "keep", "drop", "Replicate"])
 def test_a_message_that_seems_to_come_from_ourselves_changes_nothing(play: Play, kind: str) -> None:
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]
         owner = swarm.holders(cell)[OWNER]
         tally = owner.store.cells[cell]
-        held = CellDigest(cell, tally.keys, tally.pending, tally.digest.to_bytes(16, "big"))
+        held = CellSummary(cell, tally.keys, tally.pending, tally.digest.to_bytes(16, "big"))
         message = {
-            "Have": Have(owner.contact, [held]),
-            "Sync": Sync(owner.contact, [cell]),
-            "keep": Settle(owner.contact, 1, [held]),
-            "drop": Settle(owner.contact, 0, [held]),
-            "Records": Records(owner.contact, Batch([], [], [], [])),
+            "CellsHeld": CellsHeld(owner.contact, [held]),
+            "TakeOver": TakeOver(owner.contact, [cell]),
+            "keep": AssignReplica(owner.contact, 1, [held]),
+            "drop": AssignReplica(owner.contact, 0, [held]),
+            "Replicate": Replicate(owner.contact, Batch([], [], [], [])),
         }[kind]
         try:
             await owner.answer(message)
@@ -1338,7 +1342,7 @@ def test_cells_there_are_none_of_in_an_answer_end_nobody(play: Play) -> None:
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 3)
         for peer in swarm.peers.values():
-            peer.cells.sync.claim = lambda message: Claimed(b"\xff" * 8)  # type: ignore[method-assign]
+            peer.cells.sync.find_my_cells = lambda message: MyCells(b"\xff" * 8)  # type: ignore[method-assign]
         newcomer = await swarm.join()
         await asyncio.sleep(10.0)
         assert newcomer.contact.id in swarm.peers
@@ -1354,15 +1358,15 @@ def test_a_sibling_that_lives_and_never_answers_holds_a_newcomer_up_only_for_a_w
         mute = next(iter(swarm.peers.values()))
 
         async def say_nothing(sender: Contact, address: tuple[str, int], message: Any) -> None:
-            if isinstance(message, Claim) and address == mute.contact.address:
+            if isinstance(message, FindMyCells) and address == mute.contact.address:
                 raise RemoteError(address[0], "no answer")
 
         swarm.hooks.append(say_nothing)
         newcomer = await swarm.join()
         await asyncio.sleep(60.0)
-        assert not newcomer.cells.sync._arrival.done.is_set()
+        assert not newcomer.cells.sync._join_handshake.done.is_set()
         await asyncio.sleep(40.0)
-        assert newcomer.cells.sync._arrival.done.is_set()
+        assert newcomer.cells.sync._join_handshake.done.is_set()
         await swarm.settle()
 
     play(scenario)
@@ -1375,8 +1379,8 @@ def test_those_who_claim_to_hold_something_are_remembered_in_bounded_number(play
         owner = swarm.holders(cell)[OWNER]
         for number in range(3_000):
             stranger = Contact(id_bytes(number + 1), "10.9.9.9", 4160)
-            await owner.answer(Have(stranger, [CellDigest(cell, 1, 1, bytes(16))]))
-        assert len(owner.cells.sync._catch_up.sources.of(cell)) <= 1_000
+            await owner.answer(CellsHeld(stranger, [CellSummary(cell, 1, 1, bytes(16))]))
+        assert len(owner.cells.sync._catch_up.providers.of(cell)) <= 1_000
         await swarm.settle(300.0)
 
     play(scenario)
@@ -1395,7 +1399,7 @@ def test_who_takes_long_to_release_a_cell_is_asked_ever_more_seldom(play: Play) 
         asked = [
             message
             for _, address, message in swarm.sent
-            if isinstance(message, Sync) and address == backup.contact.address and cell in message.cells
+            if isinstance(message, TakeOver) and address == backup.contact.address and cell in message.cells
         ]
         assert 30 <= len(asked) <= 60 / RELEASE_POLL_MOST_S + 50
         assert not owner.cells.holdings.is_open(cell)
@@ -1412,18 +1416,18 @@ def test_a_peer_is_told_once_a_second_at_most_which_cells_are_its_own(play: Play
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 3)
         peer, *others = swarm.peers.values()
-        await asyncio.sleep(CLAIMS_APART_S)
+        await asyncio.sleep(FIND_MY_CELLS_INTERVAL_S)
         for _ in range(3):
             for other in others:
-                await peer.answer(Claim(other.contact))
+                await peer.answer(FindMyCells(other.contact))
                 for _ in range(5):
                     with pytest.raises(KadcrawlError):
-                        await peer.answer(Claim(other.contact))
-            await asyncio.sleep(CLAIMS_APART_S)
+                        await peer.answer(FindMyCells(other.contact))
+            await asyncio.sleep(FIND_MY_CELLS_INTERVAL_S)
         for number in range(1000):
-            await peer.answer(Claim(Contact(id_bytes(number + 1), "10.9.9.9", 4160)))
+            await peer.answer(FindMyCells(Contact(id_bytes(number + 1), "10.9.9.9", 4160)))
             await asyncio.sleep(0.1)
-        assert len(peer.cells.sync._claimed_at) <= CLAIMS_APART_S / 0.1 + 1
+        assert len(peer.cells.sync._asked_for_cells_at) <= FIND_MY_CELLS_INTERVAL_S / 0.1 + 1
         await swarm.settle(300.0)
 
     play(scenario)

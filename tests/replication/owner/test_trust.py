@@ -5,8 +5,16 @@ import asyncio
 import pytest
 
 from kadcrawl.keys import Cell, anchor, id_bytes
-from kadcrawl.link.wire.messages import Batch, CellDigest, Contact, PendingRecord, Records, Settle, VisitRecord
-from kadcrawl.replication.owner.trust import SETTLING_S, Belief
+from kadcrawl.link.wire.messages import (
+    AssignReplica,
+    Batch,
+    CellSummary,
+    Contact,
+    PendingRecord,
+    Replicate,
+    VisitRecord,
+)
+from kadcrawl.replication.owner.trust import SETTLING_S, TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, placement_keys
 from kadcrawl.store.store import DONE, PENDING
@@ -46,10 +54,10 @@ def test_it_is_believed_who_is_near_and_at_first_everybody() -> None:
     for contact in contacts:
         overlay.hear(contact)
     holdings = Holdings(overlay.me.number, BITS)
-    belief = Belief(overlay, holdings, BITS)
+    belief = TrustPolicy(overlay, holdings, BITS)
 
     def believed(now: float = 0.0) -> list[Contact]:
-        return [one for one in by_distance if belief.counts(one, CELL, now)]
+        return [one for one in by_distance if belief.trusts(one, CELL, now)]
 
     assert by_distance[:HOLDERS] == believed()
     overlay.lose(by_distance[0])
@@ -87,7 +95,7 @@ def test_an_owner_does_not_believe_a_copy_from_far_once_it_has_settled(play: Pla
             assert entry is not None
             if number != 5:
                 far.store.learn_done(entry.key)
-        far.cells.telling.tell(CELL)
+        far.cells.holder_side.notify_owner(CELL)
         async with asyncio.timeout(30):
             while far.store.cells.get(CELL) is not None:
                 await asyncio.sleep(0.1)
@@ -124,11 +132,11 @@ def test_nobody_believes_records_from_far(play: Play) -> None:
         far = far_from(swarm, CELL)
         other = next(peer for peer in reversed(by_distance) if peer not in (*holders, far))
         for told in (other, next_one, *reversed(holders)):
-            await told.answer(Settle(far.contact, 1, [CellDigest(CELL, 1, 0, bytes(16))]))
+            await told.answer(AssignReplica(far.contact, 1, [CellSummary(CELL, 1, 0, bytes(16))]))
             backed = told.cells.holdings.backed.get(CELL)
             assert backed is None or backed.owner != far.contact or told not in holders, "it keeps it for who is nearer"
             for lie in lies():
-                await told.answer(Records(far.contact, lie))
+                await told.answer(Replicate(far.contact, lie))
             await asyncio.sleep(SILENT_S)
         for holder in holders:
             assert [PENDING] * 3 == states(holder, range(3))

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.keys import Cell, Key
-from kadcrawl.link.wire.messages import SLICE_KEYS_MAX
+from kadcrawl.link.wire.messages import EPOCH_FILTER_KEYS_MAX
 from kadcrawl.store.bloom import cell_filters as seen_cells, slice as seen_slice
-from kadcrawl.store.bloom.cell_filters import TABLES, Label, Told
+from kadcrawl.store.bloom.cell_filters import SLICE_TABLES, EncodedFilter, Label
 from kadcrawl.store.bloom.encoding import from_bytes
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.slice import FEW_MAX
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
+from kadcrawl.store.bloom.slice import EXACT_MAX
 from kadcrawl.store.cell_digest import EMPTY, contribution
 from kadcrawl.store.schema import DONE, PENDING
 from kadcrawl.store.store import Store
@@ -65,12 +65,12 @@ def finish(store: Store, *numbers: int) -> None:
 
 
 def rows(store: Store) -> list[int]:
-    return [store._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("history", *TABLES)]
+    return [store._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("history", *SLICE_TABLES)]
 
 
-def told(store: Store) -> list[Told]:
-    assert store.seen is not None
-    slices = [store.seen.told(CELL, grain) for grain in store.seen.labels(CELL)]
+def told(store: Store) -> list[EncodedFilter]:
+    assert store.expiring_filters is not None
+    slices = [store.expiring_filters.encoded(CELL, grain) for grain in store.expiring_filters.labels(CELL)]
     assert None not in slices
     return [one for one in slices if one is not None]
 
@@ -183,7 +183,7 @@ def test_those_who_heard_the_same_have_the_same_label_in_whatever_order(store: S
     for number in (3, 2, 1):
         other.learn_done(key(number))
     assert store.cells == other.cells
-    assert [] == other.join_slices(CELL, told(store), adopt=False)
+    assert [] == other.join_epoch_filters(CELL, told(store), adopt=False)
     assert told(store) == told(other)
 
 
@@ -191,8 +191,8 @@ def test_who_lacks_what_another_has_done_takes_it_up_and_fetches_it_no_more(stor
     finish(store, 1, 2, 3)
     accept(other, 2)
     accept(other, 9)
-    (news,) = other.join_slices(CELL, told(store), adopt=False)
-    assert [True, False] == [news.seen(key(number), 1_000 * HOUR) for number in (2, 9)]
+    (news,) = other.join_epoch_filters(CELL, told(store), adopt=False)
+    assert [True, False] == [news.contains(key(number), 1_000 * HOUR) for number in (2, 9)]
     assert 2 == other.pending, "who joins them goes through what is pending, a little at a time"
     assert other.learn_done(key(2))
     assert [(key(9), PENDING)] == other.records(CELL, b"", 10)
@@ -205,9 +205,9 @@ def test_who_has_more_keeps_its_label(store: Store, other: Store) -> None:
     finish(store, 1, 2, 3)
     finish(other, 1, 2)
     before = store.cells
-    assert [] == store.join_slices(CELL, told(other), adopt=False)
+    assert [] == store.join_epoch_filters(CELL, told(other), adopt=False)
     assert before == store.cells
-    other.join_slices(CELL, told(store), adopt=False)
+    other.join_epoch_filters(CELL, told(store), adopt=False)
     assert before == other.cells
 
 
@@ -217,24 +217,24 @@ def test_unlike_slices_become_a_third_that_the_owner_names(
     finish(store, 1, 2)
     finish(other, 2, 3)
     was = told(store)[0].label, told(other)[0].label
-    store.join_slices(CELL, told(other), adopt=False)
+    store.join_epoch_filters(CELL, told(other), adopt=False)
     named = told(store)[0].label
     assert named not in was
     assert all(store.state(key(number)) == DONE for number in (1, 2, 3))
-    other.join_slices(CELL, told(store), adopt=True)
+    other.join_epoch_filters(CELL, told(store), adopt=True)
     assert store.cells == other.cells
     third = make("third")
     finish(third, 1, 2)
-    third.join_slices(CELL, told(make("fourth")), adopt=True)
+    third.join_epoch_filters(CELL, told(make("fourth")), adopt=True)
     assert was[0] == told(third)[0].label
 
 
 def test_a_key_told_after_the_slice_that_has_it_changes_nothing_more(store: Store, other: Store) -> None:
     finish(store, 1)
     entry = accept(other, 2)
-    other.join_slices(CELL, told(store), adopt=True)
+    other.join_epoch_filters(CELL, told(store), adopt=True)
     finish(store, 2)
-    other.join_slices(CELL, told(store), adopt=True)  # In which 2 is, and then comes the word that it is done:
+    other.join_epoch_filters(CELL, told(store), adopt=True)  # In which 2 is, and then comes the word that it is done:
     assert other.learn_done(entry.key)
     assert not other.learn_done(entry.key)
     assert store.cells == other.cells
@@ -262,14 +262,14 @@ def test_a_copy_is_kept_although_it_seems_to_be_done(store: Store) -> None:
     ],
 )
 def test_slices_that_cannot_be_are_left_out(
-    spoil: Callable[[Told], Told], store: Store, make: Callable[..., Store]
+    spoil: Callable[[EncodedFilter], EncodedFilter], store: Store, make: Callable[..., Store]
 ) -> None:
     finish(store, 1)
     liar = make("liar")
     finish(liar, 2)
     (one,) = told(liar)
     before = store.cells
-    assert [] == store.join_slices(CELL, [spoil(one)], adopt=True)
+    assert [] == store.join_epoch_filters(CELL, [spoil(one)], adopt=True)
     assert before == store.cells
     assert store.state(key(2)) is None
 
@@ -277,7 +277,7 @@ def test_slices_that_cannot_be_are_left_out(
 def test_a_slice_of_another_period_is_left_out(store: Store, make: Callable[..., Store]) -> None:
     liar = make("liar", Period(HOUR, 3))
     finish(liar, 2)
-    store.join_slices(CELL, told(liar), adopt=True)
+    store.join_epoch_filters(CELL, told(liar), adopt=True)
     assert EMPTY == store.cells.get(CELL, EMPTY)
 
 
@@ -285,7 +285,7 @@ def test_a_forged_label_costs_nothing_but_a_comparison(store: Store, other: Stor
     finish(store, 1)
     finish(other, 2)
     (one,) = told(other)
-    store.join_slices(CELL, [one._replace(label=Label(5, 7))], adopt=True)
+    store.join_epoch_filters(CELL, [one._replace(label=Label(5, 7))], adopt=True)
     assert all(store.state(key(number)) == DONE for number in (1, 2))
     assert (5, 0, 7) != store.cells[CELL]
     assert 0 == store.forget_cell(CELL, 10)
@@ -296,9 +296,9 @@ def test_a_label_that_claims_too_much_costs_no_memory_and_still_travels(make: Ca
     store, liar = make("one"), make("liar")
     finish(liar, 1)
     (one,) = told(liar)
-    store.join_slices(CELL, [one._replace(label=Label(SLICE_KEYS_MAX, 7))], adopt=True)
+    store.join_epoch_filters(CELL, [one._replace(label=Label(EPOCH_FILTER_KEYS_MAX, 7))], adopt=True)
     finish(store, *range(2, 300))
-    assert SLICE_KEYS_MAX == told(store)[0].label.keys
+    assert EPOCH_FILTER_KEYS_MAX == told(store)[0].label.keys
     assert len(told(store)[0].bits) < 10_000
 
 
@@ -326,43 +326,43 @@ def test_one_slice_told_again_and_again_is_joined_once(
     (one,) = told(other)
     read: list[bytes] = []
 
-    def noted(bits: bytes, period: Period, now: float) -> Seen:
+    def noted(bits: bytes, period: Period, now: float) -> ExpiringFilter:
         read.append(bits)
         return from_bytes(bits, period, now)
 
     monkeypatch.setattr(seen_cells, "from_bytes", noted)
-    store.join_slices(CELL, [one._replace(label=Label(number, number)) for number in range(1, 50)], adopt=True)
+    store.join_epoch_filters(CELL, [one._replace(label=Label(number, number)) for number in range(1, 50)], adopt=True)
     assert [one.bits] == read
 
 
 async def test_slices_of_ever_more_cells_do_not_fill_memory_and_none_is_forgotten(
     make: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen_cells, "BYTES_MAX", 20_000)
+    monkeypatch.setattr(seen_cells, "FILTERS_BYTES_MAX", 20_000)
     store = make("one")
-    assert store.seen is not None
+    assert store.expiring_filters is not None
     for number in range(40):
         other = make("other")
-        for place in range(FEW_MAX + 10):
+        for place in range(EXACT_MAX + 10):
             other.learn_done(in_cell(number, place))
-        assert other.seen is not None
-        (grain,) = other.seen.labels(Cell(number))
-        one = other.seen.told(Cell(number), grain)
+        assert other.expiring_filters is not None
+        (grain,) = other.expiring_filters.labels(Cell(number))
+        one = other.expiring_filters.encoded(Cell(number), grain)
         assert one is not None
-        store.join_slices(Cell(number), [one], adopt=True)
+        store.join_epoch_filters(Cell(number), [one], adopt=True)
         assert held(store) <= 20_000
     for number in (*range(40), *range(39, -1, -1)):
         assert DONE == store.state(in_cell(number, 3))
-        store.learn_done(in_cell(number, FEW_MAX + 20))
+        store.learn_done(in_cell(number, EXACT_MAX + 20))
         assert held(store) <= 20_000
-    assert all(DONE == store.state(in_cell(number, FEW_MAX + 20)) for number in range(40))
+    assert all(DONE == store.state(in_cell(number, EXACT_MAX + 20)) for number in range(40))
     for number in range(40):
         store.forget_cell(Cell(number), 1_000)
-    assert (0, 0, {}) == (held(store), store.seen._bytes_all, store.seen._bytes)
+    assert (0, 0, {}) == (held(store), store.expiring_filters._bytes_all, store.expiring_filters._bytes)
 
 
 def test_one_cell_may_take_more_than_there_is_room_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_cells, "BYTES_MAX", 1_000)
+    monkeypatch.setattr(seen_cells, "FILTERS_BYTES_MAX", 1_000)
     finish(store, *range(700))
     assert held(store) > 1_000
     assert all(store.state(key(number)) == DONE for number in range(700))
@@ -374,5 +374,5 @@ def in_cell(cell: int, number: int) -> Key:
 
 def held(store: Store) -> int:
     """Return what all slices in memory take, of cells that have some."""
-    assert store.seen is not None
-    return sum(one.size_bytes for seen in store.seen._cells.values() for one in seen.slices)
+    assert store.expiring_filters is not None
+    return sum(one.size_bytes for seen in store.expiring_filters._cells.values() for one in seen.epoch_filters)

@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from kadcrawl.keys import Key
-from kadcrawl.store.bloom.encoding import BYTES_MAX, Pieces, from_bytes, to_bytes
-from kadcrawl.store.bloom.expiring_filter import ERROR_MOST, Period, Seen
-from kadcrawl.store.bloom.filter import CAPACITY_MAX, ENGINES
+from kadcrawl.store.bloom.encoding import FILTER_BYTES_MAX, Pieces, from_bytes, to_bytes
+from kadcrawl.store.bloom.engines import ENGINES
+from kadcrawl.store.bloom.expiring_filter import ERROR_MOST, ExpiringFilter, Period
+from kadcrawl.store.bloom.filter import CAPACITY_MAX
 from kadcrawl.store.bloom.slice import (
     CAPACITY_LEAST,
-    FEW_MAX,
+    EXACT_MAX,
     FILTERS_MAX,
     GROWTH,
     SURPLUS,
-    Slice,
+    EpochFilter,
     ladder,
     least_capacity,
 )
@@ -26,7 +27,7 @@ from kadcrawl.store.bloom.slice import (
 DAY = 86_400.0
 START = 1_577_836_800.0
 TODAY = int(START // DAY)
-PERIOD = Period(grain_s=DAY, grains=3)
+PERIOD = Period(epoch_s=DAY, epochs=3)
 HEAD = pack("<4sBBHdd", b"seen", 1, 1, 3, DAY, 1e-4)
 engines = pytest.mark.parametrize("filters", list(ENGINES))
 
@@ -36,9 +37,9 @@ def keys(name: object, count: int) -> list[Key]:
     return [Key(random.randbytes(20)) for _ in range(count)]
 
 
-def made(*days: tuple[int, int], filters: str = "pybloom") -> Seen:
+def made(*days: tuple[int, int], filters: str = "pybloom") -> ExpiringFilter:
     """A set that met (day, how many)."""
-    seen = Seen(Period(grain_s=DAY, grains=3, filters=filters))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
     for day, count in days:
         for key in keys(day, count):
             seen.add(key, START + day * DAY)
@@ -53,7 +54,7 @@ def filters_of(grain: int, count: int, rung: int = 0, capacity: int = CAPACITY_L
     return pack("<qHBBI", grain, 0, count, rung, capacity) + bits
 
 
-SHAPE = made((0, 300)).slices[0].filters[0][1].shape
+SHAPE = made((0, 300)).epoch_filters[0].filters[0][1].shape
 TOLD = to_bytes(made((0, 20), (1, 300), (2, 1_500)), START + 2 * DAY)
 
 
@@ -63,7 +64,7 @@ TOLD = to_bytes(made((0, 20), (1, 300), (2, 1_500)), START + 2 * DAY)
 @engines
 @pytest.mark.parametrize(
     "days",
-    [[], [(0, 1)], [(0, FEW_MAX)], [(0, FEW_MAX + 1)], [(0, 20), (1, 1_500), (2, 300)]],
+    [[], [(0, 1)], [(0, EXACT_MAX)], [(0, EXACT_MAX + 1)], [(0, 20), (1, 1_500), (2, 300)]],
     ids=["empty", "one", "few", "more", "days"],
 )
 def test_a_set_comes_back_to_the_byte_and_goes_on(filters: str, days: list[tuple[int, int]]) -> None:
@@ -72,16 +73,21 @@ def test_a_set_comes_back_to_the_byte_and_goes_on(filters: str, days: list[tuple
     back = from_bytes(told, seen.period, now)
     assert told == to_bytes(back, now)
     for day, count in days:
-        assert all(back.seen(key, now) for key in keys(day, count))
-    assert [back.seen(key, now) for key in keys("new", 500)] == [seen.seen(key, now) for key in keys("new", 500)]
+        assert all(back.contains(key, now) for key in keys(day, count))
+    assert [back.contains(key, now) for key in keys("new", 500)] == [
+        seen.contains(key, now) for key in keys("new", 500)
+    ]
     for key in keys("later", 1_200):
         back.add(key, now)
-    assert all(back.seen(key, now) for key in keys("later", 1_200))
+    assert all(back.contains(key, now) for key in keys("later", 1_200))
 
 
 @engines
 def test_equal_sets_have_equal_bytes_however_they_came_about(filters: str) -> None:
-    there, back = made((1, 100), (0, 700), filters=filters), Seen(Period(grain_s=DAY, grains=3, filters=filters))
+    there, back = (
+        made((1, 100), (0, 700), filters=filters),
+        ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters)),
+    )
     for day, count in ((0, 700), (1, 100)):
         for key in reversed(keys(day, count)):
             back.add(key, START + day * DAY)
@@ -94,7 +100,7 @@ def test_a_set_that_came_over_the_wire_grows_as_if_it_had_stayed() -> None:
     for seen in (there, back):
         for key in keys("more", 1_500):
             seen.add(key, START + DAY)
-        assert [3_008, CAPACITY_LEAST] == [one.shape.capacity for _, one in seen.slices[-1].filters]
+        assert [3_008, CAPACITY_LEAST] == [one.shape.capacity for _, one in seen.epoch_filters[-1].filters]
 
 
 def test_what_expires_on_the_way_is_left_out() -> None:
@@ -135,7 +141,7 @@ HOSTILE = {
     "a slice of next year": (HEAD + few(TODAY + 365, 1), "lies ahead"),
     "the end of time": (HEAD + few(2**63 - 1, 1), "lies ahead"),
     "too few places": (HEAD + few(TODAY, 1, 2)[:-1], "2 places needs 16 bytes, but only 15"),
-    "too many places": (HEAD + few(TODAY, *range(FEW_MAX + 1)), f"at most {FEW_MAX} places"),
+    "too many places": (HEAD + few(TODAY, *range(EXACT_MAX + 1)), f"at most {EXACT_MAX} places"),
     "places out of order": (HEAD + few(TODAY, 2, 1), "in order"),
     "a place twice": (HEAD + few(TODAY, 1, 1), "each once"),
     "too many filters": (HEAD + filters_of(TODAY, FILTERS_MAX + 1), f"at most {FILTERS_MAX} filters"),
@@ -183,7 +189,7 @@ def test_what_is_not_well_formed_is_refused_and_said_why(name: str) -> None:
 def test_rungs_are_told_in_order_and_without_a_gap() -> None:
     seen = made((0, 1_500))
     told = to_bytes(seen, START)
-    ends = [pack("<BI", rung, filter.shape.capacity) + filter.bits for rung, filter in seen.slices[0].filters]
+    ends = [pack("<BI", rung, filter.shape.capacity) + filter.bits for rung, filter in seen.epoch_filters[0].filters]
     assert HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends) == told
     with pytest.raises(ValueError, match="no filter of rung 1 follows one of rung -1"):
         from_bytes(HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends[::-1]), PERIOD, START)
@@ -194,7 +200,7 @@ def test_rungs_are_told_in_order_and_without_a_gap() -> None:
 @pytest.mark.parametrize("expected", [0, 1_025, 1_500, 10**7])
 def test_growth_never_gives_less_than_the_least_of_a_rung(expected: int) -> None:
     capacities: list[int] = []
-    while sum(capacities) < BYTES_MAX:  # More keys than bytes: no such slice can travel.
+    while sum(capacities) < FILTER_BYTES_MAX:  # More keys than bytes: no such slice can travel.
         was_expected = len(capacities) == 1 and capacities[0] > CAPACITY_LEAST
         growth = SURPLUS if was_expected else GROWTH
         capacities.append(ladder(ceil(growth * sum(capacities))) if capacities else ladder(expected))
@@ -202,7 +208,7 @@ def test_growth_never_gives_less_than_the_least_of_a_rung(expected: int) -> None
     # The last that growth can reach has no room in all the bytes there may be, however lax the error.
     highest = next(rung for rung in range(99) if least_capacity(rung) == CAPACITY_MAX)
     assert len(capacities) - 1 <= highest
-    assert Slice(0, PERIOD.make, ERROR_MOST).shape(highest, CAPACITY_MAX).size_bytes > BYTES_MAX
+    assert EpochFilter(0, PERIOD.make, ERROR_MOST).shape(highest, CAPACITY_MAX).size_bytes > FILTER_BYTES_MAX
 
 
 def test_some_bytes_are_made_without_the_others() -> None:
@@ -220,7 +226,7 @@ def test_slices_may_have_as_many_bytes_as_the_reader_allows_and_no_more() -> Non
     assert from_bytes(TOLD, PERIOD, START + 2 * DAY, bytes_max=len(TOLD)).count(START + 2 * DAY)
     with pytest.raises(ValueError, match="at most"):
         from_bytes(TOLD, PERIOD, START + 2 * DAY, bytes_max=len(TOLD) - 1)
-    assert BYTES_MAX >= 7 * 10_000_000 * 3
+    assert FILTER_BYTES_MAX >= 7 * 10_000_000 * 3
 
 
 def test_no_memory_is_taken_for_what_is_only_claimed() -> None:
@@ -257,8 +263,8 @@ def check_harmless(told: bytes) -> None:
         seen = from_bytes(told, PERIOD, now)
     except ValueError:
         return
-    assert seen.live(now) <= PERIOD.grains + 1
-    assert seen.errs(now) <= 1e-3
+    assert seen.live(now) <= PERIOD.epochs + 1
+    assert seen.false_positive_rate(now) <= 1e-3
     again = to_bytes(seen, now)
     seen.join(from_bytes(again, PERIOD, now), now)
     assert again == to_bytes(seen, now)

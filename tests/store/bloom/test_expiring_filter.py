@@ -10,9 +10,10 @@ from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key, site_hash
 from kadcrawl.store.bloom import slice as seen_slice
 from kadcrawl.store.bloom.encoding import to_bytes
-from kadcrawl.store.bloom.expiring_filter import GRAINS_MAX, Period, Seen
-from kadcrawl.store.bloom.filter import CAPACITY_MAX, ENGINES, HASHES_MAX, engine
-from kadcrawl.store.bloom.slice import CAPACITY_LEAST, FEW_MAX, FILTERS_MAX, Slice, ladder, rung_error
+from kadcrawl.store.bloom.engines import ENGINES, engine
+from kadcrawl.store.bloom.expiring_filter import EPOCHS_MAX, ExpiringFilter, Period
+from kadcrawl.store.bloom.filter import CAPACITY_MAX, HASHES_MAX
+from kadcrawl.store.bloom.slice import CAPACITY_LEAST, EXACT_MAX, FILTERS_MAX, EpochFilter, ladder, stage_error
 
 HOUR, DAY = 3_600.0, 86_400.0
 START = 1_577_836_800.0
@@ -26,11 +27,11 @@ def keys(name: object, count: int) -> list[Key]:
     return [Key(SITE + random.randbytes(8)) for _ in range(count)]
 
 
-def crawl(seen: Seen, links: list[Key], now: float) -> set[Key]:
+def crawl(seen: ExpiringFilter, links: list[Key], now: float) -> set[Key]:
     """Fetch what was not seen, as the paper's `request_seen` decides; return that."""
     fetched = set()
     for key in links:
-        if not seen.seen(key, now):
+        if not seen.contains(key, now):
             seen.add(key, now)
             fetched.add(key)
     return fetched
@@ -42,7 +43,7 @@ def crawl(seen: Seen, links: list[Key], now: float) -> set[Key]:
 @engines
 def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> None:
     """P4 4: hour grain, two filters; a changing search page of some hundred links, asked each hour."""
-    seen = Seen(Period(grain_s=HOUR, grains=2, filters=filters))
+    seen = ExpiringFilter(Period(epoch_s=HOUR, epochs=2, filters=filters))
     pool = keys("news", 500)
     pages = [pool[:200], pool[100:300], [*pool[:50], *pool[100:250], *pool[300:350]], [*pool[50:260], *pool[350:400]]]
     one, two, three, four = (crawl(seen, page, START + hour * HOUR) for hour, page in enumerate(pages))
@@ -57,62 +58,62 @@ def test_hour_three_meets_hour_one_again_and_hour_four_both(filters: str) -> Non
 
 
 @engines
-@pytest.mark.parametrize("count", [10, FEW_MAX, FEW_MAX + 1, 3_000])
+@pytest.mark.parametrize("count", [10, EXACT_MAX, EXACT_MAX + 1, 3_000])
 def test_three_daily_filters_forget_on_the_fourth_day(filters: str, count: int) -> None:
-    seen = Seen(Period(grain_s=DAY, grains=3, filters=filters))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
     posts = keys("posts", count)
     fetched = [len(crawl(seen, posts, START + day * DAY)) for day in range(8)]
     assert [count, 0, 0, count, 0, 0, count, 0] == fetched
 
 
 def test_a_key_lives_until_its_grain_has_been_followed_by_all_others() -> None:
-    seen = Seen(Period(grain_s=DAY, grains=7))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=7))
     (key,) = keys("late", 1)
     seen.add(key, START + DAY - 1)
-    assert seen.seen(key, START + 7 * DAY - 0.001)
-    assert not seen.seen(key, START + 7 * DAY)
+    assert seen.contains(key, START + 7 * DAY - 0.001)
+    assert not seen.contains(key, START + 7 * DAY)
 
 
 def test_the_clock_may_roll_over_between_two_checks() -> None:
-    seen = Seen(Period(grain_s=DAY, grains=2))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     before, after = keys("midnight", 2)
     seen.add(before, START + DAY - 0.1)
-    assert seen.seen(before, START + DAY + 0.1)
+    assert seen.contains(before, START + DAY + 0.1)
     seen.add(after, START + DAY + 0.1)
-    assert (False, True) == (seen.seen(before, START + 2 * DAY), seen.seen(after, START + 2 * DAY))
+    assert (False, True) == (seen.contains(before, START + 2 * DAY), seen.contains(after, START + 2 * DAY))
     assert 1 == seen.live(START + 2 * DAY)
 
 
 def test_an_expired_slice_is_dropped_whole() -> None:
-    seen = Seen(Period(grain_s=DAY, grains=2))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     crawl(seen, keys("big", 2_000), START)
     assert (1, 2_000) == (seen.live(START), seen.count(START))
-    assert seen.errs(START) > 0
+    assert seen.false_positive_rate(START) > 0
     later = START + 2 * DAY
-    assert (0, 0, 0.0) == (seen.live(later), seen.count(later), seen.errs(later))
+    assert (0, 0, 0.0) == (seen.live(later), seen.count(later), seen.false_positive_rate(later))
 
 
 @engines
 def test_a_clock_that_jumps_back_neither_raises_nor_drops(filters: str) -> None:
-    seen = Seen(Period(grain_s=DAY, grains=3, filters=filters))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, filters=filters))
     fresh, while_back = keys("fresh", 600), keys("back", 600)
     crawl(seen, fresh, START + 100 * DAY)
     for back in (START + 99 * DAY, START + 50 * DAY, START, 0.0, -DAY):
-        assert all(seen.seen(key, back) for key in fresh)
+        assert all(seen.contains(key, back) for key in fresh)
     crawl(seen, while_back, START + 99 * DAY)
-    assert all(seen.seen(key, START + 100 * DAY) for key in [*fresh, *while_back])
-    assert not any(seen.seen(key, START + 102 * DAY) for key in while_back)
-    assert all(seen.seen(key, START + 102 * DAY) for key in fresh)
+    assert all(seen.contains(key, START + 100 * DAY) for key in [*fresh, *while_back])
+    assert not any(seen.contains(key, START + 102 * DAY) for key in while_back)
+    assert all(seen.contains(key, START + 102 * DAY) for key in fresh)
 
 
 def test_a_clock_that_jumps_back_again_and_again_fills_no_memory() -> None:
-    seen = Seen(Period(grain_s=DAY, grains=3))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3))
     met = keys("jumps", 40)
     for number, key in enumerate(met):
         seen.add(key, START - 10 * number * DAY)
     now = START - 400 * DAY
     assert 4 >= seen.live(now)
-    assert all(seen.seen(key, now) for key in met)
+    assert all(seen.contains(key, now) for key in met)
 
 
 # --- errors and growth -----------------------------------------------------------------------------------------------
@@ -121,57 +122,57 @@ def test_a_clock_that_jumps_back_again_and_again_fills_no_memory() -> None:
 @engines
 def test_of_new_keys_one_in_ten_thousand_is_taken_for_seen_over_all_slices(filters: str) -> None:
     """Full filters: the first week grows them, the second is of the size that was expected."""
-    period = Period(grain_s=DAY, grains=7, filters=filters)
-    seen, asked = Seen(period), 60_000
+    period = Period(epoch_s=DAY, epochs=7, filters=filters)
+    seen, asked = ExpiringFilter(period), 60_000
     for day in range(9):
         for key in keys(day, 1024):
             seen.add(key, START + day * DAY)
     now = START + 8 * DAY
-    assert all(seen.seen(key, now) for day in range(2, 9) for key in keys(day, 1024))
-    wrong = sum(seen.seen(key, now) for key in keys("new", asked))
+    assert all(seen.contains(key, now) for day in range(2, 9) for key in keys(day, 1024))
+    wrong = sum(seen.contains(key, now) for key in keys("new", asked))
     assert wrong <= asked * period.error + 3 * (asked * period.error) ** 0.5
-    assert seen.errs(now) <= period.error
+    assert seen.false_positive_rate(now) <= period.error
 
 
 @engines
 def test_growth_keeps_the_error_and_raises_nothing(filters: str) -> None:
-    period = Period(grains=1, error=1e-3, filters=filters)
-    seen, asked = Seen(period), 40_000
+    period = Period(epochs=1, error=1e-3, filters=filters)
+    seen, asked = ExpiringFilter(period), 40_000
     met = keys("growing", 20_480)
     for key in met:
         seen.add(key, START)
-    assert [1024, 3072, 12288, 49152] == [one.shape.capacity for day in seen.slices for _, one in day.filters]
-    assert all(seen.seen(key, START) for key in met)
+    assert [1024, 3072, 12288, 49152] == [one.shape.capacity for day in seen.epoch_filters for _, one in day.filters]
+    assert all(seen.contains(key, START) for key in met)
     assert pytest.approx(len(met), rel=0.002) == seen.count(START)
-    wrong = sum(seen.seen(key, START) for key in keys("new", asked))
+    wrong = sum(seen.contains(key, START) for key in keys("new", asked))
     assert wrong <= asked * period.error + 3 * (asked * period.error) ** 0.5
-    assert seen.errs(START) <= period.error
+    assert seen.false_positive_rate(START) <= period.error
 
 
 def test_the_shares_of_all_filters_sum_to_no_more_than_the_whole() -> None:
-    assert 0.999 < sum(rung_error(1.0, rung) for rung in range(1_000)) <= 1.0
-    assert [rung_error(1.0, rung) for rung in range(4)] == sorted(
-        (rung_error(1.0, rung) for rung in range(4)), reverse=True
+    assert 0.999 < sum(stage_error(1.0, rung) for rung in range(1_000)) <= 1.0
+    assert [stage_error(1.0, rung) for rung in range(4)] == sorted(
+        (stage_error(1.0, rung) for rung in range(4)), reverse=True
     )
 
 
 def test_the_next_slice_has_one_filter_as_large_as_the_fullest_before() -> None:
-    seen = Seen(Period(grain_s=DAY, grains=2))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     for day, count in enumerate([5_000, 3_000, 5_100]):
         crawl(seen, keys(day, count), START + day * DAY)
-    capacities = [[one.shape.capacity for _, one in day.filters] for day in seen.slices]
+    capacities = [[one.shape.capacity for _, one in day.filters] for day in seen.epoch_filters]
     assert [[5120], [5120]] == capacities
     crawl(seen, keys("more", 5_400 - 5_100), START + 2 * DAY)
-    assert [5120, 1280] == [one.shape.capacity for _, one in seen.slices[-1].filters]
+    assert [5120, 1280] == [one.shape.capacity for _, one in seen.epoch_filters[-1].filters]
 
 
 def test_what_was_expected_is_still_known_after_a_pause() -> None:
-    seen = Seen(Period(grain_s=DAY, grains=1))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=1))
     crawl(seen, keys("before", 3_000), START)
-    assert not seen.seen(keys("before", 1)[0], START + 5 * DAY)
-    assert not seen.seen(keys("before", 1)[0], START + 9 * DAY)
+    assert not seen.contains(keys("before", 1)[0], START + 5 * DAY)
+    assert not seen.contains(keys("before", 1)[0], START + 9 * DAY)
     crawl(seen, keys("after", 300), START + 9 * DAY)
-    assert [3008] == [one.shape.capacity for day in seen.slices for _, one in day.filters]
+    assert [3008] == [one.shape.capacity for day in seen.epoch_filters for _, one in day.filters]
 
 
 @pytest.mark.parametrize("keys_wanted", [1, 1024, 1025, 2048, 100_000, 1_000_000, CAPACITY_MAX])
@@ -183,17 +184,17 @@ def test_capacities_come_in_steps_of_a_thirtysecond(keys_wanted: int) -> None:
 
 
 def test_a_few_keys_are_kept_exactly_and_then_come_filters() -> None:
-    one = Slice(0, engine("pybloom"), 1e-4)
-    assert not any(one.add(place) for place in range(FEW_MAX))
-    assert (FEW_MAX, (), 0.0) == (one.count, one.filters, one.errs)
+    one = EpochFilter(0, engine("pybloom"), 1e-4)
+    assert not any(one.add(place) for place in range(EXACT_MAX))
+    assert (EXACT_MAX, (), 0.0) == (one.count, one.filters, one.false_positive_rate)
     assert not one.add(5)
-    assert one.add(FEW_MAX)
-    assert (None, FEW_MAX + 1) == (one.few, one.count)
-    assert all(place in one for place in range(FEW_MAX + 1))
+    assert one.add(EXACT_MAX)
+    assert (None, EXACT_MAX + 1) == (one.exact_set, one.count)
+    assert all(place in one for place in range(EXACT_MAX + 1))
 
 
 def test_a_key_added_twice_takes_no_room() -> None:
-    seen = Seen(Period())
+    seen = ExpiringFilter(Period())
     for _ in range(2):
         for key in keys("twice", 700):
             seen.add(key, START)
@@ -203,9 +204,9 @@ def test_a_key_added_twice_takes_no_room() -> None:
 # --- joins -----------------------------------------------------------------------------------------------------------
 
 
-def made(filters: str, *days: tuple[int, str, int]) -> Seen:
+def made(filters: str, *days: tuple[int, str, int]) -> ExpiringFilter:
     """A set that met (day, which, how many of them)."""
-    seen = Seen(Period(grain_s=DAY, grains=3, error=1e-3, filters=filters))
+    seen = ExpiringFilter(Period(epoch_s=DAY, epochs=3, error=1e-3, filters=filters))
     for day, name, count in days:
         for key in keys(name, count):
             seen.add(key, START + day * DAY)
@@ -238,7 +239,7 @@ def test_joins_commute_and_change_nothing_twice(filters: str, one: str, other: s
     both.join(turned, NOW)
     assert told == to_bytes(both, NOW)
     for _, name, count in COPIES[one] + COPIES[other]:
-        assert all(both.seen(key, NOW) for key in keys(name, count))
+        assert all(both.contains(key, NOW) for key in keys(name, count))
 
 
 @engines
@@ -252,15 +253,15 @@ def test_joins_associate_in_what_is_seen_and_for_how_long(filters: str) -> None:
     right.join(rest, NOW)
     met = [(day, key) for name in ("more", "others", "few") for day, which, n in COPIES[name] for key in keys(which, n)]
     for seen in (left, right):
-        assert all(seen.seen(key, NOW) for _, key in met)
-        assert all(seen.seen(key, NOW + DAY) for day, key in met if day == 2)
+        assert all(seen.contains(key, NOW) for _, key in met)
+        assert all(seen.contains(key, NOW + DAY) for day, key in met if day == 2)
 
 
 @engines
 def test_copies_of_one_history_stay_one_filter(filters: str) -> None:
     """A backup has heard of the same keys in another order, and not yet of the last ones."""
     met = keys("history", 4_000)
-    owner, backup = (Seen(Period(grains=1, error=1e-3, filters=filters)) for _ in range(2))
+    owner, backup = (ExpiringFilter(Period(epochs=1, error=1e-3, filters=filters)) for _ in range(2))
     for seen in (owner, backup):
         for key in keys("yesterday", 4_096):
             seen.add(key, START)
@@ -269,18 +270,18 @@ def test_copies_of_one_history_stay_one_filter(filters: str) -> None:
     for key in Random(1).sample(met[:3_800], 3_800):
         backup.add(key, START + 7 * DAY)
     backup.join(owner, START + 7 * DAY)
-    assert [1] == [len(one.filters) for one in backup.slices]
-    assert all(backup.seen(key, START + 7 * DAY) for key in met)
-    assert backup.errs(START + 7 * DAY) <= 1e-3
+    assert [1] == [len(one.filters) for one in backup.epoch_filters]
+    assert all(backup.contains(key, START + 7 * DAY) for key in met)
+    assert backup.false_positive_rate(START + 7 * DAY) <= 1e-3
 
 
 @engines
 def test_a_union_of_strangers_says_how_much_it_errs(filters: str) -> None:
     both = made(filters, (3, "one", 1_024))
     both.join(made(filters, (3, "other", 1_024)), NOW)
-    assert [2] == [len(one.filters) for one in both.slices]
-    alone = made(filters, (3, "one", 1_024)).errs(NOW)
-    assert pytest.approx(2 * alone, rel=0.3) == both.errs(NOW)
+    assert [2] == [len(one.filters) for one in both.epoch_filters]
+    alone = made(filters, (3, "one", 1_024)).false_positive_rate(NOW)
+    assert pytest.approx(2 * alone, rel=0.3) == both.false_positive_rate(NOW)
 
 
 @engines
@@ -300,10 +301,10 @@ def test_a_join_takes_up_nothing_that_has_expired() -> None:
 
 
 def test_sets_of_unlike_periods_are_not_joined() -> None:
-    both = Seen(Period(grains=3))
-    for other in (Period(grains=4), Period(grains=3, filters="rbloom"), Period(grains=3, error=1e-3)):
+    both = ExpiringFilter(Period(epochs=3))
+    for other in (Period(epochs=4), Period(epochs=3, filters="rbloom"), Period(epochs=3, error=1e-3)):
         with pytest.raises(ValueError, match="cannot be joined"):
-            both.join(Seen(other), START)
+            both.join(ExpiringFilter(other), START)
 
 
 def test_a_join_that_would_take_too_many_filters_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +326,7 @@ def test_a_join_that_would_take_too_many_filters_changes_nothing(monkeypatch: py
         ({"grain_s": 0.5}, "at least 1 s"),
         ({"grain_s": math.nan}, "at least 1 s"),
         ({"grains": 0}, "1 to 400"),
-        ({"grains": GRAINS_MAX + 1}, "1 to 400"),
+        ({"grains": EPOCHS_MAX + 1}, "1 to 400"),
         ({"error": 0.2}, "error is"),
         ({"error": 1e-10}, "error is"),
         ({"filters": "redis"}, "choose one of"),
@@ -337,14 +338,14 @@ def test_an_impossible_period_is_refused(wrong: dict[str, float], why: str) -> N
 
 
 def test_the_strictest_period_needs_no_more_bits_of_a_key_than_there_are() -> None:
-    period = Period(grains=GRAINS_MAX, error=1e-9)
-    one = Slice(0, period.make, period.slice_error)
+    period = Period(epochs=EPOCHS_MAX, error=1e-9)
+    one = EpochFilter(0, period.make, period.epoch_error)
     assert HASHES_MAX >= one.shape(FILTERS_MAX - 1, CAPACITY_LEAST).hashes
 
 
 def test_the_laxest_period_has_filters_too() -> None:
-    seen = Seen(Period(grains=1, error=0.1))
+    seen = ExpiringFilter(Period(epochs=1, error=0.1))
     met = keys("lax", 2_000)
     for key in met:
         seen.add(key, START)
-    assert all(seen.seen(key, START) for key in met)
+    assert all(seen.contains(key, START) for key in met)

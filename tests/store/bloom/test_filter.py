@@ -8,16 +8,8 @@ import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key, site_hash, url_key
-from kadcrawl.store.bloom.filter import (
-    ENGINES,
-    Filter,
-    Shape,
-    engine,
-    error_of,
-    likely_count,
-    place_of,
-    shape_for,
-)
+from kadcrawl.store.bloom.engines import ENGINES, engine
+from kadcrawl.store.bloom.filter import Filter, Shape, error_of, likely_count, place_of, shape_for
 
 ASKED = 40_000
 engines = pytest.mark.parametrize("make", [engine(name) for name in ENGINES], ids=list(ENGINES))

@@ -10,13 +10,13 @@ import pytest
 
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.replication.slice_transfer import SliceExchange, packed, told_by
+from kadcrawl.replication.slice_transfer import EpochFilterSync, encoded_filters, packed
 from kadcrawl.store.bloom import cell_filters as seen_cells, slice as seen_slice
-from kadcrawl.store.bloom.cell_filters import Told
-from kadcrawl.store.bloom.encoding import ERRS_MOST, from_bytes, to_bytes
-from kadcrawl.store.bloom.expiring_filter import Period, Seen
-from kadcrawl.store.bloom.filter import ENGINES, engine
-from kadcrawl.store.bloom.slice import ERRS_JOINED, Slice
+from kadcrawl.store.bloom.cell_filters import EncodedFilter
+from kadcrawl.store.bloom.encoding import RATE_FACTOR_MAX, from_bytes, to_bytes
+from kadcrawl.store.bloom.engines import ENGINES, engine
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
+from kadcrawl.store.bloom.slice import JOINED_RATE_FACTOR_MAX, EpochFilter
 from kadcrawl.store.store import DONE, Store
 from tests.store.test_store import key
 
@@ -37,7 +37,7 @@ class Holder:
         self.messages = 0
         self.put: list[tuple[Contact, int]] = []
         client: Any = self
-        self.exchange = SliceExchange(
+        self.exchange = EpochFilterSync(
             client, self.store, self.join, lambda to, cell, grains: self.put.extend((to, one) for one in grains)
         )
 
@@ -49,12 +49,15 @@ class Holder:
         return self.store.state(key(number)) == DONE
 
     @property
-    def told(self) -> list[Told | None]:
-        assert self.store.seen is not None
-        return [self.store.seen.told(CELL, grain) for grain in sorted(self.store.seen.labels(CELL))]
+    def told(self) -> list[EncodedFilter | None]:
+        assert self.store.expiring_filters is not None
+        return [
+            self.store.expiring_filters.encoded(CELL, grain)
+            for grain in sorted(self.store.expiring_filters.labels(CELL))
+        ]
 
     async def join(self, cell: Cell, told: Any) -> None:
-        self.store.join_slices(cell, told, adopt=False)
+        self.store.join_epoch_filters(cell, told, adopt=False)
 
     async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         self.messages += 1
@@ -75,7 +78,7 @@ class Holder:
             grains = sorted({grain for to, grain in self.put if to == other.contact})
             for message in packed(self.store, {CELL: grains})[0]:
                 self.messages += 1
-                other.store.join_slices(CELL, told_by(message.slices), adopt=True)
+                other.store.join_epoch_filters(CELL, encoded_filters(message.epoch_filters), adopt=True)
         self.put.clear()
 
 
@@ -159,7 +162,7 @@ async def test_who_has_the_same_under_other_names_takes_the_owners(make: Make) -
         (told,) = owner.told
         assert told is not None
         label = told.label._replace(digest=number)
-        backup.store.join_slices(CELL, [told._replace(label=label)], adopt=True)
+        backup.store.join_epoch_filters(CELL, [told._replace(label=label)], adopt=True)
     before = owner.told
     await owner.sync()
     assert before == owner.told == owner.others[0].told == owner.others[1].told
@@ -180,9 +183,9 @@ async def test_what_would_err_too_much_is_left_out_and_all_are_alike(
     (told,) = owner.told
     assert told is not None
     assert all(holder.told == [told] for holder in owner.others)
-    errs = from_bytes(told.bits, period, NOW).errs(NOW)
-    assert 0.01 < errs <= ERRS_JOINED * 0.01
-    assert "slices.apart" in caplog.text
+    errs = from_bytes(told.bits, period, NOW).false_positive_rate(NOW)
+    assert 0.01 < errs <= JOINED_RATE_FACTOR_MAX * 0.01
+    assert "epoch_filter.apart" in caplog.text
     before = owner.messages
     await owner.sync()
     assert before == owner.messages
@@ -191,16 +194,16 @@ async def test_what_would_err_too_much_is_left_out_and_all_are_alike(
 # --- the errors of a union -------------------------------------------------------------------------------------------
 
 
-def full(name: object, count: int, error: float, filters: str = "pybloom") -> Slice:
+def full(name: object, count: int, error: float, filters: str = "pybloom") -> EpochFilter:
     """A slice whose filters are as full as they may be."""
     random = Random(str(name))
-    one = Slice(0, engine(filters), error)
+    one = EpochFilter(0, engine(filters), error)
     while one.count < count:
         one.add(random.getrandbits(64))
     return one
 
 
-def measured(one: Slice, asked: int = 40_000) -> float:
+def measured(one: EpochFilter, asked: int = 40_000) -> float:
     random = Random("new")
     return sum(random.getrandbits(64) in one for _ in range(asked)) / asked
 
@@ -213,9 +216,9 @@ def test_joins_of_full_slices_err_as_much_as_they_say_and_no_more_than_they_may(
     assert measured(union) <= error
     for number in (1, 2):
         union = union.joined(full(number, count, error, filters))
-        assert pytest.approx(measured(union), rel=0.15) == union.errs
-    assert 2 * error < union.errs <= ERRS_JOINED * error < ERRS_MOST * error
-    assert union.errs <= union.may_err
+        assert pytest.approx(measured(union), rel=0.15) == union.false_positive_rate
+    assert 2 * error < union.false_positive_rate <= JOINED_RATE_FACTOR_MAX * error < RATE_FACTOR_MAX * error
+    assert union.false_positive_rate <= union.false_positive_rate_when_full
     with pytest.raises(ValueError, match="joined they would take"):
         union.joined(full(3, count, error, filters))
 
@@ -227,8 +230,8 @@ def test_half_full_filters_become_one_as_long_as_that_errs_no_more_than_two() ->
         union = union.joined(full(number, 500, error))
         assert all(filter.ones / filter.shape.bits < 0.57 for _, filter in union.filters)
     assert [3] == [len(union.filters)]
-    assert pytest.approx(measured(union), rel=0.15) == union.errs
-    assert union.errs <= ERRS_JOINED * error
+    assert pytest.approx(measured(union), rel=0.15) == union.false_positive_rate
+    assert union.false_positive_rate <= JOINED_RATE_FACTOR_MAX * error
 
 
 def test_what_is_added_after_a_join_leaves_it_fit_to_travel() -> None:
@@ -239,15 +242,15 @@ def test_what_is_added_after_a_join_leaves_it_fit_to_travel() -> None:
         union = union.joined(full(number, 1_020, 0.01))
     for _ in range(20_000):
         union.add(random.getrandbits(64))
-    seen = Seen(period)
+    seen = ExpiringFilter(period)
     seen.put(union)
-    assert from_bytes(to_bytes(seen, 0.0), period, 0.0).errs(0.0) <= ERRS_MOST * 0.01
+    assert from_bytes(to_bytes(seen, 0.0), period, 0.0).false_positive_rate(0.0) <= RATE_FACTOR_MAX * 0.01
 
 
 def test_a_join_of_several_filters_of_one_shape_takes_little_more_memory_than_what_comes_of_it() -> None:
     """Each of them is put in order by what stands for its bits, once, however many pairs there are."""
     alone = [full(number, 20_000, 1e-2) for number in range(5)]
-    one, other = Slice(0, engine("pybloom"), 1e-2), Slice(0, engine("pybloom"), 1e-2)
+    one, other = EpochFilter(0, engine("pybloom"), 1e-2), EpochFilter(0, engine("pybloom"), 1e-2)
     for slice, parts in ((one, alone[:3]), (other, alone[3:])):
         for part in parts:
             for rung, filter in part.filters:

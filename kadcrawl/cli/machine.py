@@ -1,0 +1,31 @@
+"""The limits and declared powers of the machine that a local peer runs on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from kadcrawl.settings.config import Config, Limits
+
+
+class MachineSettings(msgspec.Struct, frozen=True):
+    """What a peer's machine can do, and may be asked for."""
+
+    fetches: int = Limits().fetches_max
+    """Requests under way at a time."""
+    network: str | None = None
+    """File that predicts (see `Config`)."""
+    powers: dict[str, float] = {}
+    """Declared by its owner."""
+    sinks: tuple[str, ...] = ()
+    """Where its results go besides its directory."""
+
+    def config(self, config: Config) -> Config:
+        """Return the configuration of a peer on this machine."""
+        return replace(
+            config,
+            limits=replace(config.limits, fetches_max=self.fetches),
+            network=None if self.network is None else Path(self.network),
+            powers=tuple(self.powers.items()),
+            sinks=self.sinks,
+        )

@@ -1,0 +1,17 @@
+"""URLs of sitemaps: where a site keeps one, and which URLs look like one. Pure."""
+
+from kadcrawl.urls import origin_of, path_of
+
+SITEMAP_PATH = "/sitemap.xml"
+"""Where a site's sitemap is if its robots.txt names none."""
+
+
+def of_origin(url: str, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the sitemaps of this canonical URL's origin; `named` are those in its robots.txt."""
+    return named or (origin_of(url) + SITEMAP_PATH,)
+
+
+def named_like_one(url: str) -> bool:
+    """Say whether a canonical URL looks like that of a sitemap: /sitemap.xml, /sitemaps/posts-1.txt, /part.xml.gz."""
+    path = path_of(url).partition("?")[0].lower()
+    return path.endswith(".xml.gz") or ("sitemap" in path and path.endswith((".xml", ".txt", ".txt.gz")))

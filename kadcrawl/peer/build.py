@@ -1,0 +1,66 @@
+"""Builds the balance of load of one peer out of its parts."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kadcrawl.balance.sizing import Updates
+from kadcrawl.keys import anchor
+from kadcrawl.lending.balancer import Balancer
+from kadcrawl.lending.blocks import Blocks
+from kadcrawl.lending.drain_policy import Draining
+from kadcrawl.lending.level_policy import Levelling
+from kadcrawl.lending.loans import Loans
+from kadcrawl.lending.pace_learning import Learning
+from kadcrawl.link.wire.messages import Contact
+
+if TYPE_CHECKING:
+    from kadcrawl.peer.peer import Peer
+
+
+def build_balancer(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancer:
+    """Put the balance of a peer together, whose other parts are there.
+
+    The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
+    """
+    parts, job = peer.components, peer.job
+
+    def may_lend(giver: Contact, site: str) -> bool:
+        cell = parts.partitioner.cell(site)
+        nearest = peer.overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
+        if not peer.overlay.is_live(giver.id):
+            peer.overlay.suspect(giver)  # We may not know each other yet.
+        return nearest == giver and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
+
+    loans = Loans(
+        components=parts,
+        cells=peer.cells,
+        store=peer.store,
+        client=peer.client,
+        me=lambda: peer.overlay.me,
+        activity=peer.activity,
+        clock=peer.clock,
+        random=peer.random,
+        limits=peer.config.limits,
+        may_lend=may_lend,
+        wants=lambda urls: peer.balancing.wants(urls),
+        spawn=peer.cells.spawn,
+    )
+    first_at = asyncio.get_running_loop().time() + (job.update_s if first_update_s is None else first_update_s)
+    blocks = Blocks(
+        job=job,
+        overlay=peer.overlay,
+        client=peer.client,
+        frontier=parts.frontier,
+        loans=loans,
+        me=lambda: peer.overlay.me,
+        is_paused=lambda: bool(parts.crawler.pause_reasons) or peer.leaving,
+        now=peer.clock.now,
+    )
+    mode = (
+        Draining(blocks, peer.random, learns)
+        if job.lends_by in ("drain", "predictive")
+        else Levelling(blocks, peer.config.work_area)
+    )
+    return Balancer(
+        mode=mode, blocks=blocks, updates=Updates(first_at, job.update_s), counters=peer.counters, learning=learns
+    )

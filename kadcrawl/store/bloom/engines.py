@@ -1,0 +1,33 @@
+"""The two Bloom filter engines by name; each is imported when it is chosen."""
+
+from collections.abc import Callable
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.store.bloom.filter import Filter
+
+
+def _pybloom() -> type[Filter]:
+    from kadcrawl.store.bloom.pybloom import PybloomFilter
+
+    return PybloomFilter
+
+
+def _rbloom() -> type[Filter]:
+    try:
+        from kadcrawl.store.bloom.rbloom import RbloomFilter
+    except ImportError:
+        raise ConfigError(
+            "filters by rbloom need the extra fast-history: pip install 'kadcrawl[fast-history]', or choose pybloom"
+        ) from None
+    return RbloomFilter
+
+
+ENGINES: dict[str, Callable[[], type[Filter]]] = {"pybloom": _pybloom, "rbloom": _rbloom}
+"""Imported when they are chosen: nobody needs both."""
+
+
+def engine(name: str) -> type[Filter]:
+    """Return the filters by this name. Raises ConfigError if there are none or a package is missing."""
+    if name not in ENGINES:
+        raise ConfigError(f"there are no filters by {name!r}; choose one of {', '.join(ENGINES)}")
+    return ENGINES[name]()
