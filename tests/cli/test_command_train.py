@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kadcrawl.balance.powers import MachineProfile
 
 from kadcrawl.balance.lessons import BATCHES, batches, line, load
+from kadcrawl.balance.powers import MachineProfile
 from kadcrawl.balance.predict import BATCHES_LEAST, BatchTiming
 from kadcrawl.cli import options
 from kadcrawl.cli.machine import MachineSettings
