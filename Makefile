@@ -31,6 +31,9 @@ check: $(STAMP) ## Run ruff, mypy and typos
 	$(BIN)/mypy
 	$(BIN)/typos
 
+house: $(STAMP) ## Print the figures of the house: circles, files per folder, longest functions, sentences
+	$(BIN)/python -m scripts.house $(ARGS)
+
 test: $(STAMP) ## Run the tests (TESTS=path to run some)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not chaos' $(TESTS)
 
@@ -106,4 +109,4 @@ clean: ## Remove what the other commands made
 		demo-data bench-data papers build dist *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers clean
+.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers clean
