@@ -301,7 +301,7 @@ def lease_without_end(_: Any) -> Any:
     return lambda self: None
 
 
-@mutant("kadcrawl.lending.lender:giver_takes_back_at")
+@mutant("kadcrawl.lending.lender:lender_takes_back_at")
 def lease_too_short(_: Any) -> Any:
     """A giver takes pages back before their taker has stopped."""
     return lambda received_at: received_at + 0.3

@@ -154,7 +154,7 @@ class WorkRequester:
         self._doing = drawn.doing
         self._on_doing(drawn.doing)
         log.debug("leaf.drawn from=%s room=%d loans=%d", home, room, len(drawn.lends))
-        lends = [replace(lend, giver=home) for lend in drawn.lends]
+        lends = [replace(lend, lender=home) for lend in drawn.lends]
         not_taken = [lend for lend in lends if not self._take(lend)]
         if not_taken:
             await self._hand_back(home, not_taken)

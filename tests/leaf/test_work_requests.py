@@ -101,7 +101,7 @@ def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
     bench = play(Bench)
     assert [lend.loan for lend in LENDS] == [lend.loan for lend in bench.taken]
     (report,) = bench.of(RenewLease)
-    assert LEAF == report.taker
+    assert LEAF == report.borrower
     assert [(LENDS[1].loan, True)] == [(one.loan, one.over) for one in report.loans]
 
 

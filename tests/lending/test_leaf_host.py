@@ -52,7 +52,7 @@ def leaves(*loans: object) -> Leaves:
         leaving=False,
         paused=True,
         random=SimpleNamespace(sample=lambda found, count: []),
-        parts=SimpleNamespace(crawler=SimpleNamespace(holds={"paused"})),
+        components=SimpleNamespace(crawler=SimpleNamespace(pause_reasons={"paused"})),
         balancing=SimpleNamespace(loans=SimpleNamespace(lending=SimpleNamespace(loans=lambda: loans))),
     )
     return Leaves(peer)  # type: ignore[arg-type]
@@ -82,7 +82,9 @@ def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() ->
 def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:
     async def shown() -> list[PeerRow]:
         on_loan = [(3, 5), (4, 7), (3, 1)]
-        some = leaves(*(SimpleNamespace(taker=leaf_contact(id_bytes(n)), entries=range(count)) for n, count in on_loan))
+        some = leaves(
+            *(SimpleNamespace(borrower=leaf_contact(id_bytes(n)), entries=range(count)) for n, count in on_loan)
+        )
         await some.grant(drawing(id_bytes(3), PeerCounters()))
         return some.rows()
 

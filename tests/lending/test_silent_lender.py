@@ -35,7 +35,7 @@ class Bench:
             store=self,  # type: ignore[arg-type]
             borrowed=self.borrowed,
             frontier=frontier,
-            crawler=SimpleNamespace(holds=set(), is_taken=lambda entry: False, wake=lambda: None),  # type: ignore[arg-type]
+            crawler=SimpleNamespace(pause_reasons=set(), is_taken=lambda entry: False, wake=lambda: None),  # type: ignore[arg-type]
             partitioner=Partitioner("host", 16),
             forget=lambda keys: None,
             may_lend=lambda giver, site: True,
