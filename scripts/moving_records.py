@@ -25,7 +25,7 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import CompareDigests, Contact, Message, Reconcile, Replicate, Replicated
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication import record_codec
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.backup_streams import digest_of

@@ -347,13 +347,13 @@ def borrowed_page_not_written(_: Any) -> Any:
 # --- the end ---------------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.overlay.termination:Termination._proof")
+@mutant("kadcrawl.overlay.waves.termination:Termination._proof")
 def ends_after_a_sample(_: Any) -> Any:
     """A few peers that are idle are taken for the whole swarm."""
 
     async def proof(self: Any) -> Any:
         from kadcrawl.link.wire.messages import Survey
-        from kadcrawl.overlay.quiescence import add_up
+        from kadcrawl.overlay.waves.quiescence import add_up
 
         sample = await self._waves.ask_some(Survey(), 3, self._random, 2.0)
         idle = not any(tally.pending or tally.unacknowledged or tally.missing for tally in sample)

@@ -32,7 +32,7 @@ from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.client import LinkClient
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import GRAINS_DEFAULT, Config, Job, Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.bloom.expiring_filter import Period

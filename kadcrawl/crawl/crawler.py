@@ -38,7 +38,7 @@ from kadcrawl.crawl.robots_fetch import RobotsSearch
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.errors import StorageError
 from kadcrawl.keys import Cell, Key
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry

@@ -28,7 +28,7 @@ from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrowing
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Link
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
 from kadcrawl.peer.swarm_state import fingerprint_of_seeds

@@ -16,7 +16,7 @@ from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
 from kadcrawl.lending.lender import FREE_S
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_scoring import Lines, more
+from kadcrawl.link.peer_score import Lines, more
 from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, HOLD_S, Doing, WorkGrant, WorkRequest
 from kadcrawl.link.wire.messages import (
     WIRE_VERSION,

@@ -37,7 +37,7 @@ from kadcrawl.link.wire.messages import (
     RenewLease,
     Standing,
 )
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import NotRunningError
 from kadcrawl.replication.record_codec import WAIT_MAX_S, Records
 from kadcrawl.store.frontier_entry import FrontierEntry

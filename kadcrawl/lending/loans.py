@@ -19,7 +19,7 @@ from kadcrawl.lending.borrower import Borrowing
 from kadcrawl.lending.lender import Lending
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry

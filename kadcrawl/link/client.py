@@ -16,7 +16,7 @@ from yarl import URL
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, Connection, UnsentError
-from kadcrawl.link.peer_scoring import Misbehavior, PeerScore, Source
+from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
 from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Contact, DatedOffer, Message, Offer, Refused

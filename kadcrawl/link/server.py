@@ -9,7 +9,7 @@ by the end of the connection; both are counted, and never reach a handler.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -17,11 +17,11 @@ from weakref import WeakValueDictionary
 from aiohttp import WSCloseCode, web
 
 from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
-from kadcrawl.link.accept import Acceptor
+from kadcrawl.link.acceptor import Acceptor
 from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES
 from kadcrawl.link.http_log import limited
-from kadcrawl.link.peer_scoring import Lines, Misbehavior, MisbehaviorError, PeerScore, Source, more
+from kadcrawl.link.peer_score import Lines, Misbehavior, MisbehaviorError, PeerScore, Source, more
 from kadcrawl.link.sender_check import claimed_sender
 from kadcrawl.link.server_connection import Incoming
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
@@ -83,10 +83,18 @@ class LinkServer:
         self._quotas: WeakValueDictionary[bytes, PeerQuota] = WeakValueDictionary()
         """Peer -> what it has asked, for as long as any of it is being handled."""
 
+    def register(self, handlers: Mapping[type[Message], Handler]) -> None:
+        """Add the handlers of one part of the peer: each answers the requests of its type.
+
+        A type has one handler. A message of a type without a handler is answered by Refused.
+        """
+        for kind, handler in handlers.items():
+            assert kind not in self._handlers, f"{kind.__name__} has a handler already"
+            self._handlers[kind] = handler
+
     def handle(self, kind: type[Kind], handler: Callable[[Kind], Awaitable[Message]]) -> None:
-        """Let `handler` answer requests of this kind."""
-        assert kind not in self._handlers, f"{kind.__name__} has a handler already"
-        self._handlers[kind] = handler
+        """Add the handler of one type of request. The type checker compares the two, which `register` cannot."""
+        self.register({kind: handler})
 
     async def listen(self, host: str, port: int) -> int:
         """Begin to answer; return the port, which the system chose if `port` is 0. Raises OSError."""

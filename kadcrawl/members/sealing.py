@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from kadcrawl.keys import ID_BYTES
 from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey, id_of
-from kadcrawl.members.replay import ReplayWindow
+from kadcrawl.members.replay_window import ReplayWindow
 from kadcrawl.members.swarm_key import LABEL_BYTES, SwarmKey
 
 PAIRED: Final = 1

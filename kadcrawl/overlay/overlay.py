@@ -16,18 +16,18 @@ from kademlia.node import Node
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, id_bytes
-from kadcrawl.link.peer_scoring import PeerScore
+from kadcrawl.link.peer_score import PeerScore
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.overlay.addresses import ip_version, sendable, why_silent
-from kadcrawl.overlay.flood import FloodSampler
+from kadcrawl.overlay.flood_sampler import FloodSampler
 from kadcrawl.overlay.lookup import Lookup
 from kadcrawl.overlay.membership import Membership
+from kadcrawl.overlay.packet_filter import attach_packet_filter
 from kadcrawl.overlay.protocol import Address, DatagramCounters, Protocol
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
-from kadcrawl.overlay.stray_filter import attach_packet_filter
 
 TICK_S = 0.5
 """How often the overlay looks whether something is due: the grain of all its longer intervals."""

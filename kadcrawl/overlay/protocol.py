@@ -24,7 +24,7 @@ from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.peer_scoring import Lines, Misbehavior, PeerScore, more
+from kadcrawl.link.peer_score import Lines, Misbehavior, PeerScore, more
 from kadcrawl.link.wire.codec import MalformedError, VersionError, pack, unpack
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,

@@ -14,8 +14,8 @@ from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import StartError, StorageError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_scoring import PeerScore
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.link.peer_score import PeerScore
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.job_store import JobRecord

@@ -12,7 +12,7 @@ import msgpack
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.keys import anchor
 from kadcrawl.lending.leaf_host import Leaves
-from kadcrawl.link.peer_scoring import Misbehavior, MisbehaviorError
+from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import (
     WIRE_VERSION,
@@ -80,8 +80,8 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.addresses import ip_version
-from kadcrawl.overlay.quiescence import own_view
-from kadcrawl.overlay.wave import NO_BUCKET
+from kadcrawl.overlay.waves.quiescence import own_view
+from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.membership.node_id import RangeFinder
 from kadcrawl.urls import is_canonical
 

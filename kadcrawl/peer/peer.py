@@ -27,8 +27,8 @@ from kadcrawl.link.wire.census_rows import read_rows
 from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Link, Order, PeerRow, SwarmStatus
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
-from kadcrawl.overlay.termination import Termination
-from kadcrawl.overlay.wave import Waves
+from kadcrawl.overlay.waves.termination import Termination
+from kadcrawl.overlay.waves.wave import Waves
 from kadcrawl.peer.base import PeerBase
 from kadcrawl.peer.build import build_balancer
 from kadcrawl.peer.environment import Environment

@@ -32,7 +32,7 @@ from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND
 from kadcrawl.replication.slice_transfer import in_parts, packed, part_message
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.store import Store
-from kadcrawl.system.throttle import MinInterval
+from kadcrawl.system.min_interval import MinInterval
 
 REPLICATE_DEADLINE_S = 10.0
 """One batch, journaled at the other end."""

@@ -27,7 +27,7 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
 )
 from kadcrawl.overlay import Overlay
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.backup_streams import Replicator
 from kadcrawl.replication.holder import HolderSide

@@ -22,7 +22,7 @@ from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.store.line_log import LineLog
 from kadcrawl.store.schema import RECORD_OUTBOX, SCHEMA, SCHEMA_VERSION
 from kadcrawl.system.file_names import JOURNAL
-from kadcrawl.system.throttle import MinInterval
+from kadcrawl.system.min_interval import MinInterval
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
 """What SQLite's module raises for a file that is not what was written: a size in it may be one nobody has memory for,

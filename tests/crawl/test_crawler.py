@@ -28,7 +28,7 @@ from kadcrawl.crawl.robots.rules import parse
 from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.wire.messages import Link
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock

@@ -92,8 +92,8 @@ from kadcrawl.link.wire.messages import (
     Window,
     WorkRequest,
 )
-from kadcrawl.overlay.quiescence import add_up
-from kadcrawl.overlay.wave import ROWS_BYTES_MAX
+from kadcrawl.overlay.waves.quiescence import add_up
+from kadcrawl.overlay.waves.wave import ROWS_BYTES_MAX
 from kadcrawl.replication.owner import (
     catch_up as catch_up_module,
     claim_limits as claims_module,

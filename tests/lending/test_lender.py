@@ -28,7 +28,7 @@ from kadcrawl.link.wire.messages import (
     Returned,
     SiteRecord,
 )
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store

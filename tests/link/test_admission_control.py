@@ -13,7 +13,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NUMBER_BYTES
 from kadcrawl.link.wire.messages import Hello, Ok
 from tests.link.ends import BYTES_MAX, frames, link
-from tests.link.test_accept import credentials, served
+from tests.link.test_acceptor import credentials, served
 from tests.support.peers import until
 
 

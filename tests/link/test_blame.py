@@ -9,11 +9,11 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import BrokenError, Connection
-from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX, Misbehavior, PeerScore
+from kadcrawl.link.peer_score import MISBEHAVIORS_MAX, Misbehavior, PeerScore
 from kadcrawl.link.server import OF_ONE_PEER_MAX, Asker, LinkServer
 from kadcrawl.link.wire.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.members.credentials import Credentials
-from tests.link.test_accept import credentials, is_answered, served
+from tests.link.test_acceptor import credentials, is_answered, served
 
 MANY = 3 * int(MISBEHAVIORS_MAX)
 

@@ -12,7 +12,7 @@ from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.members.key_file import read_key, read_secret, write_secret
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey, _for_agreement, id_of
-from kadcrawl.members.replay import WINDOW, ReplayWindow
+from kadcrawl.members.replay_window import WINDOW, ReplayWindow
 from kadcrawl.members.swarm_key import SwarmKey
 
 OLD, NEW = SwarmKey(b"o" * 32), SwarmKey(b"n" * 32)

@@ -29,7 +29,7 @@ from kadcrawl.link.wire.messages import (
     Wave,
     Welcome,
 )
-from kadcrawl.overlay.wave import NO_BUCKET
+from kadcrawl.overlay.waves.wave import NO_BUCKET
 from kadcrawl.peer.membership import bootstrap as entrance_module
 from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.store.store import DONE

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kadcrawl import Peer
-from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX
+from kadcrawl.link.peer_score import MISBEHAVIORS_MAX
 from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Message, Ping
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
@@ -90,7 +90,7 @@ async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
     for _ in range(30):
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
     said = [line.split()[:2] for line in caplog.messages if line.startswith("overlay.")]
-    assert [["overlay.stranger", "from=10.9.8.7:9"], ["overlay.malformed", "from=10.9.8.6:9"]] == said
+    assert [["overlay.non_member", "from=10.9.8.7:9"], ["overlay.malformed", "from=10.9.8.6:9"]] == said
 
 
 async def test_the_log_names_who_is_shunned_for_its_datagrams(
@@ -103,8 +103,8 @@ async def test_the_log_names_who_is_shunned_for_its_datagrams(
     for _ in range(3 * int(MISBEHAVIORS_MAX)):
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
     who = fool.peer_key.id.hex()[:8]
-    shunned = f"overlay.shunned from=10.9.8.6:9 why={who} has done wrong too often"
-    assert [shunned] == [line for line in caplog.messages if "shunned" in line]
+    banned = f"overlay.banned from=10.9.8.6:9 why={who} has done wrong too often"
+    assert [banned] == [line for line in caplog.messages if "banned" in line]
 
 
 @pytest.mark.parametrize("asked", [Ping, FindNode, GetRange])

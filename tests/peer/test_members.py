@@ -14,7 +14,7 @@ import pytest
 from kadcrawl import Config, ConfigError, Peer, RemoteError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import BrokenError
-from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX
+from kadcrawl.link.peer_score import MISBEHAVIORS_MAX
 from kadcrawl.link.wire.messages import (
     Add,
     Command,
@@ -34,7 +34,7 @@ from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.overlay import flood as flood_module
+from kadcrawl.overlay import flood_sampler as flood_module
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer.environment import Environment
@@ -151,7 +151,7 @@ async def test_in_a_flood_of_strangers_members_are_heard_and_most_strangers_are_
                 await asyncio.sleep(0.01)
 
         flooding = asyncio.create_task(flood())
-        await until(lambda: "overlay.flood one_in=" in caplog.text)
+        await until(lambda: "overlay.flood_sampler one_in=" in caplog.text)
         third = await make_peer("three", key=KEY, join=second)
         await until(lambda: third.contact in first.overlay.contacts())
         strangers, heard, began = (
@@ -163,7 +163,7 @@ async def test_in_a_flood_of_strangers_members_are_heard_and_most_strangers_are_
         flooding.cancel()
         assert (counters.non_members - strangers) / (asyncio.get_running_loop().time() - began) < 200
     assert {second.contact, third.contact} == set(first.overlay.contacts())
-    await until(lambda: "overlay.flood one_in=1 " in caplog.text)
+    await until(lambda: "overlay.flood_sampler one_in=1 " in caplog.text)
 
 
 async def test_nobody_speaks_in_the_name_of_another(make_peer: MakePeer, tmp_path: Path) -> None:

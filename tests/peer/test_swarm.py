@@ -168,7 +168,7 @@ async def test_nobody_says_the_end_while_a_page_is_slow(make_peer: MakePeer) -> 
         async with asyncio.timeout(20):
             while len(site.fetched) < 20:
                 await asyncio.sleep(0.01)
-        # Who is idle asks within a second (overlay/termination.py).
+        # Who is idle asks within a second (overlay/waves/termination.py).
         await asyncio.sleep(3.0)
         assert not any(peer.ended for peer in peers)
         release.set()

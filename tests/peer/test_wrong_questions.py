@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import RemoteError
-from kadcrawl.link.peer_scoring import MISBEHAVIORS_MAX, Misbehavior
+from kadcrawl.link.peer_score import MISBEHAVIORS_MAX, Misbehavior
 from kadcrawl.link.wire.messages import (
     WIRE_VERSION,
     AssignReplica,

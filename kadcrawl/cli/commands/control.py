@@ -21,7 +21,7 @@ LEAVING_POLL_S = 0.5
 LOOKS_FAILED_MAX = 3
 """In a row, of a peer that is still there: one may fall into the moment in which it closes its connections."""
 ITSELF, ANSWER_S = 0, 10.0
-"""A wave that goes no further (`overlay.wave`), and how long its answer may take."""
+"""A wave that goes no further (`overlay.waves.wave`), and how long its answer may take."""
 
 
 @click.command()

@@ -23,7 +23,7 @@ from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.throttle import MinInterval
+from kadcrawl.system.min_interval import MinInterval
 
 OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2

@@ -21,7 +21,7 @@ from kadcrawl.crawl.scope.query_limits import PathQueries
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import DatedLink, Link
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
 from kadcrawl.store.schema import is_pending
 from kadcrawl.store.store import Store

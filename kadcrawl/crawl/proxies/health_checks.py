@@ -17,7 +17,7 @@ from kadcrawl.crawl.fetch.result import UNASKED, FetchError
 from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.proxy_list import LIST_BYTES_MAX, PROXIES_MAX, Proxy, lines, parse
-from kadcrawl.system.throttle import MinInterval
+from kadcrawl.system.min_interval import MinInterval
 
 HEALTH_CHECKS_AT_ONCE = 4
 HEALTH_CHECKS_APART_S = 0.1

@@ -12,7 +12,7 @@ from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.recrawl.due_cells import DueCells
 from kadcrawl.keys import Cell, Key
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock

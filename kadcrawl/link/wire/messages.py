@@ -209,7 +209,7 @@ class Welcome(Message, frozen=True):
 
 
 class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a part of the swarm has left to do; tallies of disjoint parts add up (see overlay/quiescence.py)."""
+    """What a part of the swarm has left to do; tallies of disjoint parts add up (see overlay/waves/quiescence.py)."""
 
     members: Count
     view: Annotated[bytes, Meta(min_length=16, max_length=16)]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_scoring import Lines, more
+from kadcrawl.link.peer_score import Lines, more
 from kadcrawl.link.wire.messages import BATCH_MAX, CellState, CellSummary, Contact
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.anti_entropy import AntiEntropy

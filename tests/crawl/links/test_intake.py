@@ -14,7 +14,7 @@ from kadcrawl.crawl.scope.query_limits import PathQueries
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import DatedLink, Link
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.store import DONE, PENDING, Store
 

@@ -39,7 +39,7 @@ from kadcrawl.link.wire.messages import (
     Request,
     TakeOver,
 )
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
 from kadcrawl.replication.owner import sync as sync_module
 from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S

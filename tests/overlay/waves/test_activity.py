@@ -1,6 +1,6 @@
 """What a peer thinks of the end of the crawl."""
 
-from kadcrawl.overlay.termination import Activity
+from kadcrawl.overlay.waves.activity import Activity
 
 
 def test_whoever_comes_after_the_end_makes_it_be_asked_for_again() -> None:

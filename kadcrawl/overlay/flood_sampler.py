@@ -2,7 +2,7 @@
 
 Who has seen the swarm's datagrams go by can send others alike, or the same again, as fast as a line carries them; each
 costs two to four microseconds to be told from a member's. Beyond `LOOKED_AT_MAX` a second the kernel lets only one in
-2, 4, 8 ... through, drawn by chance, and all that come from the addresses of known peers (overlay/stray_filter.py). So
+2, 4, 8 ... through, drawn by chance, and all that come from the addresses of known peers (overlay/packet_filter.py). So
 a flood costs less than a tenth of a core; who is not known yet loses some of its datagrams, as on a bad line.
 
 Decides only: counts and instants come in.
@@ -45,5 +45,5 @@ class FloodSampler:
         if self.one_in == before > 1 and a_second < LOOKED_AT_MAX / CALM:
             self.one_in //= 2
         if self.one_in != before:
-            log.warning("overlay.flood one_in=%d strangers=%d", self.one_in, non_members)
+            log.warning("overlay.flood one_in=%d non_members=%d", self.one_in, non_members)
         return max(self.one_in, before) > 1

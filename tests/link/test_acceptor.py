@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.link import accept as module, server as server_module
+from kadcrawl.link import acceptor as module, server as server_module
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_scoring import Lines
+from kadcrawl.link.peer_score import Lines
 from kadcrawl.link.server import OF_ONE_PEER_MAX, LinkServer
 from kadcrawl.link.wire.messages import Hello, Ok
 from kadcrawl.members.credentials import Credentials
@@ -179,7 +179,7 @@ async def test_it_is_said_who_was_refused_and_why(
                 await until(lambda: server.non_members > before)  # noqa: B023 -- awaited here
                 writer.close()
             await until(lambda: server.non_members == before + 1)  # noqa: B023 -- awaited here
-            assert caplog.messages[-1] == f"link.stranger from=127.0.0.1 why={why}"
+            assert caplog.messages[-1] == f"link.non_member from=127.0.0.1 why={why}"
 
 
 async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from kadcrawl.system.throttle import MinInterval
+from kadcrawl.system.min_interval import MinInterval
 
 
 def test_the_first_and_whatever_comes_late_enough_goes_at_once() -> None:

@@ -12,9 +12,9 @@ from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.wire.census_rows import read_rows
 from kadcrawl.link.wire.codec import pack_part
 from kadcrawl.link.wire.messages import Answer, Census, Contact, PeerCounters, PeerRow, Question, Survey, Tally, Wave
-from kadcrawl.overlay import wave as wave_module
-from kadcrawl.overlay.quiescence import own_view
-from kadcrawl.overlay.wave import Waves
+from kadcrawl.overlay.waves import wave as wave_module
+from kadcrawl.overlay.waves.quiescence import own_view
+from kadcrawl.overlay.waves.wave import Waves
 
 
 class Swarm:

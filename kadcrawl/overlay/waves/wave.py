@@ -16,7 +16,7 @@ from kadcrawl.keys import ID_BITS
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.census_rows import fitting, has_left, packed_rows
 from kadcrawl.link.wire.messages import Answer, Contact, PeerRow, Question, Survey, Tally, Wave
-from kadcrawl.overlay.quiescence import MISSING, add_up
+from kadcrawl.overlay.waves.quiescence import MISSING, add_up
 
 WAVE_DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7

@@ -3,7 +3,7 @@
 A classic BPF program on the socket (socket(7), SO_ATTACH_FILTER), which Linux has and others do without: there each
 datagram is looked at here. It keeps out who knows nothing of the swarm; who has seen its datagrams go by can begin
 one alike, and is found out by the keyed hash (members/sealing.py). In a flood of those only a share of what unknown
-addresses send comes through (overlay/flood.py).
+addresses send comes through (overlay/flood_sampler.py).
 """
 
 import ctypes

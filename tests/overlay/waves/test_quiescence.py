@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from kadcrawl.link.wire.messages import Tally
-from kadcrawl.overlay.quiescence import MISSING, Quiescence, add_up, own_view
+from kadcrawl.overlay.waves.quiescence import MISSING, Quiescence, add_up, own_view
 
 
 def tally(pending: int = 0, unacknowledged: int = 0, missing: int = 0, view: bytes = bytes(16)) -> Tally:

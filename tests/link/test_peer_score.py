@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 from hypothesis import given, strategies as st
 
-from kadcrawl.link.peer_scoring import (
+from kadcrawl.link.peer_score import (
     BAN_MOST_S,
     BAN_S,
     HALF_LIFE_S,
