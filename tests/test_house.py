@@ -34,7 +34,7 @@ CONVERSATIONS = {
     "crawl.proxies": "fetcher health_checks",
     "crawl.recrawl": "expiry scheduler",
     "leaf": "late_reports leaf leaf_crawl leaf_owners work_requests",
-    "lending": "balancer blocks borrower drain_policy leaf_host lender level_policy loans pace_learning",
+    "lending": "balancer blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning",
     "link": "acceptor admission_control client client_connection http_log server server_connection",
     "link.wire": "census_rows",
     "overlay": "overlay packet_filter protocol",

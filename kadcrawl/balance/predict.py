@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, tanh
 
-from kadcrawl.balance.powers import MachineProfile
-from kadcrawl.balance.shares import Time
+from kadcrawl.balance.batch_partition import Time
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.errors import ConfigError
 
 INPUTS = 6

@@ -346,8 +346,8 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     Each peer of a crawl with --balance predictive writes what it measures to batches.jsonl in its directory; all such
     files below DIR... are read. Needs scikit-learn: pip install 'kadcrawl[predict]'. What it has learned needs none.
     """
-    from kadcrawl.balance.lessons import batches, save
     from kadcrawl.balance.predict import train as trained
+    from kadcrawl.balance.training_data import batches, save
 
     found, skipped = batches(directories)
     save(trained(found, seed=seed), output)

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kadcrawl.balance.lessons import load
-from kadcrawl.balance.powers import MOST, checked, undetected
+from kadcrawl.balance.machine_profile import MOST, checked, undetected
+from kadcrawl.balance.training_data import load
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from kadcrawl.balance.sizing import Updates, WorkCounts
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.lending.blocks import Blocks
-from kadcrawl.lending.pace_learning import Learning
+from kadcrawl.lending.throughput_learning import Learning
 from kadcrawl.link.wire.messages import GetLoad, Lend, Load
 
 if TYPE_CHECKING:

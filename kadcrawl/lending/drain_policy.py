@@ -21,7 +21,7 @@ from kadcrawl.balance.shedding import BlockOffer, room
 from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
 from kadcrawl.lending.lender import FREE_S
-from kadcrawl.lending.pace_learning import Learning
+from kadcrawl.lending.throughput_learning import Learning
 from kadcrawl.link.wire.loan_messages import BUSY_S_MOST, LEVEL_MOST, URL_S_LEAST, URL_S_MOST
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kadcrawl.balance.portions import leaf_allotment
+from kadcrawl.balance.leaf_allotment import leaf_allotment
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.wire.leaf_messages import (
     GRANT_LOANS_MAX,

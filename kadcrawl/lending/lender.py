@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from kadcrawl.balance.leases import RENEW_S, lender_takes_back_at
-from kadcrawl.balance.losses import LoanBackoff
+from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key

@@ -10,7 +10,7 @@ from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import Draining
 from kadcrawl.lending.level_policy import Levelling
 from kadcrawl.lending.loans import Loans
-from kadcrawl.lending.pace_learning import Learning
+from kadcrawl.lending.throughput_learning import Learning
 from kadcrawl.link.wire.messages import Contact
 
 if TYPE_CHECKING:

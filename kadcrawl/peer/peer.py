@@ -21,7 +21,7 @@ from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.lending.balancer import Balancer
-from kadcrawl.lending.pace_learning import learning
+from kadcrawl.lending.throughput_learning import learning
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import read_rows
 from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Link, Order, PeerRow, SwarmStatus

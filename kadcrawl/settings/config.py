@@ -339,7 +339,7 @@ class Config:
     network: Path | None = None
     """What `kadcrawl train` wrote, for a job of balance predictive; None to do without until enough is measured."""
     powers: tuple[tuple[str, float], ...] = ()
-    """(name, value) of what is declared instead of measured in such a job (balance/powers.py)."""
+    """(name, value) of what is declared instead of measured in such a job (balance/machine_profile.py)."""
     sinks: tuple[str, ...] = field(default=(), repr=False)
     """Where results go besides `data`, as in sinks/names.py, e.g. sqlite:results.db; may hold passwords."""
     hooks: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import anchor
 from kadcrawl.members.swarm_key import SwarmKey

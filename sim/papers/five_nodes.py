@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy
 
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import BatchTiming
 
 NODES = (

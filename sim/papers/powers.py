@@ -5,9 +5,19 @@ from dataclasses import dataclass, fields
 from random import Random
 from statistics import fmean
 
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.batch_partition import (
+    PARTICLES,
+    BatchPartition,
+    Time,
+    equal,
+    exact,
+    makespan_s,
+    rising,
+    settled,
+    swarm,
+)
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import HIDDEN, NeuralNetwork, train
-from kadcrawl.balance.shares import PARTICLES, BatchPartition, Time, equal, exact, makespan_s, rising, settled, swarm
 
 from .drain_run import Run, Shedding, crawl
 from .experiment import Figure, Finding, Progress, Result, Series, Table

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 from sklearn.neural_network import MLPRegressor
 
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import (
     BATCHES_LEAST,
     DECAY,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.balance.lessons import BATCHES, batches, line, load
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import BATCHES_LEAST, BatchTiming
+from kadcrawl.balance.training_data import BATCHES, batches, line, load
 from kadcrawl.cli import options
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.settings.config import Job

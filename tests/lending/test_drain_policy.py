@@ -13,13 +13,13 @@ from aiohttp import web
 
 from kadcrawl import Config, ConfigError, Peer
 from kadcrawl.balance.drain import Backlog
-from kadcrawl.balance.lessons import BATCHES, batches, save
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import NeuralNetwork
 from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.balance.sizing import WorkCounts
+from kadcrawl.balance.training_data import BATCHES, batches, save
 from kadcrawl.keys import anchor
-from kadcrawl.lending import pace_learning
+from kadcrawl.lending import throughput_learning
 from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
 from kadcrawl.lending.drain_policy import Draining
 from kadcrawl.lending.lender import FREE_S
@@ -250,8 +250,8 @@ async def test_what_cannot_be_measured_does_not_end_the_peer(
     def fails(*_: object) -> MachineProfile:
         raise error
 
-    monkeypatch.setattr(pace_learning, "measure", fails)
-    one = pace_learning.Learning(tmp_path, {}, NETWORK)
+    monkeypatch.setattr(throughput_learning, "measure", fails)
+    one = throughput_learning.Learning(tmp_path, {}, NETWORK)
     await one.run()
     assert one.predicted is None
 
@@ -266,13 +266,13 @@ def test_nobody_waits_at_the_exit_for_a_disk_that_hangs(tmp_path: Path, monkeypa
         raise OSError("it hung until the test was over")
 
     async def begin() -> None:
-        run = asyncio.create_task(pace_learning.Learning(tmp_path, {}, None).run())
+        run = asyncio.create_task(throughput_learning.Learning(tmp_path, {}, None).run())
         await until(lambda: threads)
         run.cancel()
         if not threads[0].daemon:
             hangs.set()  # Or this test would hang as well.
 
-    monkeypatch.setattr(pace_learning, "measure", measure)
+    monkeypatch.setattr(throughput_learning, "measure", measure)
     asyncio.run(begin())
     try:
         assert threads[0].daemon

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
-from kadcrawl.balance.losses import BACKOFF_FIRST_S
+from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key

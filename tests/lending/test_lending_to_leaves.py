@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
-from kadcrawl.balance.losses import BACKOFF_FIRST_S
+from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
 from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, RenewLease, Returned, SiteRecord

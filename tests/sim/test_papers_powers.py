@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
+from kadcrawl.balance.batch_partition import equal, exact, makespan_s
 from kadcrawl.balance.predict import NeuralNetwork, train
-from kadcrawl.balance.shares import equal, exact, makespan_s
 from sim.papers.drain_run import Shedding, crawl
 from sim.papers.experiment import Finding, Result
 from sim.papers.five_nodes import (

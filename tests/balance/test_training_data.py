@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.balance.lessons import BATCHES, LESSONS_BYTES_MAX, SIZES, Growing, append, batches, line, load, save
-from kadcrawl.balance.powers import MachineProfile
+from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import BatchTiming, NeuralNetwork
+from kadcrawl.balance.training_data import BATCHES, LESSONS_BYTES_MAX, SIZES, Growing, append, batches, line, load, save
 from kadcrawl.errors import ConfigError
 
 NODE = MachineProfile(4, 2.4, 4.0, 10.0, 5.0)

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from kadcrawl.balance.shares import (
+from kadcrawl.balance.batch_partition import (
     PARTICLES,
     Time,
     equal,

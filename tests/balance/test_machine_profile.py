@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.balance.powers import (
+from kadcrawl.balance.machine_profile import (
     MOST,
     PROBE,
     PROBE_BYTES,

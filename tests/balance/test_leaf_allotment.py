@@ -2,7 +2,7 @@
 
 import pytest
 
-from kadcrawl.balance.portions import leaf_allotment
+from kadcrawl.balance.leaf_allotment import leaf_allotment
 
 MANY = [("a", 30), ("b", 50), ("c", 10)]
 

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import msgspec
 
-from kadcrawl.balance.powers import MOST, MachineProfile
+from kadcrawl.balance.machine_profile import MOST, MachineProfile
 from kadcrawl.balance.predict import BATCH_MOST, HIDDEN_MAX, INPUTS, BatchTiming, NeuralNetwork
 from kadcrawl.errors import ConfigError
 

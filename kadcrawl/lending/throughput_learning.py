@@ -1,7 +1,7 @@
 """What a peer knows of its own pace before it has crawled, and writes down for those that learn (P2).
 
 Its powers are declared by its owner, or measured when it starts, in a thread. With them a trained network predicts how
-long it takes for a number of URLs. What it then measures goes to a file in its directory (balance/lessons.py), from
+long it takes for a number of URLs. What it then measures goes to a file in its directory (balance/training_data.py), from
 which `kadcrawl train` makes such a network; so a swarm learns from its own crawls, and needs no network to begin with.
 """
 
@@ -10,10 +10,10 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from kadcrawl.balance.lessons import BATCHES, Growing, append, load
-from kadcrawl.balance.powers import MachineProfile, checked, measure
+from kadcrawl.balance.batch_partition import Time
+from kadcrawl.balance.machine_profile import MachineProfile, checked, measure
 from kadcrawl.balance.predict import BatchTiming, NeuralNetwork, bounded
-from kadcrawl.balance.shares import Time
+from kadcrawl.balance.training_data import BATCHES, Growing, append, load
 from kadcrawl.settings.config import Config
 from kadcrawl.system.clock import steady
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
@@ -45,7 +45,7 @@ class Learning:
             # The crawl goes on: without a prediction it takes a little longer until this peer knows its pace.
             log.warning("balance.no_powers why=%s", error)
             return
-        log.info("balance.powers %s", self._profile)
+        log.info("balance.profile_measured profile=%s", self._profile)
         if self._network is not None:
             self.predicted = bounded(self._network.time(self._profile))
 

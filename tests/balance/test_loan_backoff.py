@@ -1,6 +1,6 @@
 """How long nothing is lent after a loan came to nothing."""
 
-from kadcrawl.balance.losses import BACKOFF_FIRST_S, BACKOFF_KEPT_MAX, MOST_S, LoanBackoff
+from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S, BACKOFF_KEPT_MAX, MOST_S, LoanBackoff
 
 
 def barred_s(backoff: LoanBackoff, what: str, now: float) -> float:
