@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kadcrawl.keys import Key
-from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.borrower import Borrower
 from kadcrawl.peer import Leaf, Peer
 from kadcrawl.replication.cells import STALL_S
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -28,10 +28,10 @@ def owners_at(entry: FrontierEntry, peers: Iterable[tuple[int, Peer]], now: floa
             yield number
 
 
-def borrowers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrowing]]:
+def borrowers(peers: Iterable[tuple[int, Peer]], leaves: Iterable[tuple[int, Leaf]]) -> Iterator[tuple[int, Borrower]]:
     """Yield what each machine borrows."""
-    yield from ((number, peer.balancing.loans.borrowing) for number, peer in peers)
-    yield from ((number, leaf.borrowing) for number, leaf in leaves)
+    yield from ((number, peer.balancing.loans.borrower) for number, peer in peers)
+    yield from ((number, leaf.borrower) for number, leaf in leaves)
 
 
 @dataclass(slots=True)
@@ -66,12 +66,12 @@ class SeenLoans:
         self._numbers.update((peer.contact.id, number) for number, peer in peers)
         lost: Counter[str] = Counter()
         for _, peer in peers:
-            lending = peer.balancing.loans.lending
+            lending = peer.balancing.loans.lender
             known = self._lost.get(peer.incarnation, Counter())
             lost += lending.lost - known
             self._lost[peer.incarnation] = Counter(lending.lost)
         for number, borrowing in borrowers(peers, leaves):
-            for loan in borrowing.standing():
+            for loan in borrowing.crawlable_loans():
                 if loan.lender.id in self._numbers:
                     self._see(loan.site, number, self._numbers[loan.lender.id], now)
         return lost
@@ -86,7 +86,7 @@ class SeenLoans:
         peers = list(peers)
         lent: dict[Key, set[int]] = {}
         for number, borrowing in borrowers(peers, leaves):
-            for loan in borrowing.standing():
+            for loan in borrowing.crawlable_loans():
                 ends = {number, self._numbers.get(loan.lender.id, number)}
                 for key, entry in loan.entries.items():
                     if key in lent:

@@ -295,7 +295,7 @@ def lent_and_still_crawled(lend: Any) -> Any:
     return lend_and_keep
 
 
-@mutant("kadcrawl.lending.borrower:Borrowing.expire")
+@mutant("kadcrawl.lending.borrower:Borrower.expire")
 def lease_without_end(_: Any) -> Any:
     """A taker goes on however long its giver has been silent."""
     return lambda self: None
@@ -307,7 +307,7 @@ def lease_too_short(_: Any) -> Any:
     return lambda received_at: received_at + 0.3
 
 
-@mutant("kadcrawl.lending.lender:Lending._free")
+@mutant("kadcrawl.lending.lender:Lender._connections_free")
 def connections_not_waited_for(_: Any) -> Any:
     """Connections are lent while the owner's own requests still use them."""
 
@@ -317,7 +317,7 @@ def connections_not_waited_for(_: Any) -> Any:
     return free
 
 
-@mutant("kadcrawl.lending.lender:Lending._end")
+@mutant("kadcrawl.lending.lender:Lender._end")
 def loan_never_ends(_: Any) -> Any:
     """What comes back from a taker stays lent."""
 

@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import ceil, floor
 from random import Random
 
-Time = Callable[[float], float]
+TimeModel = Callable[[float], float]
 """URLs (none and parts of one included) -> seconds until they are crawled."""
 
 PARTICLES = 30
@@ -32,18 +32,18 @@ class BatchPartition:
     """How often a function was asked."""
 
 
-def makespan_s(times: Sequence[Time], urls: Sequence[int]) -> float:
+def makespan_s(times: Sequence[TimeModel], urls: Sequence[int]) -> float:
     """Return when the last one ends; who gets nothing need not start."""
     return max((time(count) for time, count in zip(times, urls, strict=True) if count), default=0.0)
 
 
-def equal(peers: int, total: int) -> tuple[int, ...]:
+def equal_shares(peers: int, total: int) -> tuple[int, ...]:
     """Return `total` in equal shares, the remainder to the first."""
     share, left = divmod(total, peers)
     return tuple(share + (index < left) for index in range(peers))
 
 
-def rising(time: Time, most: int) -> Time:
+def monotone(time: TimeModel, most: int) -> TimeModel:
     """Return the least function on 0 to `most` that never falls and is never below `time` on whole numbers.
 
     Between whole numbers it is a straight line. `time` is asked `most` + 1 times, at once.
@@ -59,7 +59,7 @@ def rising(time: Time, most: int) -> Time:
     return risen
 
 
-def exact(times: Sequence[Time], total: int) -> BatchPartition:
+def exact_partition(times: Sequence[TimeModel], total: int) -> BatchPartition:
     """Return shares of `total` whose last end is as early as can be; `times` must never fall.
 
     Bisection on the common end gives parts of URLs, the largest remainders get the URLs that are left. What rounding
@@ -71,7 +71,7 @@ def exact(times: Sequence[Time], total: int) -> BatchPartition:
         ValueError: nobody to share among, or less than nothing to share.
     """
     _check(times, total)
-    asked = _Asked(times)
+    asked = _CountedModels(times)
     urls = _rounded(_parts(asked, total), total)
     for _ in range(total):
         last_s, last = max((asked(peer, urls[peer]), peer) for peer in asked.peers if urls[peer])
@@ -83,7 +83,7 @@ def exact(times: Sequence[Time], total: int) -> BatchPartition:
     return BatchPartition(tuple(urls), asked.count)
 
 
-def swarm(times: Sequence[Time], total: int, chance: Random, *, rounds: int = 300) -> BatchPartition:
+def swarm_partition(times: Sequence[TimeModel], total: int, chance: Random, *, rounds: int = 300) -> BatchPartition:
     """Return the best shares a swarm of particles came by in `rounds` moves (P2 2.4, formulas 11 to 13).
 
     The paper does not say when it stops, and lets shares through that do not sum to `total` or are below zero, if at a
@@ -94,7 +94,7 @@ def swarm(times: Sequence[Time], total: int, chance: Random, *, rounds: int = 30
         ValueError: nobody to share among, or less than nothing to share.
     """
     _check(times, total)
-    asked = _Asked(times)
+    asked = _CountedModels(times)
 
     def fitness(place: Sequence[int]) -> float:
         # A function of URLs has no meaning below none; the third term is the price of going there.
@@ -119,19 +119,19 @@ def swarm(times: Sequence[Time], total: int, chance: Random, *, rounds: int = 30
     return BatchPartition(best[1], asked.count)
 
 
-def settled(urls: Sequence[int], total: int) -> tuple[int, ...]:
+def normalized(urls: Sequence[int], total: int) -> tuple[int, ...]:
     """Return shares near `urls` that are none below zero and sum to `total`: each in its proportion."""
     kept = [max(0, count) for count in urls]
     whole = sum(kept)
     if not whole:
-        return equal(len(urls), total)
+        return equal_shares(len(urls), total)
     return tuple(_rounded([count * total / whole for count in kept], total))
 
 
-class _Asked:
+class _CountedModels:
     """The functions, and how often they were asked."""
 
-    def __init__(self, times: Sequence[Time]) -> None:
+    def __init__(self, times: Sequence[TimeModel]) -> None:
         self.peers = range(len(times))
         self.count = 0
         self._times = times
@@ -141,12 +141,12 @@ class _Asked:
         return self._times[peer](urls)
 
 
-def _check(times: Sequence[Time], total: int) -> None:
+def _check(times: Sequence[TimeModel], total: int) -> None:
     if not times or total < 0:
         raise ValueError(f"{total} URLs among {len(times)} peers: there must be a peer, and no fewer URLs than none")
 
 
-def _parts(asked: _Asked, total: int) -> list[float]:
+def _parts(asked: _CountedModels, total: int) -> list[float]:
     """Return shares of `total`, parts of URLs allowed, that end together but for who cannot end so early."""
     early, late = 0.0, min(asked(peer, total) for peer in asked.peers)
     few, many = [0.0 for _ in asked.peers], [_reached(asked, peer, total, late) for peer in asked.peers]
@@ -165,7 +165,7 @@ def _parts(asked: _Asked, total: int) -> list[float]:
     return [less + share * (more - less) for less, more in zip(few, many, strict=True)]
 
 
-def _reached(asked: "_Asked", peer: int, total: int, end_s: float) -> float:
+def _reached(asked: "_CountedModels", peer: int, total: int, end_s: float) -> float:
     """Return how many of `total` URLs `peer` has crawled by `end_s`: bisection on whole ones, then a straight line."""
     whole, beyond = 0, total + 1
     before_s = asked(peer, 0)

@@ -21,11 +21,11 @@ from heapq import heapify, heappop, heapreplace
 from math import isfinite
 from typing import NamedTuple
 
-MARGIN = 0.1
+DRAIN_MARGIN = 0.1
 """Of a peer's time to drain: by so much it must be above the common end, and its taker's, before it gives anything."""
 TRIAL_MAX = 64
 """Blocks a cold peer tries at most."""
-BLOCKS_MAX = 500
+BLOCKS_PER_UPDATE_MAX = 500
 """Given at one look around; what is left is looked at again at the next."""
 
 
@@ -58,7 +58,7 @@ class Move(NamedTuple):
     urls: int
 
 
-def shed(backlogs: Sequence[Backlog], block_urls: int, hand_over_s: float = 0.0) -> list[Move]:
+def plan_moves(backlogs: Sequence[Backlog], block_urls: int, hand_over_s: float = 0.0) -> list[Move]:
     """Return what to move now, in blocks of `block_urls`; at most one move for a pair.
 
     Who is above the mean gives, the longest drain first; who is not takes, and of them the one that would be idle first
@@ -102,18 +102,18 @@ class BlockTrial:
         self.blocks = 1
         self._has_some = False
 
-    def took(self) -> None:
+    def started(self) -> None:
         """It was given some."""
         self._has_some = True
 
-    def look(self, waiting: int) -> None:
+    def update(self, waiting: int) -> None:
         """Note, at an update, how many URLs that it was given wait for it, and not for their sites."""
         if self._has_some and not waiting:
             self._has_some = False
             self.blocks = min(2 * self.blocks, TRIAL_MAX)
 
 
-def gifts(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_over_s: float = 0.0) -> list[int]:
+def block_offers(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_over_s: float = 0.0) -> list[int]:
     """Return how many blocks of `block_urls` to offer each of the `others`; a number is what a cold one would try.
 
     Each cold one is given that, up to `TRIAL_MAX`, or half of what we have. The others are given some if we are
@@ -126,9 +126,9 @@ def gifts(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_o
     """
     _check(block_urls)
     blocks = [0] * len(others)
-    longest_s = (1 - MARGIN) * own.drain_s
+    longest_s = (1 - DRAIN_MARGIN) * own.drain_s
     end_s = common_end_s([own, *(other for other in others if isinstance(other, Backlog))])
-    left = BLOCKS_MAX
+    left = BLOCKS_PER_UPDATE_MAX
     for place, other in enumerate(others):
         if isinstance(other, int):
             # Were it as quick as we are, it should be done with that before us.

@@ -64,15 +64,15 @@ class IdCandidate:
     """An ID drawn, and what looking it up has told."""
 
     node_id: NodeId
-    found: Range
+    range: Range
     """Of the live peer nearest to the ID."""
 
 
-def choose(candidates: Sequence[IdCandidate]) -> IdCandidate:
+def choose_id(candidates: Sequence[IdCandidate]) -> IdCandidate:
     """Return the candidate that splits the largest range. Raises ValueError if there is none.
 
     Of equals the one that gets most itself, as it does if it halves several ranges at once; then the first drawn.
     """
     if not candidates:
         raise ValueError("draw at least one ID")
-    return min(candidates, key=lambda one: (one.found.halvings, one.found.newcomer(one.node_id).halvings))
+    return min(candidates, key=lambda one: (one.range.halvings, one.range.newcomer(one.node_id).halvings))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 BACKOFF_FIRST_S = 2.0
 """Long enough for its owner to begin a page."""
-MOST_S = 600.0
+BACKOFF_MOST_S = 600.0
 BACKOFF_KEPT_MAX = 1_000
 """Those remembered."""
 
@@ -21,23 +21,23 @@ class LoanBackoff:
     _bars: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     """When a bar ends, and how long it was after its beginning."""
 
-    def note(self, what: Hashable, begin: float, now: float) -> None:
+    def note_failure(self, key: Hashable, begin: float, now: float) -> None:
         """A loan came to nothing: bar `what` (a site or a taker) from now until some time after `begin`.
 
         Loans lost while it is barred already were given before, and count as one with the first.
         """
-        until, length = self._bars.pop(what, (0.0, 0.0))
+        until, length = self._bars.pop(key, (0.0, 0.0))
         if until <= now:
-            length = min(max(BACKOFF_FIRST_S, 2.0 * length), MOST_S)
-        self._bars[what] = max(until, begin + length), length
+            length = min(max(BACKOFF_FIRST_S, 2.0 * length), BACKOFF_MOST_S)
+        self._bars[key] = max(until, begin + length), length
         if len(self._bars) > BACKOFF_KEPT_MAX:
             del self._bars[next(iter(self._bars))]
 
-    def forget(self, what: Hashable) -> None:
+    def note_success(self, key: Hashable) -> None:
         """Something came of a loan."""
-        self._bars.pop(what, None)
+        self._bars.pop(key, None)
 
-    def is_barred(self, what: Hashable, now: float) -> bool:
+    def is_barred(self, key: Hashable, now: float) -> bool:
         """Say whether nothing is lent of it, or to it, just now."""
-        bar = self._bars.get(what)
+        bar = self._bars.get(key)
         return bar is not None and now < bar[0]

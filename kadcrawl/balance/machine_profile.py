@@ -14,12 +14,12 @@ from pathlib import Path
 
 from kadcrawl.errors import ConfigError
 
-MOST = {"cores": 4096.0, "clock_ghz": 100.0, "memory_gb": 1e6, "net_mbps": 1e7, "disk_mbps": 1e7}
+PROFILE_MOST = {"cores": 4096.0, "clock_ghz": 100.0, "memory_gb": 1e6, "net_mbps": 1e7, "disk_mbps": 1e7}
 """Far above any machine: what is above is nonsense, and would bend the prediction for all."""
 PROBE_BYTES = 16 << 20
 """Written to the disk to see how fast it is: enough to be seen by the clock, little enough to wait for."""
 CHUNK_BYTES = 1 << 20
-PROBE = "probe"
+PROBE_FILE = "probe"
 """Its file: one name, so that what a killed process left is written over by the next."""
 
 
@@ -39,9 +39,9 @@ class MachineProfile:
         for field in fields(self):
             power = getattr(self, field.name)
             kinds = (int,) if field.name == "cores" else (int, float)
-            if type(power) not in kinds or not isfinite(power) or not 0 < power <= MOST[field.name]:
+            if type(power) not in kinds or not isfinite(power) or not 0 < power <= PROFILE_MOST[field.name]:
                 raise ConfigError(
-                    f"{field.name} must be a number above 0 and at most {MOST[field.name]:g}, not {power!r}"
+                    f"{field.name} must be a number above 0 and at most {PROFILE_MOST[field.name]:g}, not {power!r}"
                 )
 
     @property
@@ -53,12 +53,12 @@ class MachineProfile:
 _ANY = MachineProfile(1, 1.0, 1.0, 1.0, 1.0)
 
 
-def checked(declared: Mapping[str, float]) -> dict[str, float]:
+def check_declared(declared: Mapping[str, float]) -> dict[str, float]:
     """Return the powers an owner declares, by name. Raises ConfigError for what is no power, or out of range."""
     powers: dict[str, float] = {}
     for name, power in declared.items():
-        if name not in MOST:
-            raise ConfigError(f"there is no power {name!r}: declare {', '.join(MOST)}")
+        if name not in PROFILE_MOST:
+            raise ConfigError(f"there is no power {name!r}: declare {', '.join(PROFILE_MOST)}")
         whole = name == "cores" and isfinite(power) and power == int(power)
         powers[name] = int(power) if whole else power
         replace(_ANY, **{name: powers[name]})  # type: ignore[arg-type]  # looks at it
@@ -91,7 +91,7 @@ def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
     the disk does.
     """
     chunk = os.urandom(CHUNK_BYTES)  # Nothing a file system could compress.
-    path = directory / PROBE
+    path = directory / PROBE_FILE
     begun = clock()
     try:
         with path.open("wb") as file:
@@ -110,7 +110,7 @@ def undetected(declared: Mapping[str, float], root: Path = Path("/")) -> list[st
     return [name for name, probe in _probes(root).items() if name not in declared and probe() is None]
 
 
-def measure(
+def measure_profile(
     directory: Path, clock: Callable[[], float], declared: Mapping[str, float] | None = None, root: Path = Path("/")
 ) -> MachineProfile:
     """Return this machine's powers; what is `declared` (by the names in `MachineProfile`) is not measured.
@@ -125,7 +125,7 @@ def measure(
         ConfigError: a power is declared that is none, or is out of range, or can neither be read here nor was declared.
         OSError: the disk does not take the probe.
     """
-    powers: dict[str, float | None] = {**checked(declared or {})}
+    powers: dict[str, float | None] = {**check_declared(declared or {})}
     probes = _probes(root)
     probes["disk_mbps"] = lambda: disk_mbps(directory, clock)
     for name, probe in probes.items():

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, tanh
 
-from kadcrawl.balance.batch_partition import Time
+from kadcrawl.balance.batch_partition import TimeModel
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.errors import ConfigError
 
 INPUTS = 6
 HIDDEN = 13
 HIDDEN_MAX = 1000
-DECAY = 1e-4
+WEIGHT_DECAY = 1e-4
 """Weight of the squares of the weights in what is minimised: noise is not learned by heart."""
-ROUNDS = 5000
+TRAINING_ROUNDS_MAX = 5000
 TOLERANCE = 1e-8
 BATCHES_LEAST = 20
 """Of fewer, nothing is learned that holds elsewhere."""
@@ -30,7 +30,7 @@ WARM_URLS = 50
 """So many URLs measured weigh as much as the prediction."""
 BATCH_MOST = 64
 """URLs in a batch as peers measure it: of more, nothing was learned."""
-KEPT = 0.9
+MEASURED_KEPT = 0.9
 """Of the weight of what was measured before, with each batch: yesterday's sites say little of today's."""
 
 
@@ -65,7 +65,7 @@ class NeuralNetwork:
         """Return how long a peer of `powers` is predicted to need for `urls`; never below 0."""
         return self.time(profile)(urls)
 
-    def time(self, profile: MachineProfile) -> Time:
+    def time(self, profile: MachineProfile) -> TimeModel:
         """Return URLs -> predicted seconds for a peer of `powers`; it may fall here and there (see `shares.rising`)."""
         inputs = [(x - least) / span for x, least, span in zip(profile.vector, self.least, self.span, strict=False)]
         units = [
@@ -82,7 +82,7 @@ class NeuralNetwork:
         return predicted_s
 
 
-def train(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) -> NeuralNetwork:
+def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) -> NeuralNetwork:
     """Fit a network to what was measured; the same batches and seed give the same network.
 
     Raises:
@@ -104,8 +104,8 @@ def train(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) ->
         hidden_layer_sizes=(hidden,),
         activation="tanh",
         solver="lbfgs",
-        alpha=DECAY,
-        max_iter=ROUNDS,
+        alpha=WEIGHT_DECAY,
+        max_iter=TRAINING_ROUNDS_MAX,
         tol=TOLERANCE,
         random_state=seed,
     )
@@ -125,7 +125,7 @@ def train(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) ->
     )
 
 
-def bounded(time: Time, most: float = BATCH_MOST) -> Time:
+def extrapolated(time: TimeModel, most: float = BATCH_MOST) -> TimeModel:
     """Return the function that is `time` up to `most` URLs, and beyond takes as long for each as for those."""
 
     def bounded_s(urls: float) -> float:
@@ -139,17 +139,17 @@ class ThroughputModel:
 
     __slots__ = ("_seconds", "_urls", "predicted")
 
-    def __init__(self, predicted: Time | None = None) -> None:
+    def __init__(self, predicted: TimeModel | None = None) -> None:
         """`predicted`: None where nobody predicts; then nothing is known of a peer until it was measured."""
         self.predicted = predicted
         self._urls = 0.0
         self._seconds = 0.0
 
-    def measured(self, urls: int, seconds: float) -> None:
+    def note_batch(self, urls: int, seconds: float) -> None:
         """Note that the peer took `seconds` for `urls`; raises ValueError unless both are above 0."""
         _check(urls, seconds)
-        self._urls = KEPT * self._urls + urls
-        self._seconds = KEPT * self._seconds + seconds
+        self._urls = MEASURED_KEPT * self._urls + urls
+        self._seconds = MEASURED_KEPT * self._seconds + seconds
 
     @property
     def warmth(self) -> float:

@@ -50,7 +50,7 @@ def room(level: float) -> int:
     return max(0, floor(-level))
 
 
-def told(load: BlockLoad, arrivals: float | None, crawls: float | None) -> float:
+def advertised_level(load: BlockLoad, arrivals: float | None, crawls: float | None) -> float:
     """Return the level a peer tells others: what they may fill.
 
     A light peer of two blocks or more keeps half a block free for its own arrivals: the paper's threshold, at -1/2. A
@@ -63,7 +63,7 @@ def told(load: BlockLoad, arrivals: float | None, crawls: float | None) -> float
     return min(0.0, level + RESERVE) if load.work_area > load.block else level
 
 
-def accepted(level: float, offered: int) -> int:
+def accepted_blocks(level: float, offered: int) -> int:
     """Return how many of the offered blocks a taker takes: none that would make it heavy.
 
     `level` is what it would tell (see `told`) at this moment.
@@ -71,7 +71,7 @@ def accepted(level: float, offered: int) -> int:
     return min(max(0, offered), room(level))
 
 
-def kept(load: BlockLoad, arrivals: float | None, crawls: float | None, interval_s: float) -> int:
+def urls_to_keep(load: BlockLoad, arrivals: float | None, crawls: float | None, interval_s: float) -> int:
     """Return how many URLs a heavy peer keeps, at least: W, or less while it gains more than it crawls.
 
     What is beyond W and makes no whole block stays, and is soon crawled. But it is not while URLs arrive faster than
@@ -84,7 +84,7 @@ def kept(load: BlockLoad, arrivals: float | None, crawls: float | None, interval
     return min(load.work_area, max(needed, load.work_area - load.block + 1))
 
 
-def spare(load: BlockLoad, own: int, keep: int) -> int:
+def spare_blocks(load: BlockLoad, own: int, keep: int) -> int:
     """Return how many blocks a peer has to give, if it keeps `keep` URLs (see `kept`) and all it has taken.
 
     `own` are those of its pending URLs that it has not taken from others. Raises ValueError for a `keep` that would
@@ -97,7 +97,7 @@ def spare(load: BlockLoad, own: int, keep: int) -> int:
     return min(load.pending - keep, own) // load.block
 
 
-def offers(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[BlockOffer[P]]:
+def block_offers_by_level(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[BlockOffer[P]]:
     """Return whom a peer of this level offers how many of its `blocks`; its `buckets` stand from near to far."""
     chosen: list[BlockOffer[P]] = []
     for bucket in sorted(buckets, key=lambda bucket: not _allows(bucket, level)):  # stable: near to far stays
@@ -110,7 +110,7 @@ def offers(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[Bloc
     return chosen
 
 
-class Round(Generic[P]):
+class OfferRound(Generic[P]):
     """What one heavy peer does at one update: it offers, hears what was taken, and offers the rest to others."""
 
     def __init__(self, level: float, blocks: int, buckets: Iterable[Bucket[P]] = ()) -> None:
@@ -125,7 +125,7 @@ class Round(Generic[P]):
 
     def offers(self) -> list[BlockOffer[P]]:
         """Return whom to offer how many now; none once all are given or nobody has room."""
-        return offers(self._level, self.blocks, [tuple(bucket.items()) for bucket in self._buckets])
+        return block_offers_by_level(self._level, self.blocks, [tuple(bucket.items()) for bucket in self._buckets])
 
     def answered(self, offer: BlockOffer[P], taken: int) -> None:
         """Note how many blocks of an offer were taken; less than all means that there is no room for more.

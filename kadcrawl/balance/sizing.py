@@ -55,7 +55,7 @@ class Rates:
             raise ValueError("rates need at least one interval")
         self._tallies: deque[WorkCounts] = deque(maxlen=intervals + 1)
 
-    def note(self, tally: WorkCounts) -> None:
+    def add(self, tally: WorkCounts) -> None:
         """Add a tally. Raises ValueError if it is not later than the last one, or counts less."""
         if self._tallies:
             last = self._tallies[-1]
@@ -84,7 +84,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Updates:
+class UpdateSchedule:
     """The instants at which every peer looks at its level: `first_at`, and every `interval_s` from there.
 
     A joiner is told H, T and how long it is until the next instant (`wait_s`), for clocks differ.

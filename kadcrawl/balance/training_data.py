@@ -15,14 +15,14 @@ from typing import Annotated
 
 import msgspec
 
-from kadcrawl.balance.machine_profile import MOST, MachineProfile
+from kadcrawl.balance.machine_profile import PROFILE_MOST, MachineProfile
 from kadcrawl.balance.predict import BATCH_MOST, HIDDEN_MAX, INPUTS, BatchTiming, NeuralNetwork
 from kadcrawl.errors import ConfigError
 
-BATCHES = "batches.jsonl"
-SIZES = (8, 16, 32, BATCH_MOST)
+BATCHES_FILE = "batches.jsonl"
+BATCH_SIZES = (8, 16, 32, BATCH_MOST)
 """URLs at which a growing batch is written down."""
-LESSONS_BYTES_MAX = 4 << 20
+TRAINING_BYTES_MAX = 4 << 20
 """A peer writes no more than this, and no more is read: more would teach nothing new."""
 
 
@@ -31,7 +31,7 @@ MEASURED_MOST = 10**9
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    cores: Annotated[int, msgspec.Meta(ge=1, le=int(MOST["cores"]))]
+    cores: Annotated[int, msgspec.Meta(ge=1, le=int(PROFILE_MOST["cores"]))]
     clock_ghz: float
     memory_gb: float
     net_mbps: float
@@ -40,7 +40,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     seconds: Annotated[float, msgspec.Meta(gt=0, le=MEASURED_MOST)]
 
 
-class Growing:
+class GrowingBatch:
     """A batch that grows."""
 
     def __init__(self) -> None:
@@ -55,50 +55,50 @@ class Growing:
         """
         self._urls += urls
         self._seconds += seconds
-        if self._urls < SIZES[self._next]:
+        if self._urls < BATCH_SIZES[self._next]:
             return None
         grown = self._urls, self._seconds
-        while self._next < len(SIZES) and SIZES[self._next] <= self._urls:
+        while self._next < len(BATCH_SIZES) and BATCH_SIZES[self._next] <= self._urls:
             self._next += 1
-        if self._next == len(SIZES):
+        if self._next == len(BATCH_SIZES):
             self._urls, self._seconds, self._next = 0, 0.0, 0
         return grown
 
 
-def line(batch: BatchTiming) -> bytes:
+def batch_line(batch: BatchTiming) -> bytes:
     """Return a batch as a line of its file."""
     return msgspec.json.encode({**asdict(batch.profile), "urls": batch.urls, "seconds": batch.seconds}) + b"\n"
 
 
-def append(batch: BatchTiming, path: Path) -> None:
+def append_batch(batch: BatchTiming, path: Path) -> None:
     """Add a batch to a file of them, if that is not too long already. Raises OSError as the disk does."""
     with path.open("a+b") as file:
         size = file.seek(0, SEEK_END)
-        if size >= LESSONS_BYTES_MAX:
+        if size >= TRAINING_BYTES_MAX:
             return
         file.seek(max(0, size - 1))
         # A peer that died while it wrote has left half a line, which must not spoil this one.
-        file.write((b"" if file.read() in (b"", b"\n") else b"\n") + line(batch))
+        file.write((b"" if file.read() in (b"", b"\n") else b"\n") + batch_line(batch))
 
 
-def batches(directories: Sequence[Path]) -> tuple[list[BatchTiming], int]:
+def load_batches(directories: Sequence[Path]) -> tuple[list[BatchTiming], int]:
     """Return all batches in the files below these directories, and how many lines of them are none.
 
     Raises ConfigError if a file cannot be read, or if there is no batch.
     """
-    files = [file for directory in directories for file in sorted(directory.rglob(BATCHES))]
+    files = [file for directory in directories for file in sorted(directory.rglob(BATCHES_FILE))]
     read = [batch for file in files for batch in _read(file)]
     found = [batch for batch in read if batch is not None]
     if not found:
         raise ConfigError(
-            f"there are no batches in any {BATCHES} below {', '.join(map(str, directories))}: "
+            f"there are no batches in any {BATCHES_FILE} below {', '.join(map(str, directories))}: "
             "crawl with --balance predictive first, with a --power for each that a machine does not tell, "
             "and name the directories of its peers"
         )
     return found, len(read) - len(found)
 
 
-def save(network: NeuralNetwork, path: Path) -> None:
+def save_network(network: NeuralNetwork, path: Path) -> None:
     """Write a network. Raises ConfigError if that cannot be done."""
     try:
         path.write_bytes(msgspec.json.encode(network) + b"\n")
@@ -106,7 +106,7 @@ def save(network: NeuralNetwork, path: Path) -> None:
         raise ConfigError(f"cannot write the network to {path}: {error.strerror}") from None
 
 
-def load(path: Path) -> NeuralNetwork:
+def load_network(path: Path) -> NeuralNetwork:
     """Return a network as `save` wrote it. Raises ConfigError for anything else."""
     try:
         data = _bytes(path)
@@ -140,7 +140,7 @@ def _read(file: Path) -> Iterator[BatchTiming | None]:
 
 def _bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(LESSONS_BYTES_MAX)
+        return file.read(TRAINING_BYTES_MAX)
 
 
 def _why_not(network: NeuralNetwork) -> str | None:

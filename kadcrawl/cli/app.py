@@ -346,11 +346,11 @@ def train(directories: tuple[Path, ...], output: Path, seed: int) -> int:
     Each peer of a crawl with --balance predictive writes what it measures to batches.jsonl in its directory; all such
     files below DIR... are read. Needs scikit-learn: pip install 'kadcrawl[predict]'. What it has learned needs none.
     """
-    from kadcrawl.balance.predict import train as trained
-    from kadcrawl.balance.training_data import batches, save
+    from kadcrawl.balance.predict import train_network as trained
+    from kadcrawl.balance.training_data import load_batches, save_network
 
-    found, skipped = batches(directories)
-    save(trained(found, seed=seed), output)
+    found, skipped = load_batches(directories)
+    save_network(trained(found, seed=seed), output)
     machines = len({batch.profile for batch in found})
     others = f" ({skipped} lines are none)" if skipped else ""
     click.echo(f"learned from {len(found)} batches{others} of {machines} kinds of machines; {output}")

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from kadcrawl.balance.machine_profile import MOST, checked, undetected
-from kadcrawl.balance.training_data import load
+from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
+from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits
@@ -97,7 +97,7 @@ class Power(click.ParamType[tuple[str, float]]):
             return value
         name, _, number = str(value).partition("=")
         try:
-            ((name, power),) = checked({name: float(number)}).items()
+            ((name, power),) = check_declared({name: float(number)}).items()
         except ValueError as error:  # ConfigError is one.
             self.fail(f"{value!r}: {error}; e.g. net_mbps=100", param, ctx)
         return name, power
@@ -178,7 +178,7 @@ def machine_options(command: Command) -> Command:
                 type=Power(),
                 multiple=True,
                 help=f"A power of this machine, for --balance predictive, instead of what is measured at the start: "
-                f"{', '.join(MOST)}. Repeatable.",
+                f"{', '.join(PROFILE_MOST)}. Repeatable.",
             ),
             sink_option(
                 "--sink",
@@ -207,7 +207,7 @@ def make_machine(
     if job is not None and job.lends_by != "predictive" and (network or powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
-        load(network)
+        load_network(network)
         if (missing := _missing(machine)) is not None:
             raise ConfigError(f"{missing}, by which is predicted: declare it")
     return machine

@@ -34,7 +34,7 @@ class LateLoan(NamedTuple):
     site: SiteRecord
 
 
-class LatePages:
+class LateReports:
     """Those of one leaf."""
 
     def __init__(self, me: Contact, client: LinkClient, store: Store, forget: Callable[[Iterable[Key]], None]) -> None:
@@ -45,29 +45,29 @@ class LatePages:
         self._forget = forget
         self._lent: dict[Key, LateLoan] = {}
         self._finished: list[Key] = []
-        self._stirred = asyncio.Event()
+        self._report_now = asyncio.Event()
 
-    def lent(self, keys: Iterable[Key], lend: Lend) -> None:
+    def note_lent(self, keys: Iterable[Key], lend: Lend) -> None:
         """A loan of these was taken."""
         self._lent.update(dict.fromkeys(keys, LateLoan(lend.loan, lend.lender, lend.clock)))
         while len(self._lent) > LENT_MAX:
             del self._lent[next(iter(self._lent))]
 
-    def owner_notified(self, key: Key) -> None:
+    def forget(self, key: Key) -> None:
         """Its giver knows of it."""
         self._lent.pop(key, None)
 
-    def finished(self, key: Key) -> None:
+    def note_finished(self, key: Key) -> None:
         """A page was finished after its loan was over."""
         if key in self._lent:
             self._finished.append(key)
-            self._stirred.set()
+            self._report_now.set()
 
     async def run(self) -> None:
         """Tell of what is finished; until cancelled."""
         while True:
-            await self._stirred.wait()
-            self._stirred.clear()
+            await self._report_now.wait()
+            self._report_now.clear()
             keys, self._finished = self._finished, []
             await self._store.durable()
             for _ in range(LATE_REPORT_TRIES):

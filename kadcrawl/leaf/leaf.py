@@ -16,10 +16,10 @@ from contextlib import AsyncExitStack
 
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
-from kadcrawl.leaf.leaf_crawl import LeafWork
+from kadcrawl.leaf.leaf_crawl import LeafCrawl
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import WorkRequester
-from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import Doing, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerRow
@@ -40,7 +40,7 @@ class Leaf(PeerBase):
     def __init__(self, config: Config, environment: Environment | None = None) -> None:
         """Of `config` the address to listen on means nothing here. `world` is for simulations."""
         super().__init__(config, environment)
-        self._work: LeafWork | None = None
+        self._work: LeafCrawl | None = None
 
     def __repr__(self) -> str:
         return f"<Leaf {self.contact} {self.state}>" if hasattr(self, "store") else "<Leaf not started>"
@@ -93,7 +93,7 @@ class Leaf(PeerBase):
         return self._work is not None
 
     @property
-    def work(self) -> LeafWork:
+    def work(self) -> LeafCrawl:
         assert self._work is not None, "the leaf has not begun: call join"
         return self._work
 
@@ -102,14 +102,14 @@ class Leaf(PeerBase):
         return self.work.job
 
     @property
-    def borrowing(self) -> Borrowing:
+    def borrower(self) -> Borrower:
         """What it has in hand."""
-        return self.work.borrowing
+        return self.work.borrower
 
     @property
     def remaining(self) -> int:
         """URLs to be fetched by this leaf."""
-        return self.borrowing.urls
+        return self.borrower.urls
 
     @property
     def state(self) -> str:
@@ -129,20 +129,20 @@ class Leaf(PeerBase):
             return "refused by all: key changed?"
         if self._work_requester.is_lost:
             return "looking for a peer"
-        return "crawling" if self.borrowing.loans else "idle"
+        return "crawling" if self.borrower.loans else "idle"
 
     def row(self) -> PeerRow:
         """Describe this leaf."""
         return PeerRow(
             contact=self.contact,
             state=self.state,
-            pending=self.borrowing.urls,
+            pending=self.borrower.urls,
             in_flight=self.work.crawler.in_flight,
             uptime_s=int(self.clock.now() - self.started_at),
             counters=self.counters.to_wire(),
             allowance=0,
             granted=0,
-            borrowed=self.borrowing.urls,
+            borrowed=self.borrower.urls,
             lag=self.deliveries.lag,
         )
 
@@ -165,7 +165,7 @@ class Leaf(PeerBase):
     def _build(self, job: Job) -> None:
         self._jobs.keep(job)
         self._jobs.keep_networks(self.config.allow_networks)
-        work = LeafWork(
+        work = LeafCrawl(
             me=self._me,
             job=job,
             config=self.config,
@@ -178,13 +178,13 @@ class Leaf(PeerBase):
             random=self.random,
             extraction=self._extraction,
             poison_pages=self.poison_pages,
-            home=lambda: self._work_requester.hung_on,
+            home=lambda: self._work_requester.known_home,
         )
         self._work_requester = WorkRequester(
             me=self._me,
             client=self.client,
             peers=self.full_peers,
-            take=work.take,
+            take=work.accept,
             row=self.row,
             room=work.room,
             job=lambda: self.job,
@@ -201,7 +201,7 @@ class Leaf(PeerBase):
         if doing == "stopped":
             self.stop()
         elif doing == "ended":
-            if not self.ended and not self.borrowing.loans:
+            if not self.ended and not self.borrower.loans:
                 self.activity.end()
                 log.info("leaf.done pages=%d", self.counters.pages)
                 if self.config.exit_when_done:

@@ -22,10 +22,10 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key
-from kadcrawl.leaf.late_reports import LatePages
+from kadcrawl.leaf.late_reports import LateReports
 from kadcrawl.leaf.leaf_owners import LeafOwners
 from kadcrawl.lending.borrowed_store import BorrowedStore
-from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Link
 from kadcrawl.overlay.waves.activity import Activity
@@ -43,7 +43,7 @@ LEAF_URLS_MAX = 500
 LEAF_POLL_S = 0.1
 
 
-class LeafWork:
+class LeafCrawl:
     """The crawl of one leaf."""
 
     def __init__(
@@ -102,7 +102,7 @@ class LeafWork:
         self.crawler: Crawler = self.components.crawler_over(
             borrowed, frontier, activity, self._may_start, config.limits
         )
-        self.borrowing = Borrowing(
+        self.borrower = Borrower(
             me=lambda: me,
             client=client,
             store=store,
@@ -116,8 +116,8 @@ class LeafWork:
             now=clock.now,
         )
         # What is fetched for a giver that is gone is fetched again: no heir of it would believe a leaf.
-        self.crawler.no_backup_reachable = self.borrowing.is_silent
-        self._late = LatePages(me, client, store, self._forget)
+        self.crawler.no_backup_reachable = self.borrower.is_silent
+        self._late = LateReports(me, client, store, self._forget)
 
     async def run(self) -> None:
         """Fetch what is lent, and report; until cancelled."""
@@ -126,7 +126,7 @@ class LeafWork:
             (guard(self.crawler, self._config.data, reserve, free), "disk"),
             (self.crawler.run(), "crawl"),
             (self.components.forwarder.run(), "forward"),
-            (self.borrowing.run(), "borrow"),
+            (self.borrower.run(), "borrow"),
             (self._late.run(), "late pages"),
         ]
         if self.components.proxy_checks is not None:
@@ -138,18 +138,18 @@ class LeafWork:
 
     def room(self) -> int:
         """Return how many URLs more are wanted: none while something that is due has to wait for this leaf."""
-        due = self.borrowing.next_due()
+        due = self.borrower.next_due()
         if self.crawler.pause_reasons or (due is not None and due <= self._clock.now()):
             return 0
-        most, urls = self._config.work_area or LEAF_URLS_MAX, self.borrowing.urls
+        most, urls = self._config.work_area or LEAF_URLS_MAX, self.borrower.urls
         return most - urls if urls <= most // 2 else 0
 
-    def take(self, lend: Lend) -> bool:
+    def accept(self, lend: Lend) -> bool:
         """Take a loan, if it can be taken; what of it was fetched for a full peer now dead is not fetched again."""
-        if not self.borrowing.take(lend):
+        if not self.borrower.accept(lend):
             return False
         loan = self._borrowed.loans[lend.loan]
-        self._late.lent(loan.entries, lend)
+        self._late.note_lent(loan.entries, lend)
         for key in [key for key in loan.entries if self._store.state(key) == DONE]:
             self._borrowed.skip(loan, key)
         return True
@@ -174,32 +174,32 @@ class LeafWork:
     async def give_back(self) -> None:
         """Start nothing more, wait until what is under way is finished, and give back the rest."""
         self.set_pause_reason("stopping", True)
-        self.borrowing.close_all()
+        self.borrower.close_all()
         await self.crawler.drained(DRAIN_LINKS_S)
         with suppress(TimeoutError):
             async with asyncio.timeout(LOANS_S):
-                while self.borrowing.loans:  # noqa: ASYNC110 -- changes in many places
+                while self.borrower.loans:  # noqa: ASYNC110 -- changes in many places
                     await asyncio.sleep(LEAF_POLL_S)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _may_start(self) -> bool:
-        self.borrowing.expire()
+        self.borrower.expire()
         return True
 
     def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         """Write a page; if its loan is over, no report of that will tell it."""
         fresh = self._store.finish(entry, line, records)
         if reported:
-            self.borrowing.report_soon()
+            self.borrower.report_soon()
         else:
-            self._late.finished(entry.key)
+            self._late.note_finished(entry.key)
         return fresh
 
     def _forget(self, keys: Iterable[Key]) -> None:
         """Whoever lent these knows that they are done."""
         for key in keys:
-            self._late.owner_notified(key)
+            self._late.forget(key)
             self._store.forget(key)
 
 

@@ -13,7 +13,7 @@ from kadcrawl.overlay.addresses import ip_version
 
 KNOWN_PEERS_MAX = 64
 """Full peers a leaf knows."""
-FAILS_MAX = 5
+FAILURES_MAX = 5
 """After so many in a row, about a quarter of a minute, whoever once answered counts no more than one never asked."""
 BACK_OFF_FIRST_S = 0.5
 BACK_OFF_MOST_S = 30.0
@@ -32,7 +32,7 @@ class FullPeer:
     seeds: int | None = None
     """How many the job had when it last told the job; None if it is not known whether it is of this swarm at all."""
     has_answered: bool = False
-    fails: int = 0
+    failures: int = 0
     """In a row."""
     not_before: float = 0.0
     """Second before which it is left alone."""
@@ -40,7 +40,7 @@ class FullPeer:
     @property
     def is_proven(self) -> bool:
         """Whether it has answered, and not failed too often since."""
-        return self.has_answered and self.fails < FAILS_MAX
+        return self.has_answered and self.failures < FAILURES_MAX
 
 
 class FullPeers:
@@ -68,7 +68,7 @@ class FullPeers:
         return [
             Contact(one.id, *one.address)
             for one in found
-            if one.id is not None and not one.fails and ip_version(one.address[0]) is not None
+            if one.id is not None and not one.failures and ip_version(one.address[0]) is not None
         ]
 
     def learn(self, contacts: Iterable[Contact]) -> None:
@@ -79,13 +79,13 @@ class FullPeers:
         known = {one.id: one for one in self._known.values() if one.id is not None}
         for contact in contacts:
             one = known.get(contact.id)
-            if (one is not None and not one.fails) or ip_version(contact.host) is None:
+            if (one is not None and not one.failures) or ip_version(contact.host) is None:
                 continue  # The address it is asked at will do, whatever it is called elsewhere.
             peer = self._known.get(contact.address) or FullPeer(contact.address)
             peer.id = contact.id
             self._known[contact.address] = known[contact.id] = peer
         while len(self._known) > KNOWN_PEERS_MAX:
-            stale = min(self._known.values(), key=lambda one: (one is self._lender, one.is_proven, -one.fails))
+            stale = min(self._known.values(), key=lambda one: (one is self._lender, one.is_proven, -one.failures))
             del self._known[stale.address]
 
     def next(self, now: float) -> FullPeer | None:
@@ -106,24 +106,24 @@ class FullPeers:
 
     # --- what came of it ------------------------------------------------------------------------------------------
 
-    def gave(self, peer: FullPeer) -> None:
+    def note_lent(self, peer: FullPeer) -> None:
         """It had something."""
         self._lender, self.patient = peer, False
         self._asked.clear()
 
-    def had_nothing(self, peer: FullPeer) -> None:
+    def note_empty(self, peer: FullPeer) -> None:
         """It had nothing; somebody else may."""
         self._lender = None
         self._asked[peer.address] = None
 
-    def answered(self, peer: FullPeer, peer_id: bytes) -> None:
+    def note_answered(self, peer: FullPeer, peer_id: bytes) -> None:
         """It is there, and is called so."""
-        peer.id, peer.fails, peer.has_answered = peer_id, 0, True
+        peer.id, peer.failures, peer.has_answered = peer_id, 0, True
 
-    def failed(self, peer: FullPeer, now: float) -> None:
+    def note_failed(self, peer: FullPeer, now: float) -> None:
         """It did not answer, or did not want to; when it does, it may be another."""
         if self._lender is peer:
             self._lender = None
         peer.seeds = None
-        peer.not_before = now + min(BACK_OFF_FIRST_S * 2.0**peer.fails, BACK_OFF_MOST_S)
-        peer.fails += 1
+        peer.not_before = now + min(BACK_OFF_FIRST_S * 2.0**peer.failures, BACK_OFF_MOST_S)
+        peer.failures += 1

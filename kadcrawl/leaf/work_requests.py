@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
-from kadcrawl.lending.lender import FREE_S
+from kadcrawl.lending.lender import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import Lines, more
 from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, HOLD_S, Doing, WorkGrant, WorkRequest
@@ -34,17 +34,17 @@ from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
 from kadcrawl.settings.config import Job
 
-WORK_REQUEST_DEADLINE_S = HOLD_S + FREE_S + 5.0
+WORK_REQUEST_DEADLINE_S = HOLD_S + CONNECTION_WAIT_S + 5.0
 HAND_BACK_S = 5.0
 WORK_REQUEST_INTERVAL_S = 0.05
 """Between two questions."""
-IN_HAND_S = 0.25
+BUSY_RETRY_S = 0.25
 """What it waits longer, in vain, as long as it has something in hand."""
-TURN_S = 0.2
+SHORT_WAIT_S = 0.2
 """How long a leaf waits at each of several peers, when none has had anything for it."""
 NO_PEER_S = 5.0
 """A leaf that has heard nobody for so long says so."""
-NEWS_S = 0.5
+NEWS_INTERVAL_S = 0.5
 """How long a leaf that wants nothing just now asks for no news either."""
 WORK_POLL_S = 0.05
 
@@ -99,7 +99,7 @@ class WorkRequester:
         return self.is_lost and self._refused_at > self._heard_at
 
     @property
-    def hung_on(self) -> Contact:
+    def known_home(self) -> Contact:
         """The same; there is one before anything is drawn."""
         assert self.home is not None, "nobody has answered yet"
         return self.home
@@ -116,7 +116,7 @@ class WorkRequester:
                 await self._request_work(peer)
             except RemoteError as error:
                 self._note(error, time())
-                self._peers.failed(peer, time())
+                self._peers.note_failed(peer, time())
             await asyncio.sleep(WORK_REQUEST_INTERVAL_S)
 
     def _note(self, error: RemoteError, now: float) -> None:
@@ -130,7 +130,7 @@ class WorkRequester:
     async def _request_work(self, peer: FullPeer) -> None:
         """Ask one peer. Raises RemoteError."""
         if peer.seeds is None:
-            await self._greet(peer)
+            await self._fetch_job(peer)
         room = min(self._room(), GRANT_URLS_MAX)
         row = self._row()
         draw = WorkRequest(
@@ -147,10 +147,10 @@ class WorkRequester:
         # Wherever it thinks it is: this address has answered.
         home = self.home = Contact(drawn.lender.id, *peer.address)
         self._heard_at = asyncio.get_running_loop().time()
-        self._peers.answered(peer, drawn.lender.id)
+        self._peers.note_answered(peer, drawn.lender.id)
         self._peers.learn(drawn.others)
         if drawn.seeds != peer.seeds:
-            await self._greet(peer)  # What is lent may be in scope only by its new seeds.
+            await self._fetch_job(peer)  # What is lent may be in scope only by its new seeds.
         self._doing = drawn.doing
         self._on_doing(drawn.doing)
         log.debug("leaf.drawn from=%s room=%d loans=%d", home, room, len(drawn.lends))
@@ -159,10 +159,10 @@ class WorkRequester:
         if not_taken:
             await self._hand_back(home, not_taken)
         if lends:
-            self._peers.gave(peer)
+            self._peers.note_lent(peer)
         elif room:
-            self._peers.had_nothing(peer)
-            await asyncio.sleep(IN_HAND_S if row.pending else 0.0)
+            self._peers.note_empty(peer)
+            await asyncio.sleep(BUSY_RETRY_S if row.pending else 0.0)
         else:
             await self._rest()
 
@@ -170,9 +170,9 @@ class WorkRequester:
         """Return how long to wait at one peer: others may have something meanwhile."""
         if not self._peers.patient:
             return 0.0
-        return HOLD_S if len(self._peers) == 1 or self._doing != "crawling" else TURN_S
+        return HOLD_S if len(self._peers) == 1 or self._doing != "crawling" else SHORT_WAIT_S
 
-    async def _greet(self, peer: FullPeer) -> None:
+    async def _fetch_job(self, peer: FullPeer) -> None:
         """Hear the job. Raises RemoteError, also if it is not ours."""
         welcome = await self._client.ask(peer.address, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
         if not is_same(self._job(), welcome.job):
@@ -188,6 +188,6 @@ class WorkRequester:
         await self._client.ask(lender, RenewLease(self._me, reports), LeaseRenewed, HAND_BACK_S)
 
     async def _rest(self) -> None:
-        until = asyncio.get_running_loop().time() + NEWS_S
+        until = asyncio.get_running_loop().time() + NEWS_INTERVAL_S
         while not self._room() and asyncio.get_running_loop().time() < until:  # noqa: ASYNC110 -- changes in many places
             await asyncio.sleep(WORK_POLL_S)

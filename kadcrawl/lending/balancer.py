@@ -7,10 +7,10 @@ too much: by load level (`levelling`), or by seconds to drain, as measured or at
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from kadcrawl.balance.sizing import Updates, WorkCounts
+from kadcrawl.balance.sizing import UpdateSchedule, WorkCounts
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.lending.blocks import Blocks
-from kadcrawl.lending.throughput_learning import Learning
+from kadcrawl.lending.throughput_learning import ThroughputLearning
 from kadcrawl.link.wire.messages import GetLoad, Lend, Load
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ LOAD_MOST = 1_000_000
 """In hundredths of a block: what a heartbeat can tell."""
 
 
-class Mode(Protocol):
+class BalancePolicy(Protocol):
     """A way of balance: what is told, who takes, and who gives."""
 
     @property
     def level(self) -> float:
         """Return the load in heavy blocks, above 0 for heavy, for the status and the heartbeats."""
 
-    def look(self, tally: WorkCounts) -> None:
+    def sample(self, tally: WorkCounts) -> None:
         """Take in what was counted at a look, ..."""
 
-    def note(self, tally: WorkCounts) -> None:
+    def update(self, tally: WorkCounts) -> None:
         """... and at an update, and when it all began."""
 
-    def told(self, question: GetLoad | None = None) -> Load:
+    def answer(self, question: GetLoad | None = None) -> Load:
         """Return what others are told who ask."""
 
-    def wants(self, lender: bytes, urls: int) -> bool:
+    def accept(self, lender: bytes, urls: int) -> bool:
         """Return whether so many URLs of a peer, by its ID, are welcome; if so they are taken."""
 
     async def shed(self) -> None:
@@ -49,10 +49,16 @@ class Balancer:
     """The balance of one peer."""
 
     def __init__(
-        self, *, mode: Mode, blocks: Blocks, updates: Updates, counters: Counters, learning: Learning | None = None
+        self,
+        *,
+        policy: BalancePolicy,
+        blocks: Blocks,
+        updates: UpdateSchedule,
+        counters: Counters,
+        learning: ThroughputLearning | None = None,
     ) -> None:
         """`updates` in seconds of the loop; `learning` in a job that predicts."""
-        self.mode = mode
+        self.policy = policy
         self.updates = updates
         self.loans = blocks.loans
         self._blocks = blocks
@@ -67,18 +73,18 @@ class Balancer:
         """Seconds until the next update, for a joiner."""
         return self.updates.wait_s(asyncio.get_running_loop().time())
 
-    def told(self, question: GetLoad) -> Load:
+    def answer(self, question: GetLoad) -> Load:
         """Return what is told to whoever asks how loaded this peer is."""
-        return self.mode.told(question)
+        return self.policy.answer(question)
 
     def wants(self, urls: int) -> bool:
         """Return whether this peer takes so many URLs more of whoever offers them just now."""
-        return not self._blocks.is_paused() and self.mode.wants(self._lender, urls)
+        return not self._blocks.is_paused() and self.policy.accept(self._lender, urls)
 
-    def take(self, lend: Lend) -> bool:
+    def accept_loan(self, lend: Lend) -> bool:
         """Somebody offers a loan; return whether it is taken."""
         self._lender = lend.lender.id
-        return self._blocks.job.lends_by != "off" and self.loans.borrowing.take(lend)
+        return self._blocks.job.lends_by != "off" and self.loans.borrower.accept(lend)
 
     async def run(self) -> None:
         """Watch over the loans, and look at the load at each update; until cancelled."""
@@ -93,7 +99,7 @@ class Balancer:
 
     async def _update(self) -> None:
         loop = asyncio.get_running_loop()
-        self.mode.note(self._tally(loop.time()))
+        self.policy.update(self._tally(loop.time()))
         shedding: asyncio.Task[None] | None = None
         async with asyncio.TaskGroup() as group:
             while True:
@@ -102,12 +108,12 @@ class Balancer:
                     await asyncio.sleep(min(left, LOAD_POLL_S))
                     if self._blocks.waited_for and not self._blocks.is_paused():
                         self._busy_s += loop.time() - began  # It may have slept longer than it wanted to.
-                    self.mode.look(self._tally(loop.time()))
-                self.mode.note(self._tally(loop.time()))
-                self._blocks.overlay.load = min(max(0, round(100 * self.mode.level)), LOAD_MOST)
+                    self.policy.sample(self._tally(loop.time()))
+                self.policy.update(self._tally(loop.time()))
+                self._blocks.overlay.load = min(max(0, round(100 * self.policy.level)), LOAD_MOST)
                 if not self._blocks.is_paused() and (shedding is None or shedding.done()):
                     # Beside this, as pages are crawled meanwhile: who did not look would take itself for quicker.
-                    shedding = group.create_task(self.mode.shed(), name="shed")
+                    shedding = group.create_task(self.policy.shed(), name="shed")
 
     def _tally(self, at: float) -> WorkCounts:
         return WorkCounts(at, self._counters.urls, self._counters.tried, self._busy_s)

@@ -57,18 +57,18 @@ class Blocks:
     @property
     def own(self) -> int:
         """Own URLs that are not with others."""
-        return max(0, self._frontier.pending - self.loans.lending.urls)
+        return max(0, self._frontier.pending - self.loans.lender.urls)
 
     @property
     def borrowed(self) -> int:
         """URLs of others that are here."""
-        return self.loans.borrowing.urls
+        return self.loans.borrower.urls
 
     @property
     def waited_for(self) -> bool:
         """Whether something could be fetched by now, and has to wait for this peer."""
         now = self._now()
-        dues = (self._frontier.next_due(), self.loans.borrowing.next_due())
+        dues = (self._frontier.next_due(), self.loans.borrower.next_due())
         # Of a site without a delay others could use some connections, and their own lines and processors with them.
         return any(due is not None and due <= now for due in dues) or self._frontier.is_crowded
 
@@ -77,12 +77,12 @@ class Blocks:
         """Return how many own URLs wait for this peer, and how many of others; the rest waits for its sites."""
         if not self.waited_for:
             return 0, 0
-        return self._frontier.waiting(self._now()), self.loans.borrowing.waiting
+        return self._frontier.waiting(self._now()), self.loans.borrower.waiting
 
     @property
     def has_spare_connections(self) -> bool:
         """Whether there is a site of which something may be lent now."""
-        return bool(self.loans.lending.sites_with_spare_connections())
+        return bool(self.loans.lender.sites_with_spare_connections())
 
     def buckets(self) -> Iterator[list[Contact]]:
         """Yield the live contacts, bucket by bucket, from near to far."""
@@ -97,7 +97,7 @@ class Blocks:
             self.overlay.suspect(contact)
             return None
 
-    async def give(self, offer: BlockOffer[Contact], until: float = inf) -> int:
+    async def lend_blocks(self, offer: BlockOffer[Contact], until: float = inf) -> int:
         """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took.
 
         Of these first those with connections that are free.
@@ -106,7 +106,7 @@ class Blocks:
         """
         time = asyncio.get_running_loop().time
         left = offer.blocks * self.job.block_urls
-        lending = self.loans.lending
+        lending = self.loans.lender
         if not lending.may_lend_to(offer.peer):
             return 0
         # It has one loan of a site, and no second.

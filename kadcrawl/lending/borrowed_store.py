@@ -22,7 +22,7 @@ NOWHERE = Cell(FIRST_CELL - 1)
 
 
 @dataclass(slots=True)
-class Borrowed:
+class BorrowedLoan:
     """One loan."""
 
     id: bytes
@@ -53,10 +53,10 @@ class BorrowedStore:
 
     def __init__(self, journal: PageJournaler) -> None:
         self._journal = journal
-        self.loans: dict[bytes, Borrowed] = {}
+        self.loans: dict[bytes, BorrowedLoan] = {}
         """By ID."""
         self.cells: dict[Cell, CellDigest] = {}
-        self._by_cell: dict[Cell, Borrowed] = {}
+        self._by_cell: dict[Cell, BorrowedLoan] = {}
         self._cell_of: dict[bytes, Cell] = {}
         """By the hash of the site."""
         self._clocks: dict[str, tuple[float, float]] = {}
@@ -79,26 +79,26 @@ class BorrowedStore:
         site: str,
         urls: Iterable[tuple[Key, str, int, int, int, float]],
         connections: int = 1,
-    ) -> Borrowed:
+    ) -> BorrowedLoan:
         """Take up a loan of a site nothing else is borrowed of; `urls`: (key, url, depth, hops, tries, due) each."""
         cell = Cell(next(self._cells))
         entries = {
             key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due)
             for key, url, depth, hops, tries, due in urls
         }
-        loan = Borrowed(loan_id, lender, cell, site, entries, connections)
+        loan = BorrowedLoan(loan_id, lender, cell, site, entries, connections)
         self.loans[loan_id] = self._by_cell[cell] = loan
         self._cell_of[site_hash(site)] = cell
         self._count(loan)
         return loan
 
-    def skip(self, loan: Borrowed, key: Key) -> None:
+    def skip(self, loan: BorrowedLoan, key: Key) -> None:
         """It is fetched and journaled here already, so it is only to be reported. Call before the loan is opened."""
         del loan.entries[key]
         loan.done[key] = None
         self._count(loan)
 
-    def drop(self, loan: Borrowed) -> None:
+    def drop(self, loan: BorrowedLoan) -> None:
         """The loan is over."""
         del self.loans[loan.id], self._by_cell[loan.cell], self._cell_of[site_hash(loan.site)]
         self.cells.pop(loan.cell, None)
@@ -153,5 +153,5 @@ class BorrowedStore:
         loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
         return loan.connections if loan is not None else 1
 
-    def _count(self, loan: Borrowed) -> None:
+    def _count(self, loan: BorrowedLoan) -> None:
         self.cells[loan.cell] = CellDigest(len(loan.entries), len(loan.entries), 0)

@@ -19,7 +19,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
-from kadcrawl.lending.borrowed_store import Borrowed, BorrowedStore
+from kadcrawl.lending.borrowed_store import BorrowedLoan, BorrowedStore
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
@@ -46,7 +46,7 @@ LOANS_ALL_MAX = 256
 log = logging.getLogger(__name__)
 
 
-class Borrowing:
+class Borrower:
     """All loans of one taker."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Borrowing:
         """Givers a report is on its way to."""
         self._silent: set[Contact] = set()
         """Givers that did not answer the last one."""
-        self._stirred = asyncio.Event()
+        self._report_now = asyncio.Event()
         self._reported_at: dict[Contact, float] = {}
         """Giver -> second of the loop at which the last report to it was begun."""
         crawler.on_unreached = self._unreached
@@ -111,7 +111,7 @@ class Borrowing:
         """Loans that are not over."""
         return len(self._borrowed.loans)
 
-    def standing(self) -> list[Borrowed]:
+    def crawlable_loans(self) -> list[BorrowedLoan]:
         """Return the loans of which pages may be begun at this moment."""
         now = asyncio.get_running_loop().time()
         loans = [self._borrowed.loans[loan_id] for loan_id, until in self._until.items() if until > now]
@@ -132,7 +132,7 @@ class Borrowing:
 
     # --- what givers say -----------------------------------------------------------------------------------------
 
-    def take(self, lend: Lend) -> bool:
+    def accept(self, lend: Lend) -> bool:
         """A giver offers a loan; return whether it is taken."""
         if lend.loan in self._borrowed.loans:
             return True
@@ -159,12 +159,12 @@ class Borrowing:
         origins = {origin_of(one.url) for one in lend.pending}
         for robots in (robots for robots in lend.robots if robots.origin in origins):
             self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
-        self._stirred.set()
+        self._report_now.set()
         return True
 
     def report_soon(self) -> None:
         """Something is done: until its giver knows so, it would be fetched again if this peer died."""
-        self._stirred.set()
+        self._report_now.set()
 
     def recall(self, recall: Recall) -> None:
         """A giver wants these back."""
@@ -172,7 +172,7 @@ class Borrowing:
             loan = self._borrowed.loans.get(loan_id)
             if loan is not None and loan.lender.id == recall.lender.id:
                 self._close(loan)
-        self._stirred.set()
+        self._report_now.set()
 
     # --- the lease -----------------------------------------------------------------------------------------------
 
@@ -188,18 +188,18 @@ class Borrowing:
         """Begin nothing more of any loan; what is left is given back."""
         for loan in self._borrowed.loans.values():
             self._close(loan)
-        self._stirred.set()
+        self._report_now.set()
 
     async def run(self) -> None:
         """Report to all givers, until cancelled."""
         async with asyncio.TaskGroup() as reports:
             while True:
-                stirred = self._stirred.is_set()
-                self._stirred.clear()
+                stirred = self._report_now.is_set()
+                self._report_now.clear()
                 if self.crawler.pause_reasons - {"paused"}:
                     self.close_all()  # We cannot go on with it, and others can.
                     stirred = True
-                    self._stirred.clear()
+                    self._report_now.clear()
                 self.expire()
                 next_s, due = inf, self._due(stirred)
                 self._silent &= due.keys()
@@ -212,7 +212,7 @@ class Borrowing:
                     next_s = min(next_s, left_s if left_s > 0 else RENEW_S)
                 try:
                     async with asyncio.timeout(next_s if next_s < inf else None):
-                        await self._stirred.wait()
+                        await self._report_now.wait()
                 except TimeoutError:
                     pass
 
@@ -233,7 +233,7 @@ class Borrowing:
         for loan in self._borrowed.loans.values():
             if loan.site == site:
                 self._close(loan)
-        self._stirred.set()
+        self._report_now.set()
 
     async def _report(self, lender: Contact) -> None:
         """Say how far all loans of one giver are, and go on with those it lets."""
@@ -280,9 +280,9 @@ class Borrowing:
         finally:
             self._reporting.discard(lender)
         if any(loan.done for loan in loans):
-            self._stirred.set()
+            self._report_now.set()
 
-    def _loan_status(self, loan: Borrowed) -> LoanReport:
+    def _loan_status(self, loan: BorrowedLoan) -> LoanReport:
         """Say how far a loan is; one that is to end comes back whole once no request of it is under way."""
         now = self._now()
         over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
@@ -297,19 +297,19 @@ class Borrowing:
         clock = site_record(loan.site, *self._frontier.clock(loan.site, now))
         return LoanReport(loan.id, clock, [*islice(loan.done, BATCH_MAX)], returned, over)
 
-    def _go_on(self, loan: Borrowed, until: float) -> None:
+    def _go_on(self, loan: BorrowedLoan, until: float) -> None:
         begins = loan.id not in self._until
         self._until[loan.id] = until
         if begins:
             self._frontier.open(loan.cell, self._now(), hold=False)
             self.crawler.wake()
 
-    def _close(self, loan: Borrowed) -> None:
+    def _close(self, loan: BorrowedLoan) -> None:
         if not loan.closing:
             loan.closing, loan.closed_at = True, asyncio.get_running_loop().time()
             self._frontier.close(loan.cell)
 
-    def _drop(self, loan: Borrowed) -> None:
+    def _drop(self, loan: BorrowedLoan) -> None:
         """The loan is over; what its giver does not know to be done is told to whoever owns it, as any stray record."""
         for key in loan.done:
             self._store.on_changed(self._store.cell_of(key), key)

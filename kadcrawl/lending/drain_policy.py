@@ -14,14 +14,14 @@ from collections import OrderedDict
 from dataclasses import replace
 from random import Random
 
-from kadcrawl.balance.drain import Backlog, BlockTrial, accepts, gifts
+from kadcrawl.balance.drain import Backlog, BlockTrial, accepts, block_offers
 from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.predict import ThroughputModel
 from kadcrawl.balance.shedding import BlockOffer, room
 from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
-from kadcrawl.lending.lender import FREE_S
-from kadcrawl.lending.throughput_learning import Learning
+from kadcrawl.lending.lender import CONNECTION_WAIT_S
+from kadcrawl.lending.throughput_learning import ThroughputLearning
 from kadcrawl.link.wire.loan_messages import BUSY_S_MOST, LEVEL_MOST, URL_S_LEAST, URL_S_MOST
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 
@@ -29,11 +29,11 @@ HAND_OVER_S = 0.2
 """From the offer of a block until its taker fetches the first of it: an answered offer and an answered report."""
 BUSY_SHARE = 0.5
 """Of the time between updates: if less of it was busy, nothing can be said of the pace."""
-URLS_LEAST = 4
+SAMPLE_URLS_LEAST = 4
 """Of fewer as well."""
 ASKED_MAX = 64
 """Contacts asked at one update."""
-OFFER_S = LOAD_DEADLINE_S + 2 * FREE_S
+OFFER_DELAY_MOST_S = LOAD_DEADLINE_S + 2 * CONNECTION_WAIT_S
 """How long after the update an offer may still come, beside the time between updates: until the last contact has
 answered, and until the connections of the last loan were free and it was on its way."""
 ASKERS_MAX = 1_000
@@ -43,10 +43,10 @@ PENDING_MOST = 1_000_000
 log = logging.getLogger(__name__)
 
 
-class Draining:
+class DrainPolicy:
     """The seconds to drain of one peer; a `balancing.Mode`."""
 
-    def __init__(self, blocks: Blocks, random: Random, learning: Learning | None = None) -> None:
+    def __init__(self, blocks: Blocks, random: Random, learning: ThroughputLearning | None = None) -> None:
         """`learning` in a job that predicts."""
         self._blocks = blocks
         self._random = random
@@ -66,7 +66,7 @@ class Draining:
         """Blocks that wait, beside one; below 0 for so many that could be tried."""
         return self._level(sum(self._blocks.waiting))
 
-    def look(self, tally: WorkCounts) -> None:
+    def sample(self, tally: WorkCounts) -> None:
         last, self._last = self._last, tally
         # The first ones wait for connections, and for robots.txt.
         if last is not None and last.crawled and tally.busy_s > last.busy_s:
@@ -75,17 +75,17 @@ class Draining:
             if self._learning is not None:
                 self._learning.measured(tally.crawled - last.crawled, tally.busy_s - last.busy_s)
 
-    def note(self, tally: WorkCounts) -> None:
-        if self._urls >= URLS_LEAST and self._busy_s >= BUSY_SHARE * self._blocks.job.update_s:
-            self._throughput.measured(self._urls, self._busy_s)
+    def update(self, tally: WorkCounts) -> None:
+        if self._urls >= SAMPLE_URLS_LEAST and self._busy_s >= BUSY_SHARE * self._blocks.job.update_s:
+            self._throughput.note_batch(self._urls, self._busy_s)
             self._urls, self._busy_s = 0, 0.0
-        self._trial.look(self._blocks.waiting[1])
+        self._trial.update(self._blocks.waiting[1])
 
     def backlog(self) -> Backlog | None:
         """Return what waits for this peer; None while it is cold."""
         return self._backlog(*self._blocks.waiting)
 
-    def told(self, question: GetLoad | None = None) -> Load:
+    def answer(self, question: GetLoad | None = None) -> Load:
         if question is not None and question.backlog is not None:
             self._askers[question.asker] = asyncio.get_running_loop().time(), _backlog(question.backlog)
             self._askers.move_to_end(question.asker)
@@ -94,18 +94,18 @@ class Draining:
         own, borrowed = self._blocks.waiting  # Once, as that looks at every site.
         return Load(min(self._level(own + borrowed), LEVEL_MOST), _record(self._backlog(own, borrowed)))
 
-    def wants(self, lender: bytes, urls: int) -> bool:
+    def accept(self, lender: bytes, urls: int) -> bool:
         block_urls, own = self._blocks.job.block_urls, self.backlog()
         now, update_s = asyncio.get_running_loop().time(), self._blocks.job.update_s
         at, asker = self._askers.get(lender, (0.0, None))
-        if asker is None or at <= now - update_s - OFFER_S:
+        if asker is None or at <= now - update_s - OFFER_DELAY_MOST_S:
             return False  # It cannot know how busy we are.
         # Who still has work has asked again by now.
         others = [backlog for one, (at, backlog) in self._askers.items() if at > now - update_s and one != lender]
         if own is None:
             if sum(self._blocks.waiting) + urls > self._trial.blocks * block_urls:
                 return False
-            self._trial.took()
+            self._trial.started()
             return True
         if not accepts(own, asker, others, urls, block_urls, HAND_OVER_S):
             log.debug("balance.refused urls=%d own=%s giver=%s", urls, own, asker)
@@ -126,7 +126,7 @@ class Draining:
         time = asyncio.get_running_loop().time
         until, given = time() + self._blocks.job.update_s, 0
         for offer in chosen:
-            given += await self._blocks.give(offer, until)
+            given += await self._blocks.lend_blocks(offer, until)
             # What was told is too old by then, and it is time to look around again.
             if time() >= until or not self._blocks.has_spare_connections or self._blocks.is_paused():
                 break
@@ -162,7 +162,7 @@ class Draining:
             for contact, answer in zip(few, answers, strict=True)
             if answer is not None and (answer.backlog is not None or room(answer.level) > 0)
         ]
-        blocks = gifts(own, [backlog for _, backlog in asked], self._blocks.job.block_urls, HAND_OVER_S)
+        blocks = block_offers(own, [backlog for _, backlog in asked], self._blocks.job.block_urls, HAND_OVER_S)
         return [BlockOffer(contact, count) for (contact, _), count in zip(asked, blocks, strict=True) if count]
 
 

@@ -33,13 +33,13 @@ LEAVES_MAX = 32
 """Leaves of one peer: each look for one that waits costs up to a millisecond."""
 URLS_PER_LEAF_MAX = 1_000
 """URLs one leaf has in hand of one peer."""
-OTHERS = 8
+OTHER_PEERS_NAMED = 8
 """Peers a leaf is told of at a time: drawn anew each time, they soon are all of a small swarm."""
 WAITING_LEAF_POLL_S = 0.2
 """How often it is seen whether there is something for a leaf that waits."""
-FAILED_SHOWN = 8
+REASONS_SHOWN = 8
 """Reasons of failures, and limits, shown of one leaf, the most frequent: it names them itself, as long as it likes."""
-FORGOTTEN_S = 10.0
+LEAF_FORGOTTEN_S = 10.0
 """After so long without a question a leaf is not shown, and its place is another's."""
 
 
@@ -47,7 +47,7 @@ class NoLeafError(KadcrawlError):
     """This leaf draws nothing here."""
 
 
-class Leaves:
+class LeafHost:
     """The leaves of one full peer."""
 
     def __init__(self, peer: "Peer") -> None:
@@ -76,7 +76,7 @@ class Leaves:
         self._forget(asyncio.get_running_loop().time())
         me = self._peer.contact
         lent = Counter[bytes]()
-        for loan in self._peer.balancing.loans.lending.loans():
+        for loan in self._peer.balancing.loans.lender.loans():
             lent[loan.borrower.id] += len(loan.entries)
         return [
             PeerRow(
@@ -111,7 +111,7 @@ class Leaves:
 
     async def _lend(self, request: WorkRequest) -> list[Lend]:
         peer = self._peer
-        lending = peer.balancing.loans.lending
+        lending = peer.balancing.loans.lender
         if not request.room or peer.components.crawler.pause_reasons:
             return []
         taker = leaf_contact(request.leaf)
@@ -134,7 +134,7 @@ class Leaves:
 
     def _others(self) -> list[Contact]:
         contacts = self._peer.overlay.contacts()
-        return self._peer.random.sample(contacts, min(OTHERS, len(contacts)))
+        return self._peer.random.sample(contacts, min(OTHER_PEERS_NAMED, len(contacts)))
 
     def _hear(self, request: WorkRequest, now: float) -> None:
         self._forget(now)
@@ -145,10 +145,10 @@ class Leaves:
         self._heard[request.leaf] = now, request
 
     def _forget(self, now: float) -> None:
-        gone = [leaf for leaf, (heard_at, _) in self._heard.items() if heard_at + FORGOTTEN_S <= now]
+        gone = [leaf for leaf, (heard_at, _) in self._heard.items() if heard_at + LEAF_FORGOTTEN_S <= now]
         for leaf in gone:
             del self._heard[leaf]
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(Counter(counts).most_common(FAILED_SHOWN))
+    return dict(Counter(counts).most_common(REASONS_SHOWN))

@@ -45,15 +45,15 @@ from kadcrawl.store.store import Store
 
 LOAN_DEADLINE_S = 5.0
 LOAN_BYTES = 8
-FREE_S = 5.0
+CONNECTION_WAIT_S = 5.0
 """How long a loan waits for requests of ours that still use its connections."""
-FREE_POLL_S = 0.05
+CONNECTION_POLL_S = 0.05
 RECALLED_MAX_S = 130.0
 """How long after its recall a loan may still be reported on, and how long its site may be asked without anything coming
 of it: no request lasts longer (`Limits.fetch_timeout_s`)."""
 LOST_SITES_MAX = 1_000
 """Sites remembered as lent and lost."""
-LATE_MAX = 10_000
+LATE_PAGES_MAX = 10_000
 """Pages remembered that have come back."""
 RETURNED_WAIT_MAX_S = 3600.0
 """Of a page that came back: longer its taker cannot keep it from being fetched."""
@@ -91,7 +91,7 @@ class Loan:
     """Something of it was done by its taker."""
 
 
-class Lending:
+class Lender:
     """All loans of one giver."""
 
     def __init__(
@@ -185,14 +185,14 @@ class Lending:
 
         Those are missing whose connections requests of ours do not leave soon.
         """
-        loans = [self._reserved(borrower, site, count) for site, count in allotment]
-        free = await asyncio.gather(*(self._free(loan) for loan in loans))
+        loans = [self._reserve(borrower, site, count) for site, count in allotment]
+        free = await asyncio.gather(*(self._connections_free(loan) for loan in loans))
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
             if not is_free:
                 # Others first: a site that hangs would be tried again and again.
                 now = self._now()
-                self._loan_backoff.note(loan.site, now, now)
+                self._loan_backoff.note_failure(loan.site, now, now)
                 self._end(loan)
                 continue
             loan.until = self._until()
@@ -221,7 +221,7 @@ class Lending:
             self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
             if over:
                 if not loan.made_progress and (loan.recalled_at is None or loan.stuck or is_leaf(loan.borrower)):
-                    self._came_to_nothing(loan)
+                    self._note_failure(loan)
                 self._end(loan)
             elif self._is_stuck(loan):
                 loan.recalled_at, loan.stuck = loan.recalled_at or asyncio.get_running_loop().time(), True
@@ -231,7 +231,7 @@ class Lending:
         # What was taken back meanwhile goes on no more.
         return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
 
-    def _reserved(self, borrower: Contact, site: str, count: int) -> Loan:
+    def _reserve(self, borrower: Contact, site: str, count: int) -> Loan:
         """Take what is to be lent out of the frontier; the loan is not the taker's yet."""
         now = self._now()
         entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
@@ -242,11 +242,11 @@ class Lending:
         self._any.set()
         return loan
 
-    async def _free(self, loan: Loan) -> bool:
+    async def _connections_free(self, loan: Loan) -> bool:
         """Wait until none of our own requests uses a connection of the loan; return whether it may be given then."""
-        give_up_at = asyncio.get_running_loop().time() + FREE_S
+        give_up_at = asyncio.get_running_loop().time() + CONNECTION_WAIT_S
         while self._frontier.connections_overcommitted(loan.site) and asyncio.get_running_loop().time() < give_up_at:  # noqa: ASYNC110
-            await asyncio.sleep(FREE_POLL_S)
+            await asyncio.sleep(CONNECTION_POLL_S)
         return not self._frontier.connections_overcommitted(loan.site) and loan.recalled_at is None
 
     def _is_stuck(self, loan: Loan) -> bool:
@@ -262,13 +262,13 @@ class Lending:
 
     def recall(self, cell: Cell) -> None:
         """The cell is not crawled here any more: nor is what of it was lent."""
-        self._call_back([loan for loan in self._loans.values() if loan.cell == cell])
+        self._recall_loans([loan for loan in self._loans.values() if loan.cell == cell])
 
     def recall_all(self) -> None:
         """Nothing is crawled here any more."""
-        self._call_back(list(self._loans.values()))
+        self._recall_loans(list(self._loans.values()))
 
-    def _call_back(self, loans: Sequence[Loan]) -> None:
+    def _recall_loans(self, loans: Sequence[Loan]) -> None:
         takers: dict[Contact, list[bytes]] = {}
         now = asyncio.get_running_loop().time()
         for loan in loans:
@@ -295,14 +295,14 @@ class Lending:
                 self.lost[loan.site] += 1
                 if len(self.lost) > LOST_SITES_MAX:
                     del self.lost[next(iter(self.lost))]
-                self._came_to_nothing(loan)
+                self._note_failure(loan)
                 self._end(loan)
 
-    def _came_to_nothing(self, loan: Loan) -> None:
+    def _note_failure(self, loan: Loan) -> None:
         """Let the owner of the site have its turn before another has it, and this taker have no more for a while."""
         now = self._now()
-        self._loan_backoff.note(loan.site, now + self._frontier.wait_s(loan.site, now), now)
-        self._loan_backoff.note(loan.borrower.id, now, now)
+        self._loan_backoff.note_failure(loan.site, now + self._frontier.wait_s(loan.site, now), now)
+        self._loan_backoff.note_failure(loan.borrower.id, now, now)
 
     def _standing(self, loan: Loan) -> Standing:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
@@ -325,8 +325,8 @@ class Lending:
             if entry is not None:
                 self.done += 1
                 loan.moved_at, loan.made_progress = now, True
-                self._loan_backoff.forget(loan.site)
-                self._loan_backoff.forget(loan.borrower.id)
+                self._loan_backoff.note_success(loan.site)
+                self._loan_backoff.note_success(loan.borrower.id)
                 self._store.learn_done(key)
                 self._frontier.finish(entry, now)
                 self._activity.move()
@@ -335,12 +335,12 @@ class Lending:
             if entry is not None:
                 self._note_late(loan, entry.key)
                 loan.moved_at = now
-                self._back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
+                self._put_back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
 
     def _note_late(self, loan: Loan, key: Key) -> None:
         """What comes back its taker may have finished all the same, or be about to."""
         self._late[loan.id, key] = loan.borrower.id
-        if len(self._late) > LATE_MAX:
+        if len(self._late) > LATE_PAGES_MAX:
             del self._late[next(iter(self._late))]
 
     def _learn_late(self, report: LoanReport, borrower: Contact) -> None:
@@ -355,7 +355,7 @@ class Lending:
                 self._activity.move()
                 self._wake()
 
-    def _back(self, entry: FrontierEntry, tries: int, due: float) -> None:
+    def _put_back(self, entry: FrontierEntry, tries: int, due: float) -> None:
         now = self._now()
         if tries > entry.tries or due > now:
             self._frontier.postpone(entry._replace(tries=max(tries, entry.tries) - 1), due, now)  # Counts one more.

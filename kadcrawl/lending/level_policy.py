@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 
 from kadcrawl.balance.level import BlockLoad
-from kadcrawl.balance.shedding import Round, accepted, kept, room, spare, told
+from kadcrawl.balance.shedding import OfferRound, accepted_blocks, advertised_level, room, spare_blocks, urls_to_keep
 from kadcrawl.balance.sizing import Rates, WorkCounts, work_area_blocks
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.link.wire.loan_messages import LEVEL_MOST
@@ -24,7 +24,7 @@ IDLE_BLOCKS = 4
 log = logging.getLogger(__name__)
 
 
-class Levelling:
+class LevelPolicy:
     """The load level of one peer; a `balancing.Mode`."""
 
     def __init__(self, blocks: Blocks, work_area: int | None) -> None:
@@ -43,31 +43,32 @@ class Levelling:
     def level(self) -> float:
         return self.load.level
 
-    def look(self, tally: WorkCounts) -> None:
+    def sample(self, tally: WorkCounts) -> None:
         """Rates are counted by updates."""
 
-    def note(self, tally: WorkCounts) -> None:
-        self._rates.note(tally)
+    def update(self, tally: WorkCounts) -> None:
+        self._rates.add(tally)
 
-    def told(self, question: GetLoad | None = None) -> Load:
-        return Load(min(max(-LEVEL_MOST, self._told()), LEVEL_MOST), None)
+    def answer(self, question: GetLoad | None = None) -> Load:
+        return Load(min(max(-LEVEL_MOST, self._advertised_level()), LEVEL_MOST), None)
 
-    def wants(self, lender: bytes, urls: int) -> bool:
+    def accept(self, lender: bytes, urls: int) -> bool:
         blocks = -(-urls // self._blocks.job.block_urls)
-        return accepted(self._told(), blocks) == blocks
+        return accepted_blocks(self._advertised_level(), blocks) == blocks
 
     async def shed(self) -> None:
         load, interval_s = self.load, self._blocks.job.update_s
-        blocks = spare(load, self._blocks.own, kept(load, self._rates.arrivals, self._rates.crawls, interval_s))
+        keep = urls_to_keep(load, self._rates.arrivals, self._rates.crawls, interval_s)
+        blocks = spare_blocks(load, self._blocks.own, keep)
         if not blocks:
             return
-        lent: Round[Contact] = Round(load.level, blocks)
+        lent: OfferRound[Contact] = OfferRound(load.level, blocks)
         buckets = self._blocks.buckets()
         while lent.blocks and not self._blocks.is_paused():
             if not (offers := lent.offers()) and not await self._ask(buckets, lent):
                 break
             for offer in offers:
-                taken = await self._blocks.give(offer)
+                taken = await self._blocks.lend_blocks(offer)
                 lent.answered(offer, taken)
                 if taken < offer.blocks and not self._blocks.has_spare_connections:
                     return
@@ -75,9 +76,9 @@ class Levelling:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _told(self) -> float:
+    def _advertised_level(self) -> float:
         """Return the level told to others."""
-        return told(self.load, self._rates.arrivals, self._rates.crawls)
+        return advertised_level(self.load, self._rates.arrivals, self._rates.crawls)
 
     def _work_area_blocks(self, pending: int) -> int:
         """Return n: the work area in blocks."""
@@ -89,7 +90,7 @@ class Levelling:
         arrivals, crawls = self._rates.arrivals, self._rates.crawls
         return work_area_blocks(arrivals, crawls, job.update_s, job.block_urls, RATES_INTERVALS)
 
-    async def _ask(self, buckets: Iterator[list[Contact]], lent: Round[Contact]) -> bool:
+    async def _ask(self, buckets: Iterator[list[Contact]], lent: OfferRound[Contact]) -> bool:
         """Ask the next contacts for their levels until these have room for what is left; False if there was nobody."""
         question = GetLoad(self._blocks.me().id, None)
         found = 0

@@ -15,8 +15,8 @@ from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Key
 from kadcrawl.lending.borrowed_store import BorrowedStore
-from kadcrawl.lending.borrower import Borrowing
-from kadcrawl.lending.lender import Lending
+from kadcrawl.lending.borrower import Borrower
+from kadcrawl.lending.lender import Lender
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.waves.activity import Activity
@@ -71,7 +71,7 @@ class Loans:
         self._frontier = components.frontier
         self._clock = clock
         self._active = components.job.lends_by != "off"
-        self.lending = Lending(
+        self.lender = Lender(
             me=me,
             client=client,
             store=store,
@@ -83,7 +83,7 @@ class Loans:
             wake=components.crawler.wake,
             spawn=spawn,
         )
-        cells.crawl.on_closed.append(self.lending.recall)
+        cells.crawl.on_closed.append(self.lender.recall)
         borrowed = BorrowedStore(self._journal)
         frontier = Frontier(borrowed, limits, components.job.delay_s)
         frontier.connections = borrowed.connections
@@ -92,7 +92,7 @@ class Loans:
         if self._active:
             crawler.companion, components.crawler.companion = components.crawler, crawler
             frontier.companion, components.frontier.companion = components.frontier, frontier
-        self.borrowing = Borrowing(
+        self.borrower = Borrower(
             me=me,
             client=client,
             store=store,
@@ -109,19 +109,19 @@ class Loans:
     async def run(self) -> None:
         """Watch over the loans in both directions, until cancelled. Only leaves borrow if the job has no balance."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.lending.run(), name="lend")
+            group.create_task(self.lender.run(), name="lend")
             if self._active:
-                group.create_task(self.borrowing.run(), name="borrow")
-                group.create_task(self.borrowing.crawler.run(), name="crawl borrowed")
+                group.create_task(self.borrower.run(), name="borrow")
+                group.create_task(self.borrower.crawler.run(), name="crawl borrowed")
 
     def show_pages(self, on_page: Callable[[Page], Awaitable[None]] | None) -> None:
         """Have `on_page` awaited with each page fetched here, for ourselves or others; nothing any more, for None."""
-        self._own.on_page = self.borrowing.crawler.on_page = on_page
+        self._own.on_page = self.borrower.crawler.on_page = on_page
 
-    def call_back(self) -> None:
+    def recall_all(self) -> None:
         """Call back what is lent, and begin to give back what is borrowed."""
-        self.lending.recall_all()
-        self.borrowing.close_all()
+        self.lender.recall_all()
+        self.borrower.close_all()
 
     async def end(self, links_s: float, seconds: float) -> None:
         """Wait until no borrowed page is under way, and then, `seconds` at most, until all loans are over.
@@ -129,14 +129,14 @@ class Loans:
         Call after `call_back`, and when nothing is started any more. What is not back by then is given up by itself.
         `links_s` is how long pages that were fetched may wait for their links.
         """
-        await self.borrowing.crawler.drained(links_s)
+        await self.borrower.crawler.drained(links_s)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while self.lending.urls or self.borrowing.loans:  # noqa: ASYNC110 -- changes in many places
+                while self.lender.urls or self.borrower.loans:  # noqa: ASYNC110 -- changes in many places
                     await asyncio.sleep(LOANS_POLL_S)
 
     def _may_start(self) -> bool:
-        self.borrowing.expire()
+        self.borrower.expire()
         return True
 
     def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
@@ -151,7 +151,7 @@ class Loans:
         if own is not None:
             self._frontier.remove(own, self._clock.now())
         if reported:
-            self.borrowing.report_soon()
+            self.borrower.report_soon()
         return fresh
 
     def _forget(self, keys: Iterable[Key]) -> None:

@@ -3,21 +3,21 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from kadcrawl.balance.sizing import Updates
+from kadcrawl.balance.sizing import UpdateSchedule
 from kadcrawl.keys import anchor
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.blocks import Blocks
-from kadcrawl.lending.drain_policy import Draining
-from kadcrawl.lending.level_policy import Levelling
+from kadcrawl.lending.drain_policy import DrainPolicy
+from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.lending.loans import Loans
-from kadcrawl.lending.throughput_learning import Learning
+from kadcrawl.lending.throughput_learning import ThroughputLearning
 from kadcrawl.link.wire.messages import Contact
 
 if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
 
-def build_balancer(peer: "Peer", first_update_s: float | None, learns: Learning | None) -> Balancer:
+def build_balancer(peer: "Peer", first_update_s: float | None, learns: ThroughputLearning | None) -> Balancer:
     """Put the balance of a peer together, whose other parts are there.
 
     The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
@@ -57,10 +57,14 @@ def build_balancer(peer: "Peer", first_update_s: float | None, learns: Learning 
         now=peer.clock.now,
     )
     mode = (
-        Draining(blocks, peer.random, learns)
+        DrainPolicy(blocks, peer.random, learns)
         if job.lends_by in ("drain", "predictive")
-        else Levelling(blocks, peer.config.work_area)
+        else LevelPolicy(blocks, peer.config.work_area)
     )
     return Balancer(
-        mode=mode, blocks=blocks, updates=Updates(first_at, job.update_s), counters=peer.counters, learning=learns
+        policy=mode,
+        blocks=blocks,
+        updates=UpdateSchedule(first_at, job.update_s),
+        counters=peer.counters,
+        learning=learns,
     )

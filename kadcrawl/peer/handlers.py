@@ -11,7 +11,7 @@ import msgpack
 
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.keys import anchor
-from kadcrawl.lending.leaf_host import Leaves
+from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import (
@@ -99,7 +99,7 @@ class Handlers:
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
         self._range_finder = RangeFinder()
-        self._leaves = Leaves(peer)
+        self._leaves = LeafHost(peer)
 
     def register(self, server: LinkServer) -> None:
         """Let the server answer by these handlers."""
@@ -230,17 +230,17 @@ class Handlers:
     # --- loans ---------------------------------------------------------------------------------------------------
 
     async def load(self, question: GetLoad) -> Load:
-        return self._settled().balancing.told(question)
+        return self._settled().balancing.answer(question)
 
     async def lend(self, lend: Lend) -> Lent:
         self._settled()
-        return Lent(self._asked_by(lend.lender).balancing.take(lend))
+        return Lent(self._asked_by(lend.lender).balancing.accept_loan(lend))
 
     async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
-        return await self._ready().balancing.loans.lending.renew_lease(message)
+        return await self._ready().balancing.loans.lender.renew_lease(message)
 
     async def recall(self, recall: Recall) -> Recalled:
-        self._ready().balancing.loans.borrowing.recall(recall)
+        self._ready().balancing.loans.borrower.recall(recall)
         return Recalled()
 
     async def request_work(self, request: WorkRequest) -> WorkGrant:

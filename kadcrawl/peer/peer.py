@@ -21,7 +21,7 @@ from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.lending.balancer import Balancer
-from kadcrawl.lending.throughput_learning import learning
+from kadcrawl.lending.throughput_learning import throughput_learning
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import read_rows
 from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Link, Order, PeerRow, SwarmStatus
@@ -225,7 +225,7 @@ class Peer(PeerBase):
         under_way = self.components.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
         if self.job.recrawl_after_s is not None:
             under_way += self.cells.unsettled  # Only who crawls a cell says when its pages are due.
-        return under_way + self.balancing.loans.borrowing.unreported
+        return under_way + self.balancing.loans.borrower.unreported
 
     @property
     def due_s(self) -> float | None:
@@ -343,7 +343,7 @@ class Peer(PeerBase):
 
         Raises ConfigError, before anything is kept, if the pace of this peer cannot be predicted as its config says.
         """
-        learns = learning(self.config) if job.lends_by == "predictive" else None
+        learns = throughput_learning(self.config) if job.lends_by == "predictive" else None
         try:
             self._components = build(
                 job=job,

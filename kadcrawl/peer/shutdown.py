@@ -28,7 +28,7 @@ async def drain(peer: "Peer", links_s: float = DRAIN_LINKS_S) -> None:
     if peer.begun:
         peer.components.crawler.pause_reasons.add("stopping")
         loans = peer.balancing.loans
-        loans.call_back()
+        loans.recall_all()
         await peer.components.crawler.drained(links_s)
         await loans.end(links_s, LOANS_S)
         if not peer.ended:

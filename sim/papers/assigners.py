@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from kadcrawl.balance.level import BlockLoad
-from kadcrawl.balance.shedding import offers
+from kadcrawl.balance.shedding import block_offers_by_level
 from kadcrawl.keys import ID_BITS, Cell, anchor, firstdiff
 
 from .workload import CELL_BITS, Numbers, Urls
@@ -182,7 +182,7 @@ class XorShedding:
                 (peer, BlockLoad(int(pending[peer]), work_area, H).level) for peer in alive.tolist() if peer != giver
             ]
             end = int(ends[giver])
-            for taker, count in offers(load.level, blocks, self._buckets(giver, levels)):
+            for taker, count in block_offers_by_level(load.level, blocks, self._buckets(giver, levels)):
                 urls_moved = count * H
                 holders[order[end - urls_moved : end]] = taker
                 end -= urls_moved

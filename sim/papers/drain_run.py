@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from random import Random
 
-from kadcrawl.balance.drain import Backlog, shed
+from kadcrawl.balance.drain import Backlog, plan_moves
 from kadcrawl.balance.predict import ThroughputModel
 
 
@@ -76,7 +76,7 @@ def crawl(
             backlogs = [
                 peer.backlog(now, sum(urls for _, taker, urls in on_the_way if taker is peer)) for peer in known
             ]
-            for move in shed(backlogs, shedding.block_urls, shedding.hand_over_s):
+            for move in plan_moves(backlogs, shedding.block_urls, shedding.hand_over_s):
                 known[move.lender].pending -= move.urls
                 on_the_way.append((now + shedding.hand_over_s, known[move.borrower], move.urls))
                 moved += move.urls
@@ -117,7 +117,7 @@ class _Peer:
     def url_s_measured(self) -> float:
         """Return the pace, seconds for a URL, with what was done since; 0 if nothing was."""
         if self.done:
-            self.throughput.measured(self.done, self.done_s)
+            self.throughput.note_batch(self.done, self.done_s)
             self.done, self.done_s = 0, 0.0
         return self.throughput.seconds(1) or 0.0
 

@@ -14,7 +14,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from kadcrawl.balance.identity import IdCandidate, Range, choose
+from kadcrawl.balance.identity import IdCandidate, Range, choose_id
 from kadcrawl.keys import ID_BITS, NodeId
 
 from .experiment import Figure, Finding, Progress, Result, Series, Table
@@ -126,7 +126,7 @@ def by_range(choices: int) -> Join:
         drawn = [draw_id(random) for _ in range(choices)]
         if choices == 1:
             return drawn[0]
-        return choose([IdCandidate(node_id=one, found=swarm.range_of(swarm.nearest(one))) for one in drawn]).node_id
+        return choose_id([IdCandidate(node_id=one, range=swarm.range_of(swarm.nearest(one))) for one in drawn]).node_id
 
     return join
 

@@ -14,8 +14,16 @@ from math import inf
 from random import Random
 from typing import Literal
 
-from kadcrawl.balance.shedding import Bucket, Round, accepted, kept, offers_as_published, spare, told
-from kadcrawl.balance.sizing import Rates, Updates, WorkCounts, work_area_blocks
+from kadcrawl.balance.shedding import (
+    Bucket,
+    OfferRound,
+    accepted_blocks,
+    advertised_level,
+    offers_as_published,
+    spare_blocks,
+    urls_to_keep,
+)
+from kadcrawl.balance.sizing import Rates, UpdateSchedule, WorkCounts, work_area_blocks
 from kadcrawl.keys import ID_BITS, firstdiff
 
 from .packing import Packing
@@ -109,7 +117,7 @@ class CountedPeer:
 
     @property
     def level_told(self) -> float:
-        return told(self.stock.load, self.rates.arrivals, self.rates.crawls)
+        return advertised_level(self.stock.load, self.rates.arrivals, self.rates.crawls)
 
     def advance(self, until: float) -> None:
         """Let URLs arrive and be crawled."""
@@ -226,7 +234,7 @@ def run(
     ]
     result = LevelRun()
     sampler = _Sampler(peers, result)
-    updates = Updates(0.0, interval_s)
+    updates = UpdateSchedule(0.0, interval_s)
     now, sample_at = 0.0, sample_s
     for number in count(1):
         if now >= until:
@@ -234,7 +242,7 @@ def run(
         now = min(updates.next_after(now), until)
         for peer in peers:
             peer.advance(now)
-            peer.rates.note(WorkCounts(now, peer.arrived, peer.crawled, peer.busy_s))
+            peer.rates.add(WorkCounts(now, peer.arrived, peer.crawled, peer.busy_s))
             if sized_within is not None and number > 1:
                 rates = peer.rates
                 wide = work_area_blocks(rates.arrivals, rates.crawls, interval_s, block, sized_within)
@@ -284,15 +292,15 @@ def _shed(
     levels = [peer.level_told for peer in peers]
     for me in rng.sample(range(len(peers)), len(peers)):
         giver, rates = peers[me], peers[me].rates
-        keep = kept(loads[me], rates.arrivals, rates.crawls, interval_s)
-        if not (blocks := spare(loads[me], giver.own, keep)):
+        keep = urls_to_keep(loads[me], rates.arrivals, rates.crawls, interval_s)
+        if not (blocks := spare_blocks(loads[me], giver.own, keep)):
             continue
         result.messages.questions += len(peers) - 1
-        shedding = Round(levels[me], blocks, _told(buckets[me], levels))
+        shedding = OfferRound(levels[me], blocks, _told(buckets[me], levels))
         while offers := shedding.offers():
             for offer in offers:
                 result.messages.offers += 1
-                taken = accepted(peers[offer.peer].level_told, offer.blocks)
+                taken = accepted_blocks(peers[offer.peer].level_told, offer.blocks)
                 if taken:
                     _move(giver, peers[offer.peer], taken, result)
                 shedding.answered(offer, taken)

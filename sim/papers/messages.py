@@ -137,7 +137,7 @@ def crawl(seed: int, peers: int, balance: Literal["off", "level", "drain"] = "of
         count.datagrams = sum(peer.overlay.counters.sent for peer in swarm.peers) - before
         count.peers = {machine.host.ip: machine.peer.contact.number for machine in swarm.machines.live if machine.peer}
         count.pages = sum(peer.counters.pages for peer in swarm.peers)
-        count.lent = sum(peer.balancing.loans.lending.done for peer in swarm.peers)
+        count.lent = sum(peer.balancing.loans.lender.done for peer in swarm.peers)
 
     job = Job(scope="any", delay_s=0.0, balance=balance, block_urls=BLOCK, update_s=UPDATE_S)
     with simulated(seed, web, job=job, limits=BUSY) as swarm:

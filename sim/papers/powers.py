@@ -8,16 +8,16 @@ from statistics import fmean
 from kadcrawl.balance.batch_partition import (
     PARTICLES,
     BatchPartition,
-    Time,
-    equal,
-    exact,
+    TimeModel,
+    equal_shares,
+    exact_partition,
     makespan_s,
-    rising,
-    settled,
-    swarm,
+    monotone,
+    normalized,
+    swarm_partition,
 )
 from kadcrawl.balance.machine_profile import MachineProfile
-from kadcrawl.balance.predict import HIDDEN, NeuralNetwork, train
+from kadcrawl.balance.predict import HIDDEN, NeuralNetwork, train_network
 
 from .drain_run import Run, Shedding, crawl
 from .experiment import Figure, Finding, Progress, Result, Series, Table
@@ -84,9 +84,11 @@ class Meter:
     evaluations: int = 0
     times: int = 0
 
-    def solve(self, solver: Callable[[Sequence[Time]], BatchPartition], times: Sequence[Time]) -> tuple[int, ...]:
+    def solve(
+        self, solver: Callable[[Sequence[TimeModel]], BatchPartition], times: Sequence[TimeModel]
+    ) -> tuple[int, ...]:
         shares = solver(times)
-        urls = settled(shares.urls, TOTAL)
+        urls = normalized(shares.urls, TOTAL)
         self.evaluations += shares.evaluations
         self.times += 1
         return urls
@@ -104,9 +106,9 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
     """Return makespans of 500 URLs at the paper's five nodes."""
     model = fitted(start_of_both_s())
     times = [model.time(node) for node in NODES]
-    bound = exact(times, TOTAL).urls
+    bound = exact_partition(times, TOTAL).urls
     bound_s = makespan_s(times, bound)
-    equals = equal(len(NODES), TOTAL)
+    equals = equal_shares(len(NODES), TOTAL)
     methods = [Method("equal shares", equals, _ends(times, equals), EQUAL_S, asked=False)]
     meters = {"swarm": Meter(), "exact": Meter()}
     networks: dict[str, list[NeuralNetwork]] = {}
@@ -169,26 +171,26 @@ def powers(seed: int, progress: Progress, effort: Effort = PAPERS_EFFORT) -> Res
 
 def _network(model: RunTime, own: int, seed: str) -> NeuralNetwork:
     random = Random(seed)
-    return train(training_data(model, random, others=BATCHES, own=own), seed=random.getrandbits(32))
+    return train_network(training_data(model, random, others=BATCHES, own=own), seed=random.getrandbits(32))
 
 
-def _ends(times: Sequence[Time], urls: Sequence[int]) -> tuple[float, ...]:
+def _ends(times: Sequence[TimeModel], urls: Sequence[int]) -> tuple[float, ...]:
     return tuple(time(count) for time, count in zip(times, urls, strict=True))
 
 
 def _predicted(
     name: str,
-    times: Sequence[Time],
+    times: Sequence[TimeModel],
     networks: Sequence[NeuralNetwork],
     seed: int,
     rounds: int,
     meters: dict[str, Meter],
 ) -> list[Method]:
     """Return what each solver makes of the networks' predictions, and what comes of it in truth."""
-    predicted = [[rising(network.time(node), TOTAL) for node in NODES] for network in networks]
-    solvers: dict[str, Callable[[Sequence[Time]], BatchPartition]] = {
-        "swarm": lambda each: swarm(each, TOTAL, Random(seed), rounds=rounds),
-        "exact": lambda each: exact(each, TOTAL),
+    predicted = [[monotone(network.time(node), TOTAL) for node in NODES] for network in networks]
+    solvers: dict[str, Callable[[Sequence[TimeModel]], BatchPartition]] = {
+        "swarm": lambda each: swarm_partition(each, TOTAL, Random(seed), rounds=rounds),
+        "exact": lambda each: exact_partition(each, TOTAL),
     }
     methods = []
     for solver, solve in solvers.items():
@@ -207,10 +209,12 @@ def _predicted(
     return methods
 
 
-def _swarmed(times: Sequence[Time], bound: Sequence[int], seed: int, rounds: int) -> tuple[int, int, int, float, int]:
+def _swarmed(
+    times: Sequence[TimeModel], bound: Sequence[int], seed: int, rounds: int
+) -> tuple[int, int, int, float, int]:
     """Return how near the swarm comes in so many rounds: a row of its table."""
-    found = swarm(times, TOTAL, Random(seed), rounds=rounds)
-    urls = settled(found.urls, TOTAL)
+    found = swarm_partition(times, TOTAL, Random(seed), rounds=rounds)
+    urls = normalized(found.urls, TOTAL)
     apart = max(abs(mine - best) for mine, best in zip(urls, bound, strict=True))
     return rounds, found.evaluations, sum(found.urls) - TOTAL, makespan_s(times, urls) / makespan_s(times, bound), apart
 
@@ -263,7 +267,7 @@ def _blocks(model: RunTime, seed: int) -> Table:
     at_once = fitted(0.0)
     for block in BLOCKS:
         shedding = Shedding(block_urls=block, every_s=SHEDDING.every_s, hand_over_s=SHEDDING.hand_over_s)
-        runs = [_crawled(each, equal(len(NODES), TOTAL), seed, shedding) for each in (model, at_once)]
+        runs = [_crawled(each, equal_shares(len(NODES), TOTAL), seed, shedding) for each in (model, at_once)]
         rows.append((block, runs[0].moved, *(100 * (run.makespan_s / BALANCED_S - 1) for run in runs)))
     return Table(
         title="Shedding with other blocks (the bound is 134 s in both models)",
@@ -274,7 +278,7 @@ def _blocks(model: RunTime, seed: int) -> Table:
 
 def _spreads(model: RunTime, bound: Sequence[int], seed: int) -> Table:
     """No share fixed beforehand knows how long the next page takes."""
-    equals = equal(len(NODES), TOTAL)
+    equals = equal_shares(len(NODES), TOTAL)
     rows = []
     for spread in SPREADS:
         ways = ((equals, None), (bound, None), (equals, SHEDDING))
@@ -322,7 +326,7 @@ def _figures(methods: Sequence[Method], bound_s: float) -> list[Figure]:
 
 def _how(model: RunTime) -> str:
     a, b, c, d, e = model.weights
-    at_once_s = BALANCED_S * max(equal(len(NODES), TOTAL)) / min(SHARES)
+    at_once_s = BALANCED_S * max(equal_shares(len(NODES), TOTAL)) / min(SHARES)
     start = f"{model.start_s:.1f}"
     per_url = f"{a:.3f} / net^{NET_EXPONENT:g} + {b:.4f} / disk + {c:.5f} / memory + {d:.4f} / clock + {e:.5f} * cores"
     return (

@@ -5,16 +5,16 @@ from random import Random
 import pytest
 
 from kadcrawl.balance.drain import (
-    BLOCKS_MAX,
-    MARGIN,
+    BLOCKS_PER_UPDATE_MAX,
+    DRAIN_MARGIN,
     TRIAL_MAX,
     Backlog,
     BlockTrial,
     Move,
     accepts,
+    block_offers,
     common_end_s,
-    gifts,
-    shed,
+    plan_moves,
 )
 
 
@@ -47,16 +47,16 @@ def after(backlogs: list[Backlog], moves: list[Move]) -> list[Backlog]:
     ],
 )
 def test_who_gives_what_to_whom(backlogs: list[Backlog], block: int, expected: list[Move]) -> None:
-    assert expected == shed(backlogs, block)
+    assert expected == plan_moves(backlogs, block)
 
 
 def test_a_taker_that_would_wait_for_the_block_is_counted_with_the_waiting() -> None:
     backlogs = [Backlog(10, 1.0), Backlog(0, 1.0)]
-    assert [Move(0, 1, 5)] == shed(backlogs, 5, hand_over_s=4.9)
-    assert [] == shed(backlogs, 5, hand_over_s=5.0)
+    assert [Move(0, 1, 5)] == plan_moves(backlogs, 5, hand_over_s=4.9)
+    assert [] == plan_moves(backlogs, 5, hand_over_s=5.0)
     # Who has enough to do meanwhile does not wait.
-    assert [Move(0, 1, 10)] == shed([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=19.0)
-    assert [Move(0, 1, 5)] == shed([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=29.0)
+    assert [Move(0, 1, 10)] == plan_moves([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=19.0)
+    assert [Move(0, 1, 5)] == plan_moves([Backlog(40, 1.0), Backlog(20, 1.0)], 5, hand_over_s=29.0)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -67,7 +67,7 @@ def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> 
         for _ in range(random.randint(2, 12))
     ]
     block = random.randint(1, 25)
-    moves = shed(backlogs, block)
+    moves = plan_moves(backlogs, block)
     then = after(backlogs, moves)
     assert sum(backlog.pending for backlog in backlogs) == sum(backlog.pending for backlog in then)
     assert max(backlog.drain_s for backlog in then) <= max(backlog.drain_s for backlog in backlogs)
@@ -76,13 +76,13 @@ def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> 
     assert all(backlogs[giver].drain_s > mean_s for giver in givers)
     assert all(backlogs[taker].drain_s <= mean_s for taker in takers)
     assert all(move.urls % block == 0 and move.urls > 0 for move in moves)
-    for back in shed(then, block):
+    for back in plan_moves(then, block):
         assert (back.borrower, back.lender) not in {(move.lender, move.borrower) for move in moves}
 
 
 def test_the_heaviest_ends_within_a_block_of_the_best_there_is() -> None:
     backlogs = [Backlog(100, url_s) for url_s in (0.34, 0.8, 0.46, 1.55, 0.51)]
-    then = after(backlogs, shed(backlogs, 1))
+    then = after(backlogs, plan_moves(backlogs, 1))
     best_s = 500 / sum(1 / backlog.url_s for backlog in backlogs)
     assert best_s <= max(backlog.drain_s for backlog in then) <= best_s + 1.55
 
@@ -92,7 +92,7 @@ def test_a_load_is_checked() -> None:
         with pytest.raises(ValueError, match="cannot be"):
             Backlog(*wrong)
     with pytest.raises(ValueError, match="1 or more"):
-        shed([Backlog(1, 1.0)], 0)
+        plan_moves([Backlog(1, 1.0)], 0)
 
 
 def test_the_common_end_is_that_of_all_work_shared_out_by_power() -> None:
@@ -130,35 +130,35 @@ def test_the_common_end_is_that_of_all_work_shared_out_by_power() -> None:
         (Backlog(100, 1.0), [64, 64], [10, 5]),
         # Nor more than any is, whatever it says.
         (Backlog(10_000, 1.0), [1_000_000], [TRIAL_MAX]),
-        (Backlog(50_000, 1.0), [64] * 9, [64] * 7 + [BLOCKS_MAX - 7 * 64, 0]),
+        (Backlog(50_000, 1.0), [64] * 9, [64] * 7 + [BLOCKS_PER_UPDATE_MAX - 7 * 64, 0]),
     ],
 )
 def test_what_one_that_looks_around_gives(own: Backlog, others: list[Backlog | int], expected: list[int]) -> None:
-    assert expected == gifts(own, others, 5)
+    assert expected == block_offers(own, others, 5)
 
 
 def test_a_block_that_comes_too_late_is_not_given() -> None:
-    assert [1] == gifts(Backlog(10, 1.0), [Backlog(0, 1.0)], 5, hand_over_s=3.9)
-    assert [0] == gifts(Backlog(10, 1.0), [Backlog(0, 1.0)], 5, hand_over_s=4.0)
+    assert [1] == block_offers(Backlog(10, 1.0), [Backlog(0, 1.0)], 5, hand_over_s=3.9)
+    assert [0] == block_offers(Backlog(10, 1.0), [Backlog(0, 1.0)], 5, hand_over_s=4.0)
 
 
 def test_one_look_gives_so_much_and_no_more() -> None:
-    assert [BLOCKS_MAX] == gifts(Backlog(1_000_000, 1.0), [Backlog(0, 1e-6)], 1)
+    assert [BLOCKS_PER_UPDATE_MAX] == block_offers(Backlog(1_000_000, 1.0), [Backlog(0, 1e-6)], 1)
 
 
 def test_a_cold_peer_tries_twice_as_many_once_it_is_done_with_what_it_was_given() -> None:
     trial = BlockTrial()
-    trial.look(0)
+    trial.update(0)
     assert 1 == trial.blocks
-    trial.took()
-    trial.look(3)
+    trial.started()
+    trial.update(3)
     assert 1 == trial.blocks
-    trial.look(0)
-    trial.look(0)
+    trial.update(0)
+    trial.update(0)
     assert 2 == trial.blocks
     for _ in range(20):
-        trial.took()
-        trial.look(0)
+        trial.started()
+        trial.update(0)
     assert TRIAL_MAX == trial.blocks
 
 
@@ -198,7 +198,7 @@ def test_peers_that_look_around_at_one_instant_come_to_end_together_and_nothing_
             for giver in range(count)
             for taker, blocks in zip(
                 [peer for peer in range(count) if peer != giver],
-                gifts(known[giver], known[:giver] + known[giver + 1 :], block),
+                block_offers(known[giver], known[:giver] + known[giver + 1 :], block),
                 strict=True,
             )
             if blocks
@@ -215,4 +215,4 @@ def test_peers_that_look_around_at_one_instant_come_to_end_together_and_nothing_
     assert total == sum(own) + sum(borrowed)
     assert pytest.approx(end_s) == common_end_s(backlogs())
     assert moved <= sum(max(0.0, one.drain_s - end_s) / one.url_s for one in first) + 2 * count * block
-    assert longest_s <= end_s / (1 - MARGIN) + block * max(url_s)
+    assert longest_s <= end_s / (1 - DRAIN_MARGIN) + block * max(url_s)

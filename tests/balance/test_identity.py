@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from hypothesis import given, strategies as st
 
-from kadcrawl.balance.identity import IdCandidate, Range, choose
+from kadcrawl.balance.identity import IdCandidate, Range, choose_id
 from kadcrawl.keys import ID_BITS, NodeId, firstdiff
 
 TOP = ID_BITS - 1
@@ -30,7 +30,7 @@ def owner_of(place: int, peers: list[NodeId]) -> NodeId:
 def candidate(node_id: int, halvings: int, firstdiff_to_owner: int = 0) -> IdCandidate:
     owner = NodeId(node_id ^ 1 << firstdiff_to_owner)
     return IdCandidate(
-        node_id=NodeId(node_id), found=Range(owner=owner, live_mask=(1 << halvings) - 1 << TOP - halvings)
+        node_id=NodeId(node_id), range=Range(owner=owner, live_mask=(1 << halvings) - 1 << TOP - halvings)
     )
 
 
@@ -45,21 +45,21 @@ def candidate(node_id: int, halvings: int, firstdiff_to_owner: int = 0) -> IdCan
 )
 def test_the_largest_range_is_split(halvings: list[int], expected: int) -> None:
     drawn = [candidate(10 + number, count) for number, count in enumerate(halvings)]
-    assert drawn[expected] == choose(drawn)
+    assert drawn[expected] == choose_id(drawn)
 
 
 def test_of_equal_ranges_the_one_is_taken_that_leaves_the_newcomer_more() -> None:
     beside = candidate(1 << 20, halvings=4)
     above = candidate(1 << 21, halvings=4, firstdiff_to_owner=TOP - 3)
-    assert beside.found.halvings == above.found.halvings
-    assert 5 == beside.found.newcomer(beside.node_id).halvings
-    assert 3 == above.found.newcomer(above.node_id).halvings
-    assert above == choose([beside, above])
+    assert beside.range.halvings == above.range.halvings
+    assert 5 == beside.range.newcomer(beside.node_id).halvings
+    assert 3 == above.range.newcomer(above.node_id).halvings
+    assert above == choose_id([beside, above])
 
 
 def test_there_must_be_something_to_choose_from() -> None:
     with pytest.raises(ValueError, match="one ID"):
-        choose([])
+        choose_id([])
 
 
 def test_an_id_that_is_taken_already_is_refused() -> None:
@@ -106,6 +106,6 @@ def test_the_owner_an_id_is_found_at_loses_half_of_its_range(peers: list[NodeId]
 def test_the_choice_is_that_of_one_who_sees_the_whole_swarm(peers: list[NodeId], seed: int) -> None:
     random = Random(seed)
     drawn = [NodeId(random.getrandbits(ID_BITS)) for _ in range(4)]
-    chosen = choose([IdCandidate(node_id=one, found=range_of(owner_of(one, peers), peers)) for one in drawn])
+    chosen = choose_id([IdCandidate(node_id=one, range=range_of(owner_of(one, peers), peers)) for one in drawn])
     split = {one: range_of(owner_of(one, peers), peers).share for one in drawn}
     assert max(split.values()) == split[chosen.node_id]

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.balance.machine_profile import (
-    MOST,
-    PROBE,
     PROBE_BYTES,
+    PROBE_FILE,
+    PROFILE_MOST,
     MachineProfile,
-    checked,
+    check_declared,
     clock_ghz,
     disk_mbps,
-    measure,
+    measure_profile,
     memory_gb,
     net_mbps,
     undetected,
@@ -42,9 +42,9 @@ def seconds() -> Iterator[float]:
     return (0.5 * tick for tick in count())
 
 
-@pytest.mark.parametrize("name", MOST)
+@pytest.mark.parametrize("name", PROFILE_MOST)
 def test_a_power_is_above_0_and_at_most_what_is_possible(name: str) -> None:
-    most = int(MOST[name]) if name == "cores" else MOST[name]
+    most = int(PROFILE_MOST[name]) if name == "cores" else PROFILE_MOST[name]
     assert most == getattr(MachineProfile(**(ONE | {name: most})), name)  # type: ignore[arg-type]
     for wrong in (most + 1, 0, -1, float("nan"), float("inf"), True, "4", None):
         with pytest.raises(ConfigError, match=name):
@@ -76,7 +76,7 @@ def test_what_it_does_not_tell_is_none() -> None:
 
 def test_the_disk_is_written_to_and_left_as_it_was(tmp_path: Path) -> None:
     ticks = seconds()
-    (tmp_path / PROBE).write_text("left by a process that was killed")
+    (tmp_path / PROBE_FILE).write_text("left by a process that was killed")
     assert PROBE_BYTES * 8 / 1e6 / 0.5 == disk_mbps(tmp_path, lambda: next(ticks))
     assert [] == list(tmp_path.iterdir())
 
@@ -87,7 +87,7 @@ def test_a_disk_that_takes_no_time_tells_nothing(tmp_path: Path) -> None:
 
 def test_a_machine_is_measured(tmp_path: Path) -> None:
     ticks = seconds()
-    found = measure(tmp_path, lambda: next(ticks), root=machine(tmp_path / "root"))
+    found = measure_profile(tmp_path, lambda: next(ticks), root=machine(tmp_path / "root"))
     assert (2.6, 4.0, 1000.0) == (found.clock_ghz, found.memory_gb, found.net_mbps)
     assert found.cores >= 1
 
@@ -96,19 +96,19 @@ def test_what_is_declared_is_not_measured(tmp_path: Path) -> None:
     def never() -> float:
         raise AssertionError("the disk is declared, and not to be measured")
 
-    assert MachineProfile(**ONE) == measure(tmp_path, never, ONE, tmp_path / "no machine")  # type: ignore[arg-type]
+    assert MachineProfile(**ONE) == measure_profile(tmp_path, never, ONE, tmp_path / "no machine")  # type: ignore[arg-type]
 
 
 def test_what_is_neither_told_nor_declared_must_be(tmp_path: Path) -> None:
     root = machine(tmp_path / "root", speeds=("-1\n",))
     with pytest.raises(ConfigError, match="net_mbps: declare it"):
-        measure(tmp_path, lambda: 0.0, root=root)
+        measure_profile(tmp_path, lambda: 0.0, root=root)
     with pytest.raises(ConfigError, match="no power 'net'"):
-        measure(tmp_path, lambda: 0.0, {"net": 1.0}, root)
+        measure_profile(tmp_path, lambda: 0.0, {"net": 1.0}, root)
 
 
 def test_what_is_declared_is_checked_by_name_and_range() -> None:
-    declared = checked({"cores": 4.0, "net_mbps": 18.5})
+    declared = check_declared({"cores": 4.0, "net_mbps": 18.5})
     assert {"cores": 4, "net_mbps": 18.5} == declared
     assert isinstance(declared["cores"], int)
     for wrong in (
@@ -119,7 +119,7 @@ def test_what_is_declared_is_checked_by_name_and_range() -> None:
         {"disk_mbps": float("nan")},
     ):
         with pytest.raises(ConfigError):
-            checked(wrong)
+            check_declared(wrong)
 
 
 def test_what_this_machine_does_not_tell_is_named(tmp_path: Path) -> None:

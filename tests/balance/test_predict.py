@@ -11,17 +11,17 @@ from sklearn.neural_network import MLPRegressor
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import (
     BATCHES_LEAST,
-    DECAY,
     HIDDEN,
-    KEPT,
-    ROUNDS,
+    MEASURED_KEPT,
     TOLERANCE,
+    TRAINING_ROUNDS_MAX,
     WARM_URLS,
+    WEIGHT_DECAY,
     BatchTiming,
     NeuralNetwork,
     ThroughputModel,
-    bounded,
-    train,
+    extrapolated,
+    train_network,
 )
 from kadcrawl.errors import ConfigError
 
@@ -44,7 +44,7 @@ def batches(count: int = 120, seed: int = 1) -> list[BatchTiming]:
 
 @pytest.fixture(scope="module")
 def network() -> NeuralNetwork:
-    return train(batches(), seed=1)
+    return train_network(batches(), seed=1)
 
 
 def test_a_peer_nobody_measured_is_predicted(network: NeuralNetwork) -> None:
@@ -61,8 +61,8 @@ def test_the_network_predicts_as_scikit_learns_does(network: NeuralNetwork) -> N
         hidden_layer_sizes=(HIDDEN,),
         activation="tanh",
         solver="lbfgs",
-        alpha=DECAY,
-        max_iter=ROUNDS,
+        alpha=WEIGHT_DECAY,
+        max_iter=TRAINING_ROUNDS_MAX,
         tol=TOLERANCE,
         random_state=1,
     ).fit(scaled, [(each - min(seconds)) / (max(seconds) - min(seconds)) for each in seconds])
@@ -79,12 +79,12 @@ def test_inputs_are_scaled_by_the_least_and_the_greatest_of_the_training(network
 
 
 def test_the_same_batches_and_seed_give_the_same_network(network: NeuralNetwork) -> None:
-    assert network == train(batches(), seed=1)
-    assert network != train(batches(), seed=2)
+    assert network == train_network(batches(), seed=1)
+    assert network != train_network(batches(), seed=2)
 
 
 def test_hidden_units_are_as_many_as_asked() -> None:
-    assert 6 == len(train(batches(40), seed=1, hidden=6).into_hidden)
+    assert 6 == len(train_network(batches(40), seed=1, hidden=6).into_hidden)
 
 
 def test_nothing_takes_less_than_no_time(network: NeuralNetwork) -> None:
@@ -95,8 +95,8 @@ def test_nothing_takes_less_than_no_time(network: NeuralNetwork) -> None:
 
 def test_too_few_batches_teach_nothing() -> None:
     with pytest.raises(ValueError, match="too few"):
-        train(batches(BATCHES_LEAST - 1), seed=1)
-    assert train(batches(BATCHES_LEAST), seed=1)
+        train_network(batches(BATCHES_LEAST - 1), seed=1)
+    assert train_network(batches(BATCHES_LEAST), seed=1)
 
 
 def test_without_scikit_learn_the_error_names_the_extra(
@@ -105,7 +105,7 @@ def test_without_scikit_learn_the_error_names_the_extra(
     for name in ("sklearn", "sklearn.exceptions", "sklearn.neural_network"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ConfigError, match=r"kadcrawl\[predict\]"):
-        train(batches(), seed=1)
+        train_network(batches(), seed=1)
     assert network.seconds(NODE, 10) > 0
 
 
@@ -114,25 +114,25 @@ def test_what_cannot_be_measured_is_refused(urls: int, seconds: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         BatchTiming(NODE, urls, seconds)
     with pytest.raises(ValueError, match="above 0"):
-        ThroughputModel().measured(urls, seconds)
+        ThroughputModel().note_batch(urls, seconds)
 
 
 def test_a_cold_peer_is_predicted_and_a_warm_one_measured() -> None:
     pace = ThroughputModel(lambda urls: 10.0 + urls)
     assert 0.0 == pace.warmth
     assert 30.0 == pace.seconds(20)
-    pace.measured(WARM_URLS, 3.0 * WARM_URLS)
+    pace.note_batch(WARM_URLS, 3.0 * WARM_URLS)
     assert 0.5 == pace.warmth
     assert (30.0 + 60.0) / 2 == pace.seconds(20)
     for _ in range(200):
-        pace.measured(100 * WARM_URLS, 300.0 * WARM_URLS)
+        pace.note_batch(100 * WARM_URLS, 300.0 * WARM_URLS)
     assert 60.0 == pytest.approx(pace.seconds(20), rel=1e-2)
 
 
 def test_without_a_prediction_nothing_is_known_until_it_is_measured() -> None:
     pace = ThroughputModel()
     assert pace.seconds(1) is None
-    pace.measured(4, 2.0)
+    pace.note_batch(4, 2.0)
     assert 5.0 == pace.seconds(10)
 
 
@@ -143,15 +143,15 @@ def test_a_peer_may_come_to_know_its_powers_after_it_began() -> None:
 
 
 def test_beyond_what_was_trained_each_url_takes_as_long_as_those_before() -> None:
-    time = bounded(lambda urls: urls**2 / 10, 10)
+    time = extrapolated(lambda urls: urls**2 / 10, 10)
     assert [2.5, 10.0, 100.0] == [time(5), time(10), time(100)]
 
 
 def test_what_was_measured_long_ago_counts_for_less() -> None:
     pace = ThroughputModel()
-    pace.measured(10, 10.0)
-    pace.measured(10, 30.0)
-    assert (KEPT * 10 + 30) / (KEPT * 10 + 10) == pace.seconds(1)
+    pace.note_batch(10, 10.0)
+    pace.note_batch(10, 30.0)
+    assert (MEASURED_KEPT * 10 + 30) / (MEASURED_KEPT * 10 + 10) == pace.seconds(1)
     for _ in range(100):
-        pace.measured(10, 30.0)
+        pace.note_batch(10, 30.0)
     assert 3.0 == pytest.approx(pace.seconds(1), rel=1e-3)

@@ -10,14 +10,14 @@ from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.shedding import (
     BlockOffer,
     Bucket,
-    Round,
-    accepted,
-    kept,
-    offers,
+    OfferRound,
+    accepted_blocks,
+    advertised_level,
+    block_offers_by_level,
     offers_as_published,
     room,
-    spare,
-    told,
+    spare_blocks,
+    urls_to_keep,
 )
 
 H = 20
@@ -55,7 +55,7 @@ H = 20
 def test_offers_go_to_light_peers_near_to_far(
     level: float, blocks: int, buckets: list[Bucket[str]], expected: list[tuple[str, int]]
 ) -> None:
-    assert expected == offers(level, blocks, buckets)
+    assert expected == block_offers_by_level(level, blocks, buckets)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_offers_as_published(
     [(-3.0, 2, 2), (-3.0, 3, 3), (-3.0, 4, 3), (-2.9, 3, 2), (-0.9, 1, 0), (0.0, 1, 0), (5.0, 1, 0), (-3.0, -1, 0)],
 )
 def test_a_taker_takes_what_it_has_room_for(level: float, offered: int, taken: int) -> None:
-    assert taken == accepted(level, offered)
+    assert taken == accepted_blocks(level, offered)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_taker_takes_what_it_has_room_for(level: float, offered: int, taken: i
 def test_a_peer_tells_what_others_may_fill(
     pending: int, work_area: int, arrivals: float | None, crawls: float | None, level: float
 ) -> None:
-    assert level == told(BlockLoad(pending, work_area, H), arrivals, crawls)
+    assert level == advertised_level(BlockLoad(pending, work_area, H), arrivals, crawls)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_peer_tells_what_others_may_fill(
 def test_a_giver_keeps_its_work_area_or_what_it_needs_of_it(
     arrivals: float | None, crawls: float | None, interval_s: float, urls: int
 ) -> None:
-    assert urls == kept(BlockLoad(100, 60, H), arrivals, crawls, interval_s)
+    assert urls == urls_to_keep(BlockLoad(100, 60, H), arrivals, crawls, interval_s)
 
 
 @pytest.mark.parametrize(
@@ -137,17 +137,17 @@ def test_a_giver_keeps_its_work_area_or_what_it_needs_of_it(
     ],
 )
 def test_what_a_giver_has_to_spare(pending: int, own: int, keep: int, blocks: int) -> None:
-    assert blocks == spare(BlockLoad(pending, 60, H), own, keep)
+    assert blocks == spare_blocks(BlockLoad(pending, 60, H), own, keep)
 
 
 @pytest.mark.parametrize("keep", [40, 61])
 def test_a_giver_that_could_take_its_blocks_back_is_refused(keep: int) -> None:
     with pytest.raises(ValueError):
-        spare(BlockLoad(100, 60, H), 100, keep)
+        spare_blocks(BlockLoad(100, 60, H), 100, keep)
 
 
 def test_what_is_refused_is_offered_to_the_next_and_nobody_is_asked_in_vain_again() -> None:
-    shedding = Round(5.0, 5, [[("a", -3.0)], [("b", -1.0), ("c", -4.0)]])
+    shedding = OfferRound(5.0, 5, [[("a", -3.0)], [("b", -1.0), ("c", -4.0)]])
     assert [("a", 3), ("b", 1), ("c", 1)] == shedding.offers()
     for offer in shedding.offers():
         shedding.answered(offer, 1)
@@ -158,7 +158,7 @@ def test_what_is_refused_is_offered_to_the_next_and_nobody_is_asked_in_vain_agai
 
 
 def test_a_region_is_looked_at_again_by_what_is_left_to_give() -> None:
-    shedding = Round(4.0, 4, [[("a", -4.0), ("heavy", 9.0)], [("b", -3.0), ("heavy too", 9.0)], [("c", -3.0)]])
+    shedding = OfferRound(4.0, 4, [[("a", -4.0), ("heavy", 9.0)], [("b", -3.0), ("heavy too", 9.0)], [("c", -3.0)]])
     assert [("a", 4)] == shedding.offers()
     shedding.answered(BlockOffer("a", 4), 2)
     assert [("c", 2)] == shedding.offers(), "2 blocks fit into the region of c, as 4 did not"
@@ -166,7 +166,7 @@ def test_a_region_is_looked_at_again_by_what_is_left_to_give() -> None:
 
 @pytest.mark.parametrize(("answer", "left"), [(3, 0), (99, 0), (2, 1), (0, 3), (-5, 3)])
 def test_an_impossible_answer_is_cut_to_a_possible_one(answer: int, left: int) -> None:
-    shedding = Round(3.0, 3, [[("a", -3.0)]])
+    shedding = OfferRound(3.0, 3, [[("a", -3.0)]])
     shedding.answered(shedding.offers()[0], answer)
     assert left == shedding.blocks
     assert [] == shedding.offers()
@@ -193,7 +193,7 @@ class Member:
         return BlockLoad(len(self.own) + len(self.taken), self.work_area, block)
 
     def told(self, block: int) -> float:
-        return told(self.load(block), self.arrivals, self.crawls)
+        return advertised_level(self.load(block), self.arrivals, self.crawls)
 
 
 class Swarm:
@@ -233,12 +233,12 @@ class Swarm:
         plans = []
         for number, member in enumerate(self.members):
             load = member.load(self.block)
-            keep = kept(load, member.arrivals, member.crawls, interval_s=1.0)
-            if blocks := spare(load, len(member.own), keep):
+            keep = urls_to_keep(load, member.arrivals, member.crawls, interval_s=1.0)
+            if blocks := spare_blocks(load, len(member.own), keep):
                 others = [(other, self.levels[other]) for other in range(len(self.members)) if other != number]
                 self.rng.shuffle(others)
                 cut = self.rng.randint(0, len(others))
-                plans.append((number, Round(load.level, blocks, [others[:cut], others[cut:]])))
+                plans.append((number, OfferRound(load.level, blocks, [others[:cut], others[cut:]])))
         self.rng.shuffle(plans)
         waiting = [(number, plan, offer) for number, plan in plans for offer in plan.offers()]
         asked = 0
@@ -258,7 +258,7 @@ class Swarm:
 
     def _move(self, giver: int, offer: BlockOffer[int]) -> int:
         taker = self.members[offer.peer]
-        count = accepted(taker.told(self.block), offer.blocks)
+        count = accepted_blocks(taker.told(self.block), offer.blocks)
         for _ in range(count * self.block):
             url = self.members[giver].own.pop()
             url.moves += 1
@@ -295,7 +295,7 @@ def test_a_swarm_left_alone_is_balanced_after_one_update(seed: int) -> None:
     swarm.shed()
     assert moved == swarm.moved
     giving = [
-        spare(load, len(member.own), kept(load, member.arrivals, member.crawls, interval_s=1.0))
+        spare_blocks(load, len(member.own), urls_to_keep(load, member.arrivals, member.crawls, interval_s=1.0))
         for member in swarm.members
         if (load := member.load(swarm.block))
     ]

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from kadcrawl.balance.sizing import Rates, Updates, WorkCounts, work_area_blocks
+from kadcrawl.balance.sizing import Rates, UpdateSchedule, WorkCounts, work_area_blocks
 
 H = 20
 
@@ -53,24 +53,24 @@ def test_one_block_more_would_break_the_bound(arrivals: int, crawls: int, interv
 
 def test_an_idle_peer_does_not_take_its_arrivals_for_its_power() -> None:
     rates = Rates(intervals=4)
-    rates.note(WorkCounts(at=0.0, arrived=0, crawled=0, busy_s=0.0))
-    rates.note(WorkCounts(at=100.0, arrived=10, crawled=10, busy_s=50.0))
+    rates.add(WorkCounts(at=0.0, arrived=0, crawled=0, busy_s=0.0))
+    rates.add(WorkCounts(at=100.0, arrived=10, crawled=10, busy_s=50.0))
     assert (0.1, 0.2) == (rates.arrivals, rates.crawls)
 
 
 def test_rates_are_unknown_before_there_was_anything_to_count() -> None:
     rates = Rates(intervals=4)
     assert (None, None) == (rates.arrivals, rates.crawls)
-    rates.note(WorkCounts(at=5.0, arrived=3, crawled=1, busy_s=1.0))
+    rates.add(WorkCounts(at=5.0, arrived=3, crawled=1, busy_s=1.0))
     assert (None, None) == (rates.arrivals, rates.crawls)
-    rates.note(WorkCounts(at=10.0, arrived=3, crawled=1, busy_s=1.0))
+    rates.add(WorkCounts(at=10.0, arrived=3, crawled=1, busy_s=1.0))
     assert (0.0, None) == (rates.arrivals, rates.crawls)
 
 
 def test_rates_forget_what_is_older_than_the_last_intervals() -> None:
     rates = Rates(intervals=2)
     for at, arrived, crawled in [(0, 0, 0), (10, 100, 100), (20, 110, 105), (30, 120, 110)]:
-        rates.note(WorkCounts(float(at), arrived, crawled, float(at)))
+        rates.add(WorkCounts(float(at), arrived, crawled, float(at)))
     assert (1.0, 0.5) == (rates.arrivals, rates.crawls)
 
 
@@ -85,9 +85,9 @@ def test_rates_forget_what_is_older_than_the_last_intervals() -> None:
 )
 def test_a_tally_that_goes_back_is_refused(later: WorkCounts) -> None:
     rates = Rates(intervals=2)
-    rates.note(WorkCounts(10.0, 5, 5, 5.0))
+    rates.add(WorkCounts(10.0, 5, 5, 5.0))
     with pytest.raises(ValueError):
-        rates.note(later)
+        rates.add(later)
 
 
 def test_rates_over_no_interval_are_refused() -> None:
@@ -100,7 +100,7 @@ def test_rates_over_no_interval_are_refused() -> None:
     [(-7.0, 100.0), (99.9, 100.0), (100.0, 110.0), (109.9, 110.0), (110.0, 120.0), (1005.0, 1010.0)],
 )
 def test_updates_are_every_interval_from_the_first(now: float, following: float) -> None:
-    updates = Updates(100.0, 10.0)
+    updates = UpdateSchedule(100.0, 10.0)
     assert following == updates.next_after(now)
     assert following - now == updates.wait_s(now)
 
@@ -111,8 +111,8 @@ def test_updates_are_every_interval_from_the_first(now: float, following: float)
 def test_a_joiner_updates_when_the_others_do(
     first_at: float, interval_s: float, joined_at: float, later_s: float
 ) -> None:
-    others = Updates(first_at, interval_s)
-    joiner = Updates(joined_at + others.wait_s(joined_at), interval_s)
+    others = UpdateSchedule(first_at, interval_s)
+    joiner = UpdateSchedule(joined_at + others.wait_s(joined_at), interval_s)
     now = joined_at + later_s
     theirs, its = others.next_after(now), joiner.next_after(now)
     assert theirs > now
@@ -127,4 +127,4 @@ def test_a_joiner_updates_when_the_others_do(
 )
 def test_updates_that_never_come_are_refused(first_at: float, interval_s: float) -> None:
     with pytest.raises(ValueError):
-        Updates(first_at, interval_s)
+        UpdateSchedule(first_at, interval_s)

@@ -8,7 +8,17 @@ import pytest
 
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import BatchTiming, NeuralNetwork
-from kadcrawl.balance.training_data import BATCHES, LESSONS_BYTES_MAX, SIZES, Growing, append, batches, line, load, save
+from kadcrawl.balance.training_data import (
+    BATCH_SIZES,
+    BATCHES_FILE,
+    TRAINING_BYTES_MAX,
+    GrowingBatch,
+    append_batch,
+    batch_line,
+    load_batches,
+    load_network,
+    save_network,
+)
 from kadcrawl.errors import ConfigError
 
 NODE = MachineProfile(4, 2.4, 4.0, 10.0, 5.0)
@@ -17,57 +27,57 @@ GOOD = {"cores": 1, "clock_ghz": 1.0, "memory_gb": 1.0, "net_mbps": 1.0, "disk_m
 
 
 def test_a_batch_grows_through_all_sizes_and_begins_again() -> None:
-    growing = Growing()
-    grown = [each for _ in range(3 * SIZES[-1]) if (each := growing.measured(1, 0.5)) is not None]
-    assert [(size, size / 2) for size in SIZES] * 3 == grown
+    growing = GrowingBatch()
+    grown = [each for _ in range(3 * BATCH_SIZES[-1]) if (each := growing.measured(1, 0.5)) is not None]
+    assert [(size, size / 2) for size in BATCH_SIZES] * 3 == grown
 
 
 def test_a_quick_peer_skips_sizes_and_counts_what_it_has() -> None:
-    growing = Growing()
-    assert growing.measured(SIZES[0] - 1, 1.0) is None
-    assert (SIZES[1] + 3, 3.0) == growing.measured(SIZES[1] + 4 - SIZES[0], 2.0)
+    growing = GrowingBatch()
+    assert growing.measured(BATCH_SIZES[0] - 1, 1.0) is None
+    assert (BATCH_SIZES[1] + 3, 3.0) == growing.measured(BATCH_SIZES[1] + 4 - BATCH_SIZES[0], 2.0)
     assert growing.measured(1, 1.0) is None
-    assert (1_000 + SIZES[1] + 4, 5.0) == growing.measured(1_000, 1.0)
-    assert (SIZES[0], 1.0) == growing.measured(SIZES[0], 1.0)
+    assert (1_000 + BATCH_SIZES[1] + 4, 5.0) == growing.measured(1_000, 1.0)
+    assert (BATCH_SIZES[0], 1.0) == growing.measured(BATCH_SIZES[0], 1.0)
 
 
 def test_batches_of_many_peers_are_read_together(tmp_path: Path) -> None:
     written = [BatchTiming(replace(NODE, cores=number), 10 * number, 1.5) for number in range(1, 4)]
     for number, batch in enumerate(written):
         (tmp_path / f"peer-{number}").mkdir()
-        (tmp_path / f"peer-{number}" / BATCHES).write_bytes(line(batch))
-    assert (written, 0) == batches([tmp_path])
-    assert (written[:2], 0) == batches([tmp_path / "peer-0", tmp_path / "peer-1"])
+        (tmp_path / f"peer-{number}" / BATCHES_FILE).write_bytes(batch_line(batch))
+    assert (written, 0) == load_batches([tmp_path])
+    assert (written[:2], 0) == load_batches([tmp_path / "peer-0", tmp_path / "peer-1"])
 
 
 def test_half_a_line_at_the_end_is_left_out(tmp_path: Path) -> None:
-    whole = line(BatchTiming(NODE, 8, 1.0))
-    (tmp_path / BATCHES).write_bytes(whole + whole[:-1])
-    assert ([BatchTiming(NODE, 8, 1.0)], 0) == batches([tmp_path])
-    (tmp_path / BATCHES).write_bytes(whole * (LESSONS_BYTES_MAX // len(whole) + 9))
-    assert LESSONS_BYTES_MAX // len(whole) == len(batches([tmp_path])[0])
+    whole = batch_line(BatchTiming(NODE, 8, 1.0))
+    (tmp_path / BATCHES_FILE).write_bytes(whole + whole[:-1])
+    assert ([BatchTiming(NODE, 8, 1.0)], 0) == load_batches([tmp_path])
+    (tmp_path / BATCHES_FILE).write_bytes(whole * (TRAINING_BYTES_MAX // len(whole) + 9))
+    assert TRAINING_BYTES_MAX // len(whole) == len(load_batches([tmp_path])[0])
 
 
 def test_half_a_line_spoils_no_other(tmp_path: Path) -> None:
-    path, one, other = tmp_path / BATCHES, BatchTiming(NODE, 8, 1.0), BatchTiming(NODE, 16, 2.0)
-    append(one, path)
+    path, one, other = tmp_path / BATCHES_FILE, BatchTiming(NODE, 8, 1.0), BatchTiming(NODE, 16, 2.0)
+    append_batch(one, path)
     with path.open("ab") as file:
-        file.write(line(one)[:-9])
-    append(other, path)
-    append(one, path)
-    assert ([one, other, one], 1) == batches([tmp_path])
+        file.write(batch_line(one)[:-9])
+    append_batch(other, path)
+    append_batch(one, path)
+    assert ([one, other, one], 1) == load_batches([tmp_path])
 
 
 def test_a_file_of_batches_does_not_grow_for_ever(tmp_path: Path) -> None:
-    path, one = tmp_path / BATCHES, BatchTiming(NODE, 8, 1.0)
-    path.write_bytes(b"\n" * LESSONS_BYTES_MAX)
-    append(one, path)
-    assert LESSONS_BYTES_MAX == path.stat().st_size
+    path, one = tmp_path / BATCHES_FILE, BatchTiming(NODE, 8, 1.0)
+    path.write_bytes(b"\n" * TRAINING_BYTES_MAX)
+    append_batch(one, path)
+    assert TRAINING_BYTES_MAX == path.stat().st_size
 
 
 def test_where_nothing_was_measured_it_is_said_how_to(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--balance predictive first"):
-        batches([tmp_path])
+        load_batches([tmp_path])
 
 
 @pytest.mark.parametrize(
@@ -90,24 +100,24 @@ def test_where_nothing_was_measured_it_is_said_how_to(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_no_batch_is_left_out_and_counted(tmp_path: Path, change: dict[str, object]) -> None:
     good = json.dumps(GOOD)
-    (tmp_path / BATCHES).write_text(f"{good}\n{json.dumps({**GOOD, **change})}\n{good}\n")
-    found, skipped = batches([tmp_path])
+    (tmp_path / BATCHES_FILE).write_text(f"{good}\n{json.dumps({**GOOD, **change})}\n{good}\n")
+    found, skipped = load_batches([tmp_path])
     assert (2, 1) == (len(found), skipped)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"seconds": 1e999}', "\x00\xff", "[" * 100_000, "NaN"])
 def test_what_is_no_line_at_all_is_left_out_and_counted(tmp_path: Path, text: str) -> None:
     good = json.dumps(GOOD).encode()
-    (tmp_path / BATCHES).write_bytes(text.encode("latin-1") + b"\n" + good + b"\n")
-    found, skipped = batches([tmp_path])
+    (tmp_path / BATCHES_FILE).write_bytes(text.encode("latin-1") + b"\n" + good + b"\n")
+    found, skipped = load_batches([tmp_path])
     assert (1, 1) == (len(found), skipped)
 
 
 def test_a_network_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "network.json"
-    save(NETWORK, path)
-    assert NETWORK == load(path)
-    assert NETWORK.seconds(NODE, 7) == load(path).seconds(NODE, 7)
+    save_network(NETWORK, path)
+    assert NETWORK == load_network(path)
+    assert NETWORK.seconds(NODE, 7) == load_network(path).seconds(NODE, 7)
 
 
 @pytest.mark.parametrize(
@@ -127,10 +137,10 @@ def test_a_network_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_a_network_that_cannot_predict_is_refused(tmp_path: Path, change: dict[str, object], why: str) -> None:
     path = tmp_path / "network.json"
-    save(NETWORK, path)
+    save_network(NETWORK, path)
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **change}))
     with pytest.raises(ConfigError, match=f"is no network: .*{why}.*; make one with kadcrawl train"):
-        load(path)
+        load_network(path)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +150,11 @@ def test_a_file_that_is_no_network_is_refused(tmp_path: Path, text: bytes) -> No
     path = tmp_path / "network.json"
     path.write_bytes(text)
     with pytest.raises(ConfigError, match="make one with kadcrawl train"):
-        load(path)
+        load_network(path)
 
 
 def test_a_file_that_is_not_there_or_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the network"):
-        load(tmp_path / "nothing")
+        load_network(tmp_path / "nothing")
     with pytest.raises(ConfigError, match="cannot write the network"):
-        save(NETWORK, tmp_path / "nowhere" / "network.json")
+        save_network(NETWORK, tmp_path / "nowhere" / "network.json")

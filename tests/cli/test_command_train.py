@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import BATCHES_LEAST, BatchTiming
-from kadcrawl.balance.training_data import BATCHES, batches, line, load
+from kadcrawl.balance.training_data import BATCHES_FILE, batch_line, load_batches, load_network
 from kadcrawl.cli import options
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.settings.config import Job
@@ -23,29 +23,29 @@ def measured(path: Path, count: int) -> None:
     made = [
         BatchTiming(replace(NODE, net_mbps=net), urls, urls / net) for net in (5.0, 10.0, 20.0) for urls in range(1, 65)
     ]
-    path.write_bytes(b"".join(map(line, made[:count])))
+    path.write_bytes(b"".join(map(batch_line, made[:count])))
 
 
 async def test_a_crawl_measures_and_another_predicts_by_what_was_learned(tmp_path: Path) -> None:
     (tmp_path / "before").mkdir()
-    measured(tmp_path / "before" / BATCHES, 3 * 64)
+    measured(tmp_path / "before" / BATCHES_FILE, 3 * 64)
     network = tmp_path / "network.json"
     run = await kadcrawl("train", str(tmp_path / "before"), "--output", str(network))
     assert run.code == 0, run
     assert f"learned from 192 batches of 3 kinds of machines; {network}" in run.out
-    assert 64 / 10 == pytest.approx(load(network).seconds(NODE, 64), rel=0.2)
+    assert 64 / 10 == pytest.approx(load_network(network).seconds(NODE, 64), rel=0.2)
     async with slow_web(120) as site:
         command = crawl(tmp_path / "data", site.url("/0"), peers=2)
         run = await kadcrawl(*command, *PREDICTIVE, *POWERS, "--network", str(network))
         assert run.code == 0, run
         assert {site.url(f"/{n}", site=n % SITES): 1 for n in range(120)} == dict(finished(tmp_path / "data"))
-    assert {NODE} == {batch.profile for batch in batches([tmp_path / "data"])[0]}
+    assert {NODE} == {batch.profile for batch in load_batches([tmp_path / "data"])[0]}
 
 
 @pytest.mark.parametrize("count", [0, BATCHES_LEAST - 1])
 async def test_too_little_to_learn_from_is_one_clear_sentence(tmp_path: Path, count: int) -> None:
     if count:
-        measured(tmp_path / BATCHES, count)
+        measured(tmp_path / BATCHES_FILE, count)
     run = await kadcrawl("train", str(tmp_path), "--output", str(tmp_path / "network.json"))
     assert run.code == 2, run
     assert len(run.err.splitlines()) == 1

@@ -29,7 +29,7 @@ async def test_of_an_answer_only_what_is_of_the_cell_it_was_asked_for_is_taken(m
 async def test_a_loan_is_taken_back_by_nobody_but_its_giver(make_peer: MakePeer) -> None:
     peer = await make_peer("one")
     giver, loan_id = Contact(bytes(20), "127.0.0.1", 9), bytes(8)
-    borrowing = peer.balancing.loans.borrowing
+    borrowing = peer.balancing.loans.borrower
     borrowing._borrowed.add(loan_id, giver, "a.example", [], 1)
     loan = borrowing._borrowed.loans[loan_id]
     borrowing.recall(Recall(Contact(LIAR, *giver.address), [loan_id]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Key, id_bytes
-from kadcrawl.leaf.late_reports import LATE_REPORT_RETRY_S, LATE_REPORT_TRIES, LENT_MAX, LatePages
+from kadcrawl.leaf.late_reports import LATE_REPORT_RETRY_S, LATE_REPORT_TRIES, LENT_MAX, LateReports
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord
 from sim.loop import world
@@ -31,7 +31,7 @@ class Bench:
         self.fails = 0
         """Questions that will get no answer."""
         self.forgotten: list[Key] = []
-        self.late = LatePages(LEAF, self, self, self.forget)  # type: ignore[arg-type]
+        self.late = LateReports(LEAF, self, self, self.forget)  # type: ignore[arg-type]
 
     def forget(self, keys: Any) -> None:
         self.forgotten += keys
@@ -64,10 +64,10 @@ def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
 
 def test_each_giver_is_told_of_its_own() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.late.lent([key(1), key(2)], lend(ONE, b"loan one"))
-        bench.late.lent([key(3)], lend(TWO, b"loan two"))
+        bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
+        bench.late.note_lent([key(3)], lend(TWO, b"loan two"))
         for number in (1, 3, 4):
-            bench.late.finished(key(number))
+            bench.late.note_finished(key(number))
         await asyncio.sleep(0.1)
         assert [(ONE, b"loan one", [key(1)]), (TWO, b"loan two", [key(3)])] == bench.told
         assert [key(1), key(3)] == bench.forgotten, "of the fourth nobody knows who lent it"
@@ -77,9 +77,9 @@ def test_each_giver_is_told_of_its_own() -> None:
 
 def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.late.lent([key(1)], lend(ONE, b"loan one"))
-        bench.late.owner_notified(key(1))
-        bench.late.finished(key(1))
+        bench.late.note_lent([key(1)], lend(ONE, b"loan one"))
+        bench.late.forget(key(1))
+        bench.late.note_finished(key(1))
         await asyncio.sleep(0.1)
         assert [] == bench.told
 
@@ -88,14 +88,14 @@ def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
 
 def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.late.lent([key(1), key(2)], lend(ONE, b"loan one"))
+        bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
         bench.fails = LATE_REPORT_TRIES - 1
-        bench.late.finished(key(1))
+        bench.late.note_finished(key(1))
         await asyncio.sleep(LATE_REPORT_TRIES * LATE_REPORT_RETRY_S)
         assert [(ONE, b"loan one", [key(1)])] == bench.told
         bench.told.clear()
         bench.fails = LATE_REPORT_TRIES
-        bench.late.finished(key(2))
+        bench.late.note_finished(key(2))
         await asyncio.sleep(10 * LATE_REPORT_TRIES * LATE_REPORT_RETRY_S)
         assert [] == bench.told
         assert [key(1)] == bench.forgotten
@@ -106,11 +106,11 @@ def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
 def test_who_does_not_answer_is_not_asked_for_each_loan_anew_and_keeps_nobody_waiting() -> None:
     async def scenario(bench: Bench) -> None:
         for number in range(1, 6):
-            bench.late.lent([key(number)], lend(ONE, b"loan %d" % number))
-        bench.late.lent([key(6)], lend(TWO, b"loan 6"))
+            bench.late.note_lent([key(number)], lend(ONE, b"loan %d" % number))
+        bench.late.note_lent([key(6)], lend(TWO, b"loan 6"))
         bench.fails = 1
         for number in range(1, 7):
-            bench.late.finished(key(number))
+            bench.late.note_finished(key(number))
         await asyncio.sleep(0.1)
         assert [(TWO, b"loan 6", [key(6)])] == bench.told
         await asyncio.sleep(LATE_REPORT_RETRY_S)
@@ -121,9 +121,9 @@ def test_who_does_not_answer_is_not_asked_for_each_loan_anew_and_keeps_nobody_wa
 
 def test_who_lent_what_is_not_remembered_without_bound() -> None:
     async def scenario(bench: Bench) -> None:
-        bench.late.lent([key(number) for number in range(LENT_MAX + 1)], lend(ONE, b"loan one"))
-        bench.late.finished(key(0))
-        bench.late.finished(key(LENT_MAX))
+        bench.late.note_lent([key(number) for number in range(LENT_MAX + 1)], lend(ONE, b"loan one"))
+        bench.late.note_finished(key(0))
+        bench.late.note_finished(key(LENT_MAX))
         await asyncio.sleep(0.1)
         assert [(ONE, b"loan one", [key(LENT_MAX)])] == bench.told
 

@@ -66,7 +66,7 @@ def repeated(site: Web) -> set[str]:
 
 def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
     """Return what the leaf has in hand of these peers: it may be fetched again if either dies."""
-    loans = [loan for peer in peers for loan in peer.balancing.loans.lending.loans()]
+    loans = [loan for peer in peers for loan in peer.balancing.loans.lender.loans()]
     return {entry.url for loan in loans if loan.borrower.id == leaf.contact.id for entry in loan.entries.values()}
 
 
@@ -134,7 +134,7 @@ async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
     assert {1} == set(site.fetched.values())
     assert leaf.counters.pages > PAGES // 6
     assert PAGES == leaf.counters.pages + sum(peer.counters.pages for peer in peers)
-    assert 0 == sum(peer.balancing.loans.lending.urls for peer in peers)
+    assert 0 == sum(peer.balancing.loans.lender.urls for peer in peers)
     assert not leaf.store.cells
     for peer in peers:
         assert leaf.contact.id not in {contact.id for contact in peer.overlay.contacts()}
@@ -148,8 +148,8 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     peers = await swarm(weak, "abc")
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([site.url("/0")])
-    await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrowing.loans)
-    assert leaf.work.crawler.no_backup_reachable == leaf.borrowing.is_silent, "it would go on for a giver that is gone"
+    await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
+    assert leaf.work.crawler.no_backup_reachable == leaf.borrower.is_silent, "it would go on for a giver that is gone"
     home = next(peer for peer in peers if peer.contact.address == leaf.contact.address)
     before = leaf.counters.pages
     peers.remove(home)
@@ -179,7 +179,7 @@ async def test_a_leaf_that_is_killed_takes_nothing_away_and_comes_back_on_its_di
     peers = await swarm(partial(make_peer, limits=WEAK), "ab")
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([site.url("/0")])
-    await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrowing.loans)
+    await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
     unsafe = lent(site, leaf, peers)
     await crash_leaf(leaf)
     again = await make_leaf("leaf", *peers)
@@ -236,13 +236,13 @@ async def test_what_a_leaf_has_not_fetched_it_gives_back(make_peer: MakePeer, ma
     async with Web(SITES) as site:
         site.fallback = tree(PAGES, SITES)(site)
         await peer.crawl([site.url(f"/{n}", site=n % SITES) for n in range(4 * SITES)])
-        await until(lambda: leaf.borrowing.urls > SITES // 2 and not leaf.work.crawler.in_flight)
-        assert leaf.borrowing.urls == peer.balancing.loans.lending.urls
+        await until(lambda: leaf.borrower.urls > SITES // 2 and not leaf.work.crawler.in_flight)
+        assert leaf.borrower.urls == peer.balancing.loans.lender.urls
         pending = peer.pending
         await leaf.finish()
-        assert 0 == leaf.borrowing.loans == peer.balancing.loans.lending.urls
+        assert 0 == leaf.borrower.loans == peer.balancing.loans.lender.urls
         assert pending == peer.pending
-        assert 0 == sum(peer.balancing.loans.lending.lost.values())
+        assert 0 == sum(peer.balancing.loans.lender.lost.values())
 
 
 async def test_what_a_leaf_fetched_for_a_peer_now_dead_it_reports_to_the_heir(
@@ -256,7 +256,7 @@ async def test_what_a_leaf_fetched_for_a_peer_now_dead_it_reports_to_the_heir(
         for url in urls:
             leaf.store.learn_done(peer.components.partitioner.locate(url).key)
         await peer.crawl(urls)
-        lending = peer.balancing.loans.lending
+        lending = peer.balancing.loans.lender
         await until(lambda: lending.done > SITES // 2)
         # What it has told it forgets.
         await until(lambda: sum(tally.keys for tally in leaf.store.cells.values()) < len(urls) - SITES // 2)
@@ -290,7 +290,7 @@ async def test_leaves_and_what_they_have_in_hand_are_bounded_and_the_silent_lose
     async with Web(SITES) as site, stranger() as client:
         peer = await make_peer("a", delay_s=30.0)
         await peer.crawl([site.url(f"/{n}", site=n % SITES) for n in range(40 * SITES)])
-        lending = peer.balancing.loans.lending
+        lending = peer.balancing.loans.lender
         sites: list[str] = []
         for _ in range(SITES):
             drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
@@ -327,7 +327,7 @@ async def test_a_leaf_has_one_loan_of_a_site_at_a_time_and_none_of_a_peer_that_h
 async def test_what_a_leaf_did_is_counted_when_it_has_left(
     make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaves, "FORGOTTEN_S", 0.5)
+    monkeypatch.setattr(leaves, "LEAF_FORGOTTEN_S", 0.5)
     peer = await make_peer("a", limits=WEAK)
     leaf = await make_leaf("leaf", peer)
     await peer.crawl([site.url("/0")])

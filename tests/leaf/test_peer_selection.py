@@ -6,7 +6,7 @@ from kadcrawl.keys import id_bytes
 from kadcrawl.leaf.peer_selection import (
     BACK_OFF_FIRST_S,
     BACK_OFF_MOST_S,
-    FAILS_MAX,
+    FAILURES_MAX,
     KNOWN_PEERS_MAX,
     FullPeer,
     FullPeers,
@@ -30,7 +30,7 @@ def asked(peers: FullPeers, count: int, now: float = 0.0) -> list[FullPeer]:
     for _ in range(count):
         peer = peers.next(now)
         assert peer is not None
-        peers.had_nothing(peer)
+        peers.note_empty(peer)
         found.append(peer)
     return found
 
@@ -49,10 +49,10 @@ def test_it_stays_with_whoever_gives_until_there_is_nothing() -> None:
     asked(peers, 3)
     giver = peers.next(0.0)
     assert giver is not None
-    peers.gave(giver)
+    peers.note_lent(giver)
     assert not peers.patient
     assert all(peers.next(0.0) is giver for _ in range(20))
-    peers.had_nothing(giver)
+    peers.note_empty(giver)
     other = peers.next(0.0)
     assert other is not None
     assert other is not giver
@@ -64,15 +64,15 @@ def test_who_does_not_answer_is_left_alone_each_time_for_longer() -> None:
     for _ in range(12):
         peer = peers.next(now)
         assert peer is not None
-        peers.failed(peer, now)
+        peers.note_failed(peer, now)
         assert peers.next(now) is None
         waits.append(peers.next_due() - now)
         now = peers.next_due()
     assert peer is not None
     assert [BACK_OFF_FIRST_S, 2 * BACK_OFF_FIRST_S] == waits[:2]
     assert BACK_OFF_MOST_S == max(waits) == waits[-1]
-    peers.answered(peer, id_bytes(1))
-    peers.failed(peer, now)
+    peers.note_answered(peer, id_bytes(1))
+    peers.note_failed(peer, now)
     assert now + BACK_OFF_FIRST_S == peers.next_due()
 
 
@@ -81,7 +81,7 @@ def test_whoever_comes_back_has_to_tell_the_job_again() -> None:
     peer = peers.next(0.0)
     assert peer is not None
     peer.seeds = 3
-    peers.failed(peer, 0.0)
+    peers.note_failed(peer, 0.0)
     assert peer.seeds is None
 
 
@@ -89,8 +89,8 @@ def test_a_giver_that_dies_is_given_up_for_another() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
     giver = peers.next(0.0)
     assert giver is not None
-    peers.gave(giver)
-    peers.failed(giver, 0.0)
+    peers.note_lent(giver)
+    peers.note_failed(giver, 0.0)
     other = peers.next(0.0)
     assert other is not None
     assert other is not giver
@@ -100,7 +100,7 @@ def test_no_more_are_known_than_may_be_and_the_giver_stays() -> None:
     peers = FullPeers(BOOTSTRAP[1:], Random(1))
     giver = peers.next(0.0)
     assert giver is not None
-    peers.gave(giver)
+    peers.note_lent(giver)
     for start in range(10, 250, 20):
         peers.learn([contact(number) for number in range(start, start + 20)])
         assert len(peers) <= KNOWN_PEERS_MAX
@@ -114,7 +114,7 @@ def test_who_failed_goes_first_when_there_is_no_room() -> None:
     peers.learn([contact(number) for number in range(1, KNOWN_PEERS_MAX + 1)])
     dead = peers.next(0.0)
     assert dead is not None
-    peers.failed(dead, 0.0)
+    peers.note_failed(dead, 0.0)
     peers.learn([contact(200)])
     assert dead.address not in known(peers)
     assert KNOWN_PEERS_MAX == len(peers)
@@ -124,14 +124,14 @@ def test_who_has_answered_stays_whoever_is_named_until_it_has_failed_often() -> 
     peers = FullPeers(BOOTSTRAP[1:], Random(1))
     one = peers.next(0.0)
     assert one is not None
-    peers.answered(one, id_bytes(2))
-    for _ in range(FAILS_MAX - 1):
-        peers.failed(one, 0.0)
+    peers.note_answered(one, id_bytes(2))
+    for _ in range(FAILURES_MAX - 1):
+        peers.note_failed(one, 0.0)
     for start in range(10, 250, 20):
         peers.learn([contact(number) for number in range(start, start + 20)])
     assert one.address in known(peers)
     assert KNOWN_PEERS_MAX == len(peers)
-    peers.failed(one, 0.0)
+    peers.note_failed(one, 0.0)
     peers.learn([contact(250)])
     assert one.address not in known(peers)
 
@@ -147,10 +147,10 @@ def test_one_peer_is_not_known_by_two_addresses_unless_the_first_fails() -> None
     peers = FullPeers(BOOTSTRAP[:1], Random(1))
     peer = peers.next(0.0)
     assert peer is not None
-    peers.answered(peer, contact(1).id)
+    peers.note_answered(peer, contact(1).id)
     peers.learn([contact(1)])
     assert {BOOTSTRAP[0]} == known(peers)
-    peers.failed(peer, 0.0)
+    peers.note_failed(peer, 0.0)
     peers.learn([contact(1)])
     assert {BOOTSTRAP[0], contact(1).address} == known(peers)
 
@@ -162,10 +162,10 @@ def test_only_who_answered_or_was_named_and_did_not_fail_is_journaled() -> None:
     assert {contact(3), contact(4)} == set(peers.contacts())
     first = peers.next(0.0)
     while first is not None and first.address != contact(3).address:
-        peers.had_nothing(first)
+        peers.note_empty(first)
         first = peers.next(0.0)
     assert first is not None
-    peers.failed(first, 0.0)
+    peers.note_failed(first, 0.0)
     assert [contact(4)] == peers.contacts()
 
 
@@ -173,7 +173,7 @@ def test_a_name_is_not_journaled_and_who_has_answered_comes_first() -> None:
     name = "crawl-" + 70 * "a" + ".example"
     peers = FullPeers([(name, 4160), BOOTSTRAP[1]], Random(1))
     first, second = asked(peers, 2)
-    peers.answered(first, contact(1).id)
-    peers.answered(second, contact(2).id)
+    peers.note_answered(first, contact(1).id)
+    peers.note_answered(second, contact(2).id)
     peers.learn([contact(3)])
     assert [contact(2), contact(3)] == peers.contacts()

@@ -48,9 +48,9 @@ async def test_a_strong_peer_fetches_for_a_weak_one(
         await finish([weak, strong])
         assert PAGES == len(lines())
         loans = weak.balancing.loans
-        assert 0 == loans.lending.urls == strong.balancing.loans.borrowing.urls
-        assert (loans.lending.done > weak.counters.urls // 10) is (balance == "level")
-        assert loans.lending.done == strong.balancing.loans.borrowing.done
+        assert 0 == loans.lender.urls == strong.balancing.loans.borrower.urls
+        assert (loans.lender.done > weak.counters.urls // 10) is (balance == "level")
+        assert loans.lender.done == strong.balancing.loans.borrower.done
         assert strong.counters.pages > weak.counters.pages or balance == "off"
 
 
@@ -66,7 +66,7 @@ async def test_a_site_with_a_delay_keeps_its_pace_while_it_is_lent(
         await finish([weak, strong])
     assert PAGES // 2 == len(lines())
     assert weak.counters.urls > PAGES // 5
-    assert weak.balancing.loans.lending.done > weak.counters.urls // 10
+    assert weak.balancing.loans.lender.done > weak.counters.urls // 10
     asked: dict[str, list[float]] = {}
     for at_s, url in site.requests:
         asked.setdefault(urlsplit(url).netloc, []).append(at_s)
@@ -88,7 +88,7 @@ async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: M
             assert Lent(False) == await client.ask(peer.contact.address, lend, Lent, 10)
     finally:
         await client.close()
-    assert 0 == peer.balancing.loans.borrowing.loans
+    assert 0 == peer.balancing.loans.borrower.loans
 
 
 @pytest.mark.parametrize("bound", [{"max_pages": 5}, {"max_depth": 2}])

@@ -17,12 +17,12 @@ from kadcrawl.balance.machine_profile import MachineProfile
 from kadcrawl.balance.predict import NeuralNetwork
 from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.balance.sizing import WorkCounts
-from kadcrawl.balance.training_data import BATCHES, batches, save
+from kadcrawl.balance.training_data import BATCHES_FILE, load_batches, save_network
 from kadcrawl.keys import anchor
 from kadcrawl.lending import throughput_learning
 from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
-from kadcrawl.lending.drain_policy import Draining
-from kadcrawl.lending.lender import FREE_S
+from kadcrawl.lending.drain_policy import DrainPolicy
+from kadcrawl.lending.lender import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
@@ -46,9 +46,9 @@ async def answered(request: web.BaseRequest) -> web.StreamResponse:
     return html()
 
 
-def mode_of(peer: Peer) -> Draining:
-    mode = peer.balancing.mode
-    assert isinstance(mode, Draining)
+def mode_of(peer: Peer) -> DrainPolicy:
+    mode = peer.balancing.policy
+    assert isinstance(mode, DrainPolicy)
     return mode
 
 
@@ -78,10 +78,10 @@ async def test_a_slow_peer_with_few_pages_sheds_them_to_a_quick_one_with_many(
         await finish([slow, quick])
         assert {*few, *many} == lines().keys()
         assert {1} == set(site.fetched.values())
-        lending = slow.balancing.loans.lending
+        lending = slow.balancing.loans.lender
         assert lending.done >= len(few) // 6
         assert quick.counters.pages == len(many) + lending.done
-        assert 0 == quick.balancing.loans.lending.done
+        assert 0 == quick.balancing.loans.lender.done
 
 
 async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePeer) -> None:
@@ -89,11 +89,11 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     mode = mode_of(peer)
     busy = BacklogRecord(1000, 1.0, 0.0)
     assert mode.backlog() is None
-    assert not mode.wants(b"somebody", 1)
-    assert Load(-1.0, None) == peer.balancing.told(GetLoad(b"somebody", busy))
-    assert mode.wants(b"somebody", 5)
-    assert not mode.wants(b"somebody", 6)
-    assert not mode.wants(b"somebody else", 1)
+    assert not mode.accept(b"somebody", 1)
+    assert Load(-1.0, None) == peer.balancing.answer(GetLoad(b"somebody", busy))
+    assert mode.accept(b"somebody", 5)
+    assert not mode.accept(b"somebody", 6)
+    assert not mode.accept(b"somebody else", 1)
     peer.obey(peer.state_gossip.say("pause"))
     assert not peer.balancing.wants(5)
 
@@ -104,13 +104,13 @@ async def test_to_a_cold_peer_more_is_lent_as_soon_as_nothing_of_it_waits_for_th
     """Of sites with a delay it has some for long, and could fetch far more."""
     peer = await make_peer("a", balance="drain", block_urls=5)
     mode = mode_of(peer)
-    peer.balancing.told(GetLoad(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
-    assert mode.wants(b"somebody", 5)
+    peer.balancing.answer(GetLoad(b"somebody", BacklogRecord(1000, 1.0, 0.0)))
+    assert mode.accept(b"somebody", 5)
     monkeypatch.setattr(Blocks, "borrowed", 5)
     for waiting, wanted in ((5, False), (0, True)):
         monkeypatch.setattr(Blocks, "waiting", (0, waiting))
-        mode.note(WorkCounts(1.0, 0, 0, 0.0))
-        assert mode.wants(b"somebody", 10) is wanted
+        mode.update(WorkCounts(1.0, 0, 0, 0.0))
+        assert mode.accept(b"somebody", 10) is wanted
 
 
 async def test_how_busy_a_peer_is_is_asked_by_the_link(make_peer: MakePeer) -> None:
@@ -123,12 +123,12 @@ async def test_how_busy_a_peer_is_is_asked_by_the_link(make_peer: MakePeer) -> N
             assert Load(-1.0, None) == told
     finally:
         await client.close()
-    assert mode_of(peer).wants(bytes(20), 1)
+    assert mode_of(peer).accept(bytes(20), 1)
 
 
 async def test_a_peer_that_knows_its_powers_and_a_network_is_never_cold(tmp_path: Path) -> None:
     network = tmp_path / "network.json"
-    save(NETWORK, network)
+    save_network(NETWORK, network)
     job = replace(JOB, balance="predictive", block_urls=5)
     config = Config(data=tmp_path / "one", port=0, network=network, powers=tuple(POWERS.items()))
     async with Peer(config, job) as peer:
@@ -138,10 +138,10 @@ async def test_a_peer_that_knows_its_powers_and_a_network_is_never_cold(tmp_path
         assert backlog is not None
         assert 10.0 == pytest.approx(backlog.url_s, rel=0.01)
         giver = BacklogRecord(100, 20.0, 0.0)
-        peer.balancing.told(GetLoad(b"slower", giver))
-        assert mode_of(peer).wants(b"slower", 50)
-        peer.balancing.told(GetLoad(b"quicker", BacklogRecord(100, 0.1, 0.0)))
-        assert not mode_of(peer).wants(b"quicker", 5)
+        peer.balancing.answer(GetLoad(b"slower", giver))
+        assert mode_of(peer).accept(b"slower", 50)
+        peer.balancing.answer(GetLoad(b"quicker", BacklogRecord(100, 0.1, 0.0)))
+        assert not mode_of(peer).accept(b"quicker", 5)
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ async def test_what_a_predictive_peer_measures_can_be_learned_from(tmp_path: Pat
         async with Peer(config, replace(JOB, balance="predictive", update_s=0.1)) as peer:
             await peer.crawl([site.url(f"/{page}") for page in range(40)])
             await finish([peer])
-    assert (tmp_path / BATCHES).is_file()
-    for batch in batches([tmp_path])[0]:
+    assert (tmp_path / BATCHES_FILE).is_file()
+    for batch in load_batches([tmp_path])[0]:
         assert MachineProfile(1, 2.4, 1.0, 10.0, 5.0) == batch.profile
         assert 8 <= batch.urls <= 40
         assert batch.seconds > 0
@@ -188,7 +188,7 @@ async def test_a_peer_looks_on_while_it_sheds(make_peer: MakePeer, monkeypatch: 
             looked.set()
 
     monkeypatch.setattr(mode_of(peer), "shed", shed)
-    monkeypatch.setattr(mode_of(peer), "look", look)
+    monkeypatch.setattr(mode_of(peer), "sample", look)
     await until(looked.is_set)
     await until(lambda: sheds[0] > 1)
 
@@ -198,10 +198,10 @@ async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer)
     peer = await make_peer("a", balance="drain", block_urls=5, update_s=0.1)
     mode = mode_of(peer)
     now = asyncio.get_running_loop().time()
-    for giver, at in ((b"slow", now - LOAD_DEADLINE_S - FREE_S), (b"silent", now - 60.0)):
+    for giver, at in ((b"slow", now - LOAD_DEADLINE_S - CONNECTION_WAIT_S), (b"silent", now - 60.0)):
         mode._askers[giver] = at, Backlog(1000, 1.0)
-    assert mode.wants(b"slow", 5)
-    assert not mode.wants(b"silent", 5)
+    assert mode.accept(b"slow", 5)
+    assert not mode.accept(b"silent", 5)
 
 
 class Slow:
@@ -217,7 +217,7 @@ class Slow:
     def is_paused(self) -> bool:
         return False
 
-    async def give(self, offer: BlockOffer[Contact], until: float) -> int:
+    async def lend_blocks(self, offer: BlockOffer[Contact], until: float) -> int:
         self.given += 1
         await asyncio.sleep(2 * self.job.update_s)
         return offer.blocks
@@ -225,7 +225,7 @@ class Slow:
 
 async def test_what_was_told_is_acted_on_until_the_next_update(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = Slow()
-    mode = Draining(cast(Blocks, blocks), Random(1))
+    mode = DrainPolicy(cast(Blocks, blocks), Random(1))
 
     async def chosen(own: Backlog) -> list[BlockOffer[Contact]]:
         return [BlockOffer(Contact(bytes(20), "127.0.0.1", number), 1) for number in (1, 2, 3)]
@@ -239,7 +239,7 @@ async def test_what_was_told_is_acted_on_until_the_next_update(monkeypatch: pyte
 async def test_what_is_told_fits_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = Slow()
     monkeypatch.setattr(blocks, "waiting", (3_000_000, 0))
-    told = Draining(cast(Blocks, blocks), Random(1)).told()
+    told = DrainPolicy(cast(Blocks, blocks), Random(1)).answer()
     assert told == unpack(pack(told), Load, 1000)
 
 
@@ -250,8 +250,8 @@ async def test_what_cannot_be_measured_does_not_end_the_peer(
     def fails(*_: object) -> MachineProfile:
         raise error
 
-    monkeypatch.setattr(throughput_learning, "measure", fails)
-    one = throughput_learning.Learning(tmp_path, {}, NETWORK)
+    monkeypatch.setattr(throughput_learning, "measure_profile", fails)
+    one = throughput_learning.ThroughputLearning(tmp_path, {}, NETWORK)
     await one.run()
     assert one.predicted is None
 
@@ -266,13 +266,13 @@ def test_nobody_waits_at_the_exit_for_a_disk_that_hangs(tmp_path: Path, monkeypa
         raise OSError("it hung until the test was over")
 
     async def begin() -> None:
-        run = asyncio.create_task(throughput_learning.Learning(tmp_path, {}, None).run())
+        run = asyncio.create_task(throughput_learning.ThroughputLearning(tmp_path, {}, None).run())
         await until(lambda: threads)
         run.cancel()
         if not threads[0].daemon:
             hangs.set()  # Or this test would hang as well.
 
-    monkeypatch.setattr(throughput_learning, "measure", measure)
+    monkeypatch.setattr(throughput_learning, "measure_profile", measure)
     asyncio.run(begin())
     try:
         assert threads[0].daemon

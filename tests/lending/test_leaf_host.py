@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.lending.leaf_host import FAILED_SHOWN, Leaves, NoLeafError
+from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, leaf_contact
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
 from kadcrawl.peer.membership.departed import each_once
@@ -42,7 +42,7 @@ class Overlay:
         return peer == LIVE
 
 
-def leaves(*loans: object) -> Leaves:
+def leaves(*loans: object) -> LeafHost:
     """The leaves of a peer that is paused and has these loans out."""
     peer = SimpleNamespace(
         contact=Contact(ME, "10.0.0.1", 4160),
@@ -53,9 +53,9 @@ def leaves(*loans: object) -> Leaves:
         paused=True,
         random=SimpleNamespace(sample=lambda found, count: []),
         components=SimpleNamespace(crawler=SimpleNamespace(pause_reasons={"paused"})),
-        balancing=SimpleNamespace(loans=SimpleNamespace(lending=SimpleNamespace(loans=lambda: loans))),
+        balancing=SimpleNamespace(loans=SimpleNamespace(lender=SimpleNamespace(loans=lambda: loans))),
     )
-    return Leaves(peer)  # type: ignore[arg-type]
+    return LeafHost(peer)  # type: ignore[arg-type]
 
 
 def drawing(leaf: bytes, counters: PeerCounters) -> WorkRequest:
@@ -76,7 +76,7 @@ def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() ->
 
     (one,) = asyncio.run(shown())
     assert 5 == one.counters.pages
-    assert {f"reason {n}": n for n in range(64 - FAILED_SHOWN, 64)} == one.counters.failed
+    assert {f"reason {n}": n for n in range(64 - REASONS_SHOWN, 64)} == one.counters.failed
 
 
 def test_a_leaf_is_shown_with_what_it_has_on_loan_here() -> None:

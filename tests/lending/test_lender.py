@@ -15,7 +15,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
 from kadcrawl.lending import lender as lending
-from kadcrawl.lending.lender import RECALLED_MAX_S, RETURNED_WAIT_MAX_S, Lending
+from kadcrawl.lending.lender import RECALLED_MAX_S, RETURNED_WAIT_MAX_S, Lender
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import (
     Batch,
@@ -50,7 +50,7 @@ class Bench:
         self.frontier.open(CELL, 0.0, hold=False)
         self.lends: list[Lend] = []
         self.fails = False
-        self.lending = Lending(
+        self.lender = Lender(
             me=lambda: ME,
             client=self,  # type: ignore[arg-type]
             store=self.store,
@@ -81,7 +81,7 @@ class Bench:
     async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
         """Report of the `number`th loan; return which loans go on."""
         one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
-        return [standing.loan for standing in (await self.lending.renew_lease(RenewLease(taker, [one]))).standing]
+        return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(taker, [one]))).standing]
 
 
 def taken(bench: Bench) -> FrontierEntry | None:
@@ -101,7 +101,7 @@ Play = Callable[[float, Callable[[Bench], Coroutine[Any, Any, None]]], None]
 def play(tmp_path: Path) -> Play:
     def play(delay_s: float, scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
         async def whole(bench: Bench) -> None:
-            tasks = [asyncio.create_task(bench.store.run()), asyncio.create_task(bench.lending.run())]
+            tasks = [asyncio.create_task(bench.store.run()), asyncio.create_task(bench.lender.run())]
             await scenario(bench)
             for task in tasks:
                 task.cancel()
@@ -116,12 +116,12 @@ def play(tmp_path: Path) -> Play:
 
 def test_what_is_not_heard_of_is_taken_back_and_its_site_left_alone_as_it_was_last_said(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
-        await bench.lending.lend(A, SITE, 3)
+        await bench.lender.lend(A, SITE, 3)
         assert await bench.report(A, 0, wait_s=60.0)
         await asyncio.sleep(LEASE_S + MARGIN_S - 0.1)
-        assert 3 == bench.lending.urls
+        assert 3 == bench.lender.urls
         await asyncio.sleep(1.0)
-        assert (0, 1) == (bench.lending.urls, bench.lending.lost[SITE])
+        assert (0, 1) == (bench.lender.urls, bench.lender.lost[SITE])
         assert bench.frontier.next(bench.loop.time() + 50.0) is None
         assert bench.frontier.next(bench.loop.time() + 61.0) is not None
 
@@ -130,8 +130,8 @@ def test_what_is_not_heard_of_is_taken_back_and_its_site_left_alone_as_it_was_la
 
 def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
-        await bench.lending.lend(A, SITE, 2)
-        await bench.lending.lend(B, SITE, 2)
+        await bench.lender.lend(A, SITE, 2)
+        await bench.lender.lend(B, SITE, 2)
         assert [bench.lends[1].loan] == await bench.report(B, 1)
         assert [bench.lends[0].loan] == await bench.report(A, 0, delay_s=10.0)
         assert [] == await bench.report(B, 1, delay_s=10.0)
@@ -142,17 +142,17 @@ def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play:
 def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lending, "LATE_MAX", 2)
+    monkeypatch.setattr(lending, "LATE_PAGES_MAX", 2)
 
     async def scenario(bench: Bench) -> None:
         taker = leaf_contact(id_bytes(9))
-        await bench.lending.lend(taker, SITE, 3)
+        await bench.lender.lend(taker, SITE, 3)
         await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
-        assert 0 == bench.lending.urls
+        assert 0 == bench.lender.urls
         keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
         for key in keys:
             one = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [key], [], True)
-            await bench.lending.renew_lease(RenewLease(taker, [one]))
+            await bench.lender.renew_lease(RenewLease(taker, [one]))
         assert [PENDING, DONE, DONE] == [bench.store.state(key) for key in keys]
 
     play(0.0, scenario)
@@ -160,13 +160,13 @@ def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
 
 def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
-        await bench.lending.lend(A, SITE, 2)
+        await bench.lender.lend(A, SITE, 2)
         bench.frontier.close(CELL)
-        bench.lending.recall(CELL)
+        bench.lender.recall(CELL)
         for _ in range(int(RECALLED_MAX_S) + 5):
             assert [] == await bench.report(A, 0)
             await asyncio.sleep(1.0)
-        assert (0, 0) == (bench.lending.urls, bench.frontier.lent(CELL))
+        assert (0, 0) == (bench.lender.urls, bench.frontier.lent(CELL))
 
     play(1.0, scenario)
 
@@ -174,9 +174,9 @@ def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> 
 def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
         bench.fails = True
-        assert 0 == await bench.lending.lend(A, SITE, 2)
+        assert 0 == await bench.lender.lend(A, SITE, 2)
         assert [] == await bench.report(A, 0)
-        assert 0 == bench.lending.urls
+        assert 0 == bench.lender.urls
 
     play(1.0, scenario)
 
@@ -184,7 +184,7 @@ def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> N
 def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
-        lent = asyncio.create_task(bench.lending.lend(A, SITE, 2))
+        lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
         await asyncio.sleep(1.0)
         assert [] == bench.lends
         assert own[0] is not None
@@ -202,15 +202,15 @@ def test_a_loan_whose_connections_do_not_come_free_or_whose_cell_closes_is_not_o
 ) -> None:
     async def scenario(bench: Bench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
-        lent = asyncio.create_task(bench.lending.lend(A, SITE, 2))
+        lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
         await asyncio.sleep(0.1)
         if closes:
             bench.frontier.close(CELL)
-            bench.lending.recall(CELL)
+            bench.lender.recall(CELL)
             assert own[0] is not None
             bench.frontier.release(own[0], bench.loop.time(), bench.loop.time())
         assert await lent is None
-        assert ([], 0, 0) == (bench.lends, bench.lending.urls, bench.frontier.lent(CELL))
+        assert ([], 0, 0) == (bench.lends, bench.lender.urls, bench.frontier.lent(CELL))
 
     play(0.0, scenario)
 
@@ -218,7 +218,7 @@ def test_a_loan_whose_connections_do_not_come_free_or_whose_cell_closes_is_not_o
 @pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
 def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
     async def scenario(bench: Bench) -> None:
-        await bench.lending.lend(A, SITE, 2)
+        await bench.lender.lend(A, SITE, 2)
         stands_s = RECALLED_MAX_S + 1.0 + min(wait_s, RETURNED_WAIT_MAX_S)
         standing = []
         while bench.loop.time() < stands_s + 1.0:
@@ -227,7 +227,7 @@ def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play:
                 standing.append(bench.loop.time())
             await asyncio.sleep(RENEW_S)  # It never falls silent, so that it does not lose it for that.
         assert stands_s - 1.0 < standing[-1] <= stands_s
-        assert not bench.lending.lost
+        assert not bench.lender.lost
 
     play(1.0, scenario)
 
@@ -239,17 +239,17 @@ def test_who_gives_back_all_of_a_loan_has_no_other_for_a_while_nor_has_anybody_t
     """It may be cut off from the web, and would be done with any number of pages at once."""
 
     async def scenario(bench: Bench) -> None:
-        await bench.lending.lend(A, SITE, 2)
+        await bench.lender.lend(A, SITE, 2)
         first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
         back = [Returned(key, 0, 0.0) for key in ([second] if fruitful else [first, second])]
         done: list[bytes] = [first] if fruitful else []
         report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), done, back, True)
-        assert [] == (await bench.lending.renew_lease(RenewLease(A, [report]))).standing
-        assert (fruitful, True) == (bench.lending.may_lend_to(A), bench.lending.may_lend_to(B))
-        assert [SITE] * fruitful == [site for site, _ in bench.lending.sites_with_spare_connections()]
+        assert [] == (await bench.lender.renew_lease(RenewLease(A, [report]))).standing
+        assert (fruitful, True) == (bench.lender.may_lend_to(A), bench.lender.may_lend_to(B))
+        assert [SITE] * fruitful == [site for site, _ in bench.lender.sites_with_spare_connections()]
         await asyncio.sleep(BACKOFF_FIRST_S + 2.0)
-        assert bench.lending.may_lend_to(A)
-        assert [SITE] == [site for site, _ in bench.lending.sites_with_spare_connections()]
+        assert bench.lender.may_lend_to(A)
+        assert [SITE] == [site for site, _ in bench.lender.sites_with_spare_connections()]
 
     play(1.0, scenario)
 
@@ -258,13 +258,13 @@ def test_who_gives_back_all_of_a_loan_has_no_other_for_a_while_nor_has_anybody_t
 def test_what_a_full_peer_did_of_a_loan_taken_back_or_of_an_earlier_run_is_believed(play: Play, leaf: bool) -> None:
     async def scenario(bench: Bench) -> None:
         taker = leaf_contact(A.id) if leaf else A
-        await bench.lending.lend(taker, SITE, 2)
+        await bench.lender.lend(taker, SITE, 2)
         first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
         await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
-        assert 1 == bench.lending.lost[SITE]
+        assert 1 == bench.lender.lost[SITE]
         for loan, key in ((bench.lends[0].loan, first), (b"long ago", second)):
             report = LoanReport(loan, SiteRecord(SITE, 0.0, 0.0), [key], [], False)
-            assert [] == (await bench.lending.renew_lease(RenewLease(taker, [report]))).standing
+            assert [] == (await bench.lender.renew_lease(RenewLease(taker, [report]))).standing
         assert [DONE, PENDING if leaf else DONE] == [bench.store.state(first), bench.store.state(second)]
         await asyncio.sleep(BACKOFF_FIRST_S + 5.0)
         left = {entry.key for _ in range(6) if (entry := taken(bench)) is not None}
@@ -275,7 +275,7 @@ def test_what_a_full_peer_did_of_a_loan_taken_back_or_of_an_earlier_run_is_belie
 
 def test_nobody_reports_of_the_loan_of_another(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
-        await bench.lending.lend(A, SITE, 2)
+        await bench.lender.lend(A, SITE, 2)
         assert [] == await bench.report(B, 0)
 
     play(1.0, scenario)

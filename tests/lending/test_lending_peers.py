@@ -23,9 +23,9 @@ async def test_a_taker_with_work_of_its_own_takes_turns_with_what_it_has_borrowe
         strong = await make_peer("b", join=weak, limits=replace(QUICK, fetches_max=4))
         own, others = sites_of(weak, strong, site, 3), sites_of(strong, weak, site, 4)
         await weak.crawl([site.url(f"/{page}", one) for one in own + others for page in range(500)])
-        await until(lambda: weak.balancing.loans.lending.done >= 20)
-        assert 0 < weak.row().lent == weak.balancing.loans.lending.urls
-        assert 0 < strong.row().borrowed == strong.balancing.loans.borrowing.urls
+        await until(lambda: weak.balancing.loans.lender.done >= 20)
+        assert 0 < weak.row().lent == weak.balancing.loans.lender.urls
+        assert 0 < strong.row().borrowed == strong.balancing.loans.borrower.urls
         assert strong.counters.pages < 1_000, "it was through with its own work and could do nothing else"
 
 

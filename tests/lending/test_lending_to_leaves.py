@@ -23,14 +23,14 @@ def key_of(lend: Lend, number: int) -> Key:
 
 
 async def given(bench: Bench, count: int) -> Lend:
-    (lend,) = await bench.lending.offers(LEAF, [(SITE, count)])
+    (lend,) = await bench.lender.offers(LEAF, [(SITE, count)])
     return lend
 
 
 async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
     """Report of a loan; return which go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
-    answer = await bench.lending.renew_lease(RenewLease(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
+    answer = await bench.lender.renew_lease(RenewLease(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
     return [one.loan for one in answer.standing]
 
 
@@ -42,14 +42,14 @@ def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> Non
             calls.append(name)
             work.close()
 
-        bench.lending._spawn = spawn
+        bench.lender._spawn = spawn
         lend = await given(bench, 3)
         assert [lend.loan] == await say(bench, lend)
-        bench.lending.recall_all()
+        bench.lender.recall_all()
         assert [] == calls, "nothing can be sent to a leaf"
         assert [] == await say(bench, lend)
         assert [] == await say(bench, lend, over=True)
-        assert 0 == bench.lending.urls
+        assert 0 == bench.lender.urls
 
     play(1.0, scenario)
 
@@ -86,7 +86,7 @@ def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
 async def lost(bench: Bench) -> None:
     """Wait until a loan begun now and never reported on is lost."""
     await asyncio.sleep(LEASE_S + MARGIN_S + RENEW_S)
-    assert 0 == bench.lending.urls
+    assert 0 == bench.lender.urls
 
 
 @pytest.mark.parametrize("delay_s", [1.0, 5.0, 30.0])
@@ -95,8 +95,8 @@ def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: 
 
     async def draw(bench: Bench) -> None:
         for number in range(1, 10_000):
-            if bench.lending.sites_with_spare_connections():
-                await bench.lending.offers(leaf_contact(id_bytes(number)), [(SITE, 3)])
+            if bench.lender.sites_with_spare_connections():
+                await bench.lender.offers(leaf_contact(id_bytes(number)), [(SITE, 3)])
             await asyncio.sleep(0.1)
 
     async def scenario(bench: Bench) -> None:
@@ -111,7 +111,7 @@ def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: 
             await asyncio.sleep(0.1)
         drawing.cancel()
         assert 6 == fetched
-        assert bench.lending.lost[SITE] > 1, "it was lent again and again"
+        assert bench.lender.lost[SITE] > 1, "it was lent again and again"
 
     play(delay_s, scenario)
 
@@ -120,17 +120,17 @@ def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: 
 def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play, says_so: bool) -> None:
     async def scenario(bench: Bench) -> None:
         lend = await given(bench, 3)
-        assert bench.lending.may_lend_to(LEAF)
+        assert bench.lender.may_lend_to(LEAF)
         if says_so:
             await say(bench, lend, over=True)
         else:
             await lost(bench)
-        assert not bench.lending.may_lend_to(LEAF)
-        assert bench.lending.may_lend_to(OTHER)
-        assert [] == bench.lending.sites_with_spare_connections()
+        assert not bench.lender.may_lend_to(LEAF)
+        assert bench.lender.may_lend_to(OTHER)
+        assert [] == bench.lender.sites_with_spare_connections()
         await asyncio.sleep(1.0 + BACKOFF_FIRST_S)
-        assert bench.lending.may_lend_to(LEAF)
-        assert [(SITE, 6)] == bench.lending.sites_with_spare_connections()
+        assert bench.lender.may_lend_to(LEAF)
+        assert [(SITE, 6)] == bench.lender.sites_with_spare_connections()
 
     play(1.0, scenario)
 
@@ -140,8 +140,8 @@ def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> 
         lend = await given(bench, 3)
         await say(bench, lend, done=[key_of(lend, 0)])
         await say(bench, lend, over=True)
-        assert bench.lending.may_lend_to(LEAF)
-        assert [(SITE, 5)] == bench.lending.sites_with_spare_connections()
+        assert bench.lender.may_lend_to(LEAF)
+        assert [(SITE, 5)] == bench.lender.sites_with_spare_connections()
 
     play(1.0, scenario)
 
@@ -151,8 +151,8 @@ def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play: Play)
         await given(bench, 3)
         await lost(bench)
         await asyncio.sleep(29.0)
-        assert [] == bench.lending.sites_with_spare_connections()
+        assert [] == bench.lender.sites_with_spare_connections()
         await asyncio.sleep(1.0 + BACKOFF_FIRST_S)
-        assert [(SITE, 6)] == bench.lending.sites_with_spare_connections()
+        assert [(SITE, 6)] == bench.lender.sites_with_spare_connections()
 
     play(30.0, scenario)

@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.lending.blocks import Blocks
-from kadcrawl.lending.level_policy import Levelling
+from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.link.wire.messages import Contact, GetLoad, Load
 from tests.support.peers import JOB
 
@@ -46,7 +46,7 @@ class Heavy:
         self.asked.append(of.port)
         return Load(self.levels[of.port], None)
 
-    async def give(self, offer: BlockOffer[Contact]) -> int:
+    async def lend_blocks(self, offer: BlockOffer[Contact]) -> int:
         self.offered.append((offer.peer.port, offer.blocks))
         return min(offer.blocks, self.takes[offer.peer.port])
 
@@ -66,6 +66,6 @@ async def test_whom_a_heavy_peer_asks_from_near_to_far_and_what_it_offers(
     levels: list[float], takes: list[int], offered: list[tuple[int, int]], asked: list[int]
 ) -> None:
     heavy = Heavy(dict(enumerate(levels, 1)), dict(enumerate(takes, 1)))
-    await Levelling(cast(Blocks, heavy), WORK_AREA).shed()
+    await LevelPolicy(cast(Blocks, heavy), WORK_AREA).shed()
     assert offered == heavy.offered
     assert asked == heavy.asked

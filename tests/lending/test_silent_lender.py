@@ -13,7 +13,7 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.lending.borrowed_store import BorrowedStore
-from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord, Standing
 from kadcrawl.settings.config import Limits
@@ -29,7 +29,7 @@ class Bench:
         self.dead: set[tuple[str, int]] = set()
         self.borrowed = BorrowedStore(lambda entry, line, records, *, reported: True)
         frontier = Frontier(self.borrowed, Limits(), 1.0)
-        self.borrowing = Borrowing(
+        self.borrower = Borrower(
             me=lambda: leaf_contact(id_bytes(9)),
             client=self,  # type: ignore[arg-type]
             store=self,  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ class Bench:
             site = f"{giver.host[-1]}.example"
             pending = [PendingRecord(f"http://{site}/{number}", 0, 0, 0, 0.0) for number in range(3)]
             lend = Lend(giver, Random(site).randbytes(8), SiteRecord(site, 0.0, 1.0), 1, pending, [])
-            assert self.borrowing.take(lend)
+            assert self.borrower.accept(lend)
 
     async def durable(self) -> None:
         pass
@@ -58,21 +58,21 @@ class Bench:
 
     def silent(self) -> list[bool]:
         """Say of each giver's loan that there is whether nothing of it is to be begun."""
-        return [self.borrowing.is_silent(loan.cell) for loan in self.borrowed.loans.values()]
+        return [self.borrower.is_silent(loan.cell) for loan in self.borrowed.loans.values()]
 
 
 @pytest.mark.parametrize("again", [True, False])
 def test_nothing_is_begun_for_a_giver_that_does_not_answer(again: bool) -> None:
     async def scenario() -> None:
         bench = Bench(loop.time)
-        task = asyncio.create_task(bench.borrowing.run())
+        task = asyncio.create_task(bench.borrower.run())
         await asyncio.sleep(0.1)
         assert [False, False] == bench.silent()
         bench.dead.add(GIVERS[0].address)
         await asyncio.sleep(RENEW_S)
         assert [True, False] == bench.silent()
-        assert 2 == len(bench.borrowing.standing()), "the lease goes on all the same"
-        assert not bench.borrowing.is_silent(Cell(7))
+        assert 2 == len(bench.borrower.crawlable_loans()), "the lease goes on all the same"
+        assert not bench.borrower.is_silent(Cell(7))
         if again:
             bench.dead.clear()
             await asyncio.sleep(RENEW_S)

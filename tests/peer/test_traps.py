@@ -201,7 +201,7 @@ async def test_of_pages_lent_each_peer_compares_what_it_fetched_and_nothing_is_l
         quick = await make_peer("b", join=slow)
         await slow.crawl([site.url(site=sites_of(slow, quick, site, 1)[0])])
         await finish([slow, quick])
-    assert part <= quick.counters.pages == slow.balancing.loans.lending.done
+    assert part <= quick.counters.pages == slow.balancing.loans.lender.done
     found = lines()
     assert 1 + pages + texts == len(found)
     for url, line in found.items():

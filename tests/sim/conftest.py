@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from kadcrawl.lending.borrower import Borrowing
+from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.messages import Lend
 
 
@@ -13,14 +13,14 @@ def lendings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count how often each URL is taken by a peer that does not own it."""
     counted: Counter[str] = Counter()
     loans: set[bytes] = set()
-    take = Borrowing.take
+    take = Borrower.accept
 
-    def counting(self: Borrowing, lend: Lend) -> bool:
+    def counting(self: Borrower, lend: Lend) -> bool:
         taken = take(self, lend)
         if taken and lend.loan not in loans:  # An offer may be made again.
             loans.add(lend.loan)
             counted.update(one.url for one in lend.pending)
         return taken
 
-    monkeypatch.setattr(Borrowing, "take", counting)
+    monkeypatch.setattr(Borrower, "accept", counting)
     return counted

@@ -115,7 +115,7 @@ class Crawled:
         async with asyncio.timeout(ENOUGH_S):
             while not all(peer.ended for peer in peers):
                 await asyncio.sleep(0.5)
-        self.lent = [peer.balancing.loans.lending.done for peer in peers]
+        self.lent = [peer.balancing.loans.lender.done for peer in peers]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

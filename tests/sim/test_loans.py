@@ -5,8 +5,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from kadcrawl.lending.borrower import Borrowing
-from kadcrawl.lending.lender import Lending, Loan
+from kadcrawl.lending.borrower import Borrower
+from kadcrawl.lending.lender import Lender, Loan
 from kadcrawl.link.wire.messages import LoanReport
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run
@@ -19,24 +19,24 @@ CALM = Plan(7, 6, (), delay_s=0.5, balance="level", block_urls=1, update_s=1.0)
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count what is lent and what comes of it."""
     counted: Counter[str] = Counter()
-    end, take_in, drop = Lending._end, Lending._take_in, Borrowing._drop
+    end, take_in, drop = Lender._end, Lender._take_in, Borrower._drop
 
-    def ended(self: Lending, loan: Loan) -> None:
+    def ended(self: Lender, loan: Loan) -> None:
         counted["loans"] += 1
         counted["lost"] = sum(self.lost.values())
         end(self, loan)
 
-    def took_in(self: Lending, loan: Loan, report: LoanReport) -> None:
+    def took_in(self: Lender, loan: Loan, report: LoanReport) -> None:
         counted["done"] += len(report.done)
         take_in(self, loan, report)
 
-    def dropped(self: Borrowing, loan: object) -> None:
+    def dropped(self: Borrower, loan: object) -> None:
         counted["dropped"] += 1
         drop(self, loan)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Lending, "_end", ended)
-    monkeypatch.setattr(Lending, "_take_in", took_in)
-    monkeypatch.setattr(Borrowing, "_drop", dropped)
+    monkeypatch.setattr(Lender, "_end", ended)
+    monkeypatch.setattr(Lender, "_take_in", took_in)
+    monkeypatch.setattr(Borrower, "_drop", dropped)
     return counted
 
 

@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
-from kadcrawl.balance.batch_partition import equal, exact, makespan_s
-from kadcrawl.balance.predict import NeuralNetwork, train
+from kadcrawl.balance.batch_partition import equal_shares, exact_partition, makespan_s
+from kadcrawl.balance.predict import NeuralNetwork, train_network
 from sim.papers.drain_run import Shedding, crawl
 from sim.papers.experiment import Finding, Result
 from sim.papers.five_nodes import (
@@ -36,7 +36,9 @@ ONCE = Effort(trainings=1, rounds=(50, 400))
 @pytest.fixture(scope="module")
 def networks() -> list[NeuralNetwork]:
     """Several, taught without noise: by the printed shares, memory and clock are worth less than the error of one."""
-    return [train(training_data(MODEL, Random(number), others=400, noise=0.0), seed=number) for number in range(4)]
+    return [
+        train_network(training_data(MODEL, Random(number), others=400, noise=0.0), seed=number) for number in range(4)
+    ]
 
 
 def learned_s(networks: list[NeuralNetwork], name: str) -> float:
@@ -60,12 +62,12 @@ def finding(result: Result, start: str) -> Finding:
 def test_the_model_agrees_with_both_printed_runs() -> None:
     ends = [time(share) for time, share in zip(TIMES, SHARES, strict=True)]
     assert [BALANCED_S] * 5 == pytest.approx(ends)
-    assert EQUAL_S == pytest.approx(makespan_s(TIMES, equal(5, TOTAL)))
+    assert EQUAL_S == pytest.approx(makespan_s(TIMES, equal_shares(5, TOTAL)))
 
 
 def test_no_model_that_starts_at_once_agrees_with_both() -> None:
     at_once = fitted(0.0)
-    assert 372.2 == pytest.approx(makespan_s([at_once.time(node) for node in NODES], equal(5, TOTAL)), abs=0.1)
+    assert 372.2 == pytest.approx(makespan_s([at_once.time(node) for node in NODES], equal_shares(5, TOTAL)), abs=0.1)
 
 
 def test_every_power_works_in_the_model_as_the_paper_found() -> None:
@@ -75,7 +77,7 @@ def test_every_power_works_in_the_model_as_the_paper_found() -> None:
 
 
 def test_the_printed_shares_are_the_lower_bound() -> None:
-    assert SHARES == exact(TIMES, TOTAL).urls
+    assert SHARES == exact_partition(TIMES, TOTAL).urls
 
 
 @pytest.mark.parametrize("name", FALLS)
@@ -181,6 +183,8 @@ def test_a_block_on_its_way_is_crawled_by_nobody() -> None:
 
 def test_shedding_mends_shares_that_were_wrong_while_it_runs() -> None:
     """Where the times of URLs vary, it ends before the best shares anybody could have given beforehand."""
-    shed = [crawl(URLS_S, equal(5, TOTAL), Random(n), start_s=0.0, spread=1.0, shedding=SHEDDING) for n in range(10)]
+    shed = [
+        crawl(URLS_S, equal_shares(5, TOTAL), Random(n), start_s=0.0, spread=1.0, shedding=SHEDDING) for n in range(10)
+    ]
     fixed = [crawl(URLS_S, SHARES, Random(n), start_s=0.0, spread=1.0) for n in range(10)]
     assert sum(run.makespan_s for run in shed) < sum(run.makespan_s for run in fixed)

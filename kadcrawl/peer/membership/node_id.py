@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from random import Random
 
-from kadcrawl.balance.identity import IdCandidate, Range, choose
+from kadcrawl.balance.identity import IdCandidate, Range, choose_id
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import ID_BITS, ID_BYTES, NodeId, id_bytes
 from kadcrawl.link.client import LinkClient
@@ -100,11 +100,11 @@ def _node_id(journaled: bytes) -> NodeId:
 def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeId:
     """Return the ID that splits the largest range; the first one if nothing was found."""
     candidates = [
-        IdCandidate(node_id=node_id, found=Range(owner=number(one.owner), live_mask=number(one.live_mask)))
+        IdCandidate(node_id=node_id, range=Range(owner=number(one.owner), live_mask=number(one.live_mask)))
         for node_id, one in zip(drawn, found, strict=False)
         if one is not None and one.owner != id_bytes(node_id)
     ]
-    return choose(candidates).node_id if candidates else drawn[0]
+    return choose_id(candidates).node_id if candidates else drawn[0]
 
 
 async def _ask(
@@ -150,11 +150,11 @@ class RangeFinder:
         now = asyncio.get_running_loop().time()
         others = self._others(drawn, now)
         candidates = {
-            one: IdCandidate(node_id=one, found=found[one].shared_with(one, others)) for one in drawn if one in found
+            one: IdCandidate(node_id=one, range=found[one].shared_with(one, others)) for one in drawn if one in found
         }
         if candidates:
-            self._expected[choose([*candidates.values()]).node_id] = now + ENTER_S
-        return Ranges([_told(candidates[one].found) if one in candidates else None for one in drawn])
+            self._expected[choose_id([*candidates.values()]).node_id] = now + ENTER_S
+        return Ranges([_told(candidates[one].range) if one in candidates else None for one in drawn])
 
     def _others(self, drawn: Sequence[NodeId], now: float) -> list[NodeId]:
         """Return whom to expect beside a newcomer who has drawn these."""
