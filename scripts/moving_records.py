@@ -71,8 +71,8 @@ class StoreEnd:
         """Whom its questions go to."""
         frontier = Frontier(store, LIMITS, JOB.delay_s)
         intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), by_depth=False)
-        placer = Partitioner(JOB.partition, JOB.cell_bits)
-        self._records = record_codec.Records(store, frontier, intake, placer, lambda entry: False, lambda: 0.0)
+        partitioner = Partitioner(JOB.partition, JOB.cell_bits)
+        self._records = record_codec.Records(store, frontier, intake, partitioner, lambda entry: False, lambda: 0.0)
         client: Any = self
         self.anti_entropy = AntiEntropy(lambda: self.contact, client, store, self._records.moving, self._records.merge)
 
@@ -100,13 +100,13 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
 
     They come in the order in which a crawl might meet them: its sites take turns.
     """
-    placer = Partitioner(JOB.partition, JOB.cell_bits)
+    partitioner = Partitioner(JOB.partition, JOB.cell_bits)
     names = (f"{name}-{number}.example" for number in itertools.count())
-    allowed = (site for site in names if placer.cell(site) not in but)
+    allowed = (site for site in names if partitioner.cell(site) not in but)
     sites = list(itertools.islice(allowed, max(1, count // URLS_PER_SITE)))
     for number in range(count):
         url = f"http://{sites[number % len(sites)]}/section/{number // len(sites)}/page-{number}.html"
-        place = placer.locate(url)
+        place = partitioner.locate(url)
         if number % PENDING_EVERY:
             store.learn_done(place.key)
         else:

@@ -110,14 +110,14 @@ def build(
     by_depth = job.max_depth is not None
     scope = Scope(job, limits)
     rules = PageRules(job.roles, job.records)
-    placer = Partitioner(job.partition, job.cell_bits)
+    partitioner = Partitioner(job.partition, job.cell_bits)
     frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
     intake = Intake(store, frontier, scope, counters, activity, by_depth, job.site_pages_max, job.path_queries_max)
     forwarder = Forwarder(
         owners,
         client,
         intake,
-        placer,
+        partitioner,
         limits,
         by_depth,
         clock.now,
@@ -200,7 +200,7 @@ def build(
     return CrawlComponents(
         job,
         scope,
-        placer,
+        partitioner,
         frontier,
         intake,
         forwarder,

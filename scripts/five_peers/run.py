@@ -119,13 +119,13 @@ async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, ne
 
 async def _dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
     """Open `SITES` sites for each of these peers to own; return their addresses."""
-    placer = Partitioner("host", CELL_BITS)
+    partitioner = Partitioner("host", CELL_BITS)
     owned = dict.fromkeys(ids, 0)
     opened: list[str] = []
     await web.open("127.0.2.0")  # Is no site, but chooses the port.
     for number in count():
         address = f"127.0.{3 + number // 256}.{number % 256}"
-        place = anchor(placer.locate(f"http://{address}:{web.port}/").cell, CELL_BITS)
+        place = anchor(partitioner.locate(f"http://{address}:{web.port}/").cell, CELL_BITS)
         owner = min(ids, key=lambda one: one ^ place)
         if owned[owner] < SITES:
             owned[owner] += 1

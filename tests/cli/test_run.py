@@ -7,7 +7,7 @@ BEFORE = """
 import resource, sys
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
-from kadcrawl.cli import run
+from kadcrawl.cli import run as module
 """
 
 

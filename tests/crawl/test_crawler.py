@@ -140,14 +140,14 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]
     store = Store(tmp_path, LIMITS.commit_spacing_s)
     store.begin(16)
     job = Job(scope="any", delay_s=delay_s)
-    scope, placer = Scope(job), Partitioner("host", 16)
+    scope, partitioner = Scope(job), Partitioner("host", 16)
     frontier = Frontier(store, LIMITS, delay_s)
     intake = Intake(store, frontier, scope, totals, activity, by_depth=False)
-    world = World(store, frontier, intake, placer, activity, totals, clock, Budget(9, 9, 0), tmp_path)
+    world = World(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
     outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random)
     store.flush = outputs.flush
     forwarder = Forwarder(
-        cast(Any, world), cast(Any, world), intake, placer, LIMITS, False, clock.now,
+        cast(Any, world), cast(Any, world), intake, partitioner, LIMITS, False, clock.now,
         is_open=frontier.is_open, accept_here=cast(Any, None),
     )  # fmt: skip
     world.crawler = crawler = Crawler(

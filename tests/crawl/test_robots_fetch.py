@@ -80,7 +80,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
             asked.append(clocks.time)
         location = None if is_there else "http://led-to.test/rules"
         return SimpleNamespace(
-            failure=None, status=200 if is_there else 302, location=location, url=url, content=b"x",
+            error=None, status=200 if is_there else 302, location=location, url=url, content=b"x",
             first_byte_at=clocks.time, passing=False,
         )  # fmt: skip
 
@@ -144,7 +144,7 @@ async def test_only_rules_that_are_not_asked_for_again_soon_clear_a_robots_txt_o
     async def request(entry: FrontierEntry, url: str, _: MemorySlots) -> Any:
         asked.append(url)
         return SimpleNamespace(
-            failure=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False
+            error=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False
         )
 
     for _ in range(2):

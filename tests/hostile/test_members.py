@@ -516,7 +516,9 @@ async def test_slices_without_end_come_to_one() -> None:
             asked += 1
             return GotEpochFilters([], [], question.after + 1)
 
-    store: Any = SimpleNamespace(seen=SimpleNamespace(labels=lambda cell: {}, period=SimpleNamespace(grains=3)))
+    store: Any = SimpleNamespace(
+        expiring_filters=SimpleNamespace(labels=lambda cell: {}, period=SimpleNamespace(epochs=3))
+    )
     client: Any = Endless()
     exchange = EpochFilterSync(client, store, lambda *_: pytest.fail("nothing came"), lambda *_: None)
     await exchange.reconcile(Contact(LIAR, "10.0.0.1", 1), Cell(0), push=True)

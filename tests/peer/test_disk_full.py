@@ -49,7 +49,7 @@ def config(directory: Path) -> Config:
 @pytest.fixture(autouse=True)
 def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kadcrawl.crawl.disk_guard.CHECK_S", 0.05)
-    monkeypatch.setattr("kadcrawl.peer.membership.known_peers.RETRY_S", 0.05)
+    monkeypatch.setattr("kadcrawl.peer.rejoin.REJOIN_RETRY_S", 0.05)
     monkeypatch.setattr("kadcrawl.cli.commands.run_peer.log_to", lambda directory: None)  # The process is pytest's.
 
 

@@ -372,7 +372,7 @@ def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Bench
         bench.own()
         bench.crawl.told = None
         answer = bench.asked_by(NEAR)
-        assert (False, True) == (answer.released, answer.untold)
+        assert (False, True) == (answer.released, answer.clocks_incomplete)
 
     run(bench, scenario)
 
@@ -419,7 +419,7 @@ def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Benc
     run(bench, scenario)
 
 
-@pytest.mark.parametrize("speaker", [NEAR, FAR])
+@pytest.mark.parametrize("claimed_sender", [NEAR, FAR])
 def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, claimed_sender: Contact) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)

@@ -145,7 +145,7 @@ class Backup:
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(slices_module, "SLICE_BYTES_MAX", PART)
+    monkeypatch.setattr(slices_module, "EPOCH_FILTER_BYTES_MAX", PART)
     store = Store(tmp_path, 0.0, lambda fds: None)
     store.begin(16, Period(HOUR, 3), lambda: 1_000 * HOUR)
     for number in range(700):

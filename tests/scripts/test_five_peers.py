@@ -53,7 +53,7 @@ async def test_every_peer_owns_as_many_sites() -> None:
     ids = [number << 157 | 12345 for number in range(5)]
     async with CappedWeb({}, 1, 10) as web:
         opened = await run._dealt(web, ids)
-        placer = Partitioner("host", run.CELL_BITS)
-        places = [anchor(placer.locate(web.urls(address)[0]).cell, run.CELL_BITS) for address in opened]
+        partitioner = Partitioner("host", run.CELL_BITS)
+        places = [anchor(partitioner.locate(web.urls(address)[0]).cell, run.CELL_BITS) for address in opened]
         owners = [min(ids, key=lambda one: one ^ place) for place in places]
     assert dict.fromkeys(ids, run.SITES) == {one: owners.count(one) for one in ids}

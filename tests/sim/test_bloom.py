@@ -37,7 +37,7 @@ def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (seen_cells, slice):
-        monkeypatch.setattr(module, "FEW_MAX", 1)
+        monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     outcome = run(draw(seed, 16).kept_by("bloom"))
     assert {} == outcome.violations
@@ -46,10 +46,10 @@ def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
 
 def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (seen_cells, slice):
-        monkeypatch.setattr(module, "FEW_MAX", 1)
+        monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     for module in (slice_transfer, cells):
-        monkeypatch.setattr(module, "SLICE_BYTES_MAX", 60)
+        monkeypatch.setattr(module, "EPOCH_FILTER_BYTES_MAX", 60)
     arrived: list[EncodedFilter] = []
     whole = IncomingSlice.whole
 
@@ -64,7 +64,7 @@ def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.Mo
 
 def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (seen_cells, slice):
-        monkeypatch.setattr(module, "FEW_MAX", 1)
+        monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     monkeypatch.setattr(build, "period_of", lambda job: Period(1e9, 1, error=0.1))
     found: set[str] = set()

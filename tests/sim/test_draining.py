@@ -57,11 +57,11 @@ class PacedServer(WebServer):
 
 def dealt(peers: Sequence[Peer]) -> list[list[str]]:
     """Return, for each of these, the URLs of as many sites as it is to own."""
-    placer = Partitioner("host", 16)
+    partitioner = Partitioner("host", 16)
     hosts: list[list[str]] = [[] for _ in peers]
     for number in range(10_000):
         host = f"site-{number}.example"
-        place = anchor(placer.locate(f"http://{host}/").cell, 16)
+        place = anchor(partitioner.locate(f"http://{host}/").cell, 16)
         owner = min(range(len(peers)), key=lambda index: peers[index].contact.number ^ place)
         if len(hosts[owner]) < SITES:
             hosts[owner].append(host)

@@ -530,7 +530,7 @@ def open_files() -> int:
     [
         ("UPDATE history SET state='x'", lambda store: store.state(key(1))),
         ("UPDATE history SET state='x'", lambda store: store.records(Cell(0), b"", 9)),
-        ("UPDATE history SET state='x'", lambda store: store.tally_between(Cell(0), b"", None)),
+        ("UPDATE history SET state='x'", lambda store: store.digest_between(Cell(0), b"", None)),
         ("UPDATE frontier SET url=x'00'", lambda store: store.entry(key(1))),
         ("UPDATE frontier SET url=CAST(x'ff' AS TEXT)", lambda store: store.window("a.example", 9)),
         ("UPDATE frontier SET seq=9223372036854775807 WHERE seq=3", lambda store: accept(store, 9)),

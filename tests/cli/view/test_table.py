@@ -32,7 +32,7 @@ def test_what_is_lent_is_shown_as_soon_as_anybody_lends(capsys: pytest.CaptureFi
 def test_what_waits_for_sinks_is_shown_as_soon_as_anything_does(capsys: pytest.CaptureFixture[str]) -> None:
     print_rows([row(1)])
     assert "sinks" not in capsys.readouterr().out
-    print_rows([msgspec.structs.replace(row(1 + number), behind=size) for number, size in enumerate((0, 1300, 2**24))])
+    print_rows([msgspec.structs.replace(row(1 + number), lag=size) for number, size in enumerate((0, 1300, 2**24))])
     head, *peers = capsys.readouterr().out.splitlines()
     assert head.strip().endswith("for sinks")
     assert [" 0.0 kB", " 1.3 kB", "16.8 MB"] == [line.rstrip()[-7:] for line in peers]

@@ -398,6 +398,6 @@ def test_many_links_are_judged_in_turns(chars: int, turns: int, monkeypatch: pyt
             taken += 1
 
     monkeypatch.setattr("kadcrawl.crawl.content.link_finder.TURN_CHARS", chars)
-    monkeypatch.setattr("tests.crawl.content.test_link_finder.at_once", counted)
+    monkeypatch.setattr("tests.crawl.content.test_link_finder.run_to_end", counted)
     assert paths == onward(found(JOB, "/", *paths))
     assert turns == taken

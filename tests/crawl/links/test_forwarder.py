@@ -73,7 +73,7 @@ class World:
     def suspect(self, contact: Contact) -> None:
         self.suspected.append(contact)
 
-    def take(self, link: Link, place: UrlLocation, now: float) -> None:
+    def accept(self, link: Link, location: UrlLocation, now: float) -> None:
         self.taken.append(link.url)
 
     async def ask(
@@ -101,7 +101,7 @@ async def forwarder(world: Any, *, by_depth: bool = False, **limits: Any) -> Asy
         world,
         world,
         world,
-        world.placer,
+        world.partitioner,
         Limits(batch_spacing_s=0, **limits),
         by_depth,
         lambda: 0.0,

@@ -58,11 +58,16 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     """Everything the intake touches, all cells open; depth counts, unless the test asks for `by_depth` False."""
     store = Store(tmp_path, 0.0)
     store.begin(1)
-    frontier, placer, totals, activity = Frontier(store, Limits(), 0.0), Partitioner("host", 1), Counters(), Activity()
-    for cell in {placer.locate(url).cell for url in (SEED, OUTSIDE)}:
+    frontier, partitioner, totals, activity = (
+        Frontier(store, Limits(), 0.0),
+        Partitioner("host", 1),
+        Counters(),
+        Activity(),
+    )
+    for cell in {partitioner.locate(url).cell for url in (SEED, OUTSIDE)}:
         frontier.open(cell, NOW, hold=False)
     intake = Intake(store, frontier, Scope(Job(seeds=(SEED,))), totals, activity, by_depth=request.param)
-    world = World(store, frontier, intake, placer, totals, activity)
+    world = World(store, frontier, intake, partitioner, totals, activity)
 
     def wake() -> None:
         world.woken += 1

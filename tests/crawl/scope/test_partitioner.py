@@ -27,17 +27,17 @@ def test_what_is_offered_has_a_place_or_is_no_url(url: str, has_place: bool) -> 
 
 @pytest.mark.parametrize("partition", get_args(Partition))
 def test_sites_that_nobody_has_fill_no_cache(partition: Partition) -> None:
-    placer, before = Partitioner(partition, 16), _registered_domain.cache_info().currsize
+    partitioner, before = Partitioner(partition, 16), _registered_domain.cache_info().currsize
     for chars in (SITE_CHARS_CACHED, SITE_CHARS_CACHED + 1):
         url = "http://a.test/".ljust(chars, "b") if partition == "url" else f"http://{'b' * (chars - 5)}.test/"
-        assert chars == len(placer.locate(url).site)
-    assert 1 == placer._cached_hash.cache_info().currsize
+        assert chars == len(partitioner.locate(url).site)
+    assert 1 == partitioner._cached_hash.cache_info().currsize
     assert before + (partition == "domain") == _registered_domain.cache_info().currsize
 
 
 def test_a_site_is_placed_alike_whether_it_is_remembered_or_not() -> None:
-    placer = Partitioner("host", 16)
+    partitioner = Partitioner("host", 16)
     for name in ("a.test", "a" * 400 + ".test"):
-        first, again = (placer.locate(f"http://{name}/{number}") for number in (1, 2))
+        first, again = (partitioner.locate(f"http://{name}/{number}") for number in (1, 2))
         assert (first.cell, first.key[:12]) == (again.cell, again.key[:12])
-        assert first.cell == placer.cell(name)
+        assert first.cell == partitioner.cell(name)

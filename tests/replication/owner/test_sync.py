@@ -170,14 +170,14 @@ class FakePeer:
         self.store = Store(directory, 0.01, lambda fds: None)
         self.store.begin(BITS)
         self.overlay = FakeOverlay(contact)
-        activity, placer, scope = Activity(), Partitioner("host", BITS), Scope(job)
+        activity, partitioner, scope = Activity(), Partitioner("host", BITS), Scope(job)
         self.frontier = Frontier(self.store, Limits(), DELAY_S)
         self.intake = Intake(self.store, self.frontier, scope, Counters(), activity, by_depth=False)
         self.crawler = FakeCrawler()
-        self.partitioner = placer
+        self.partitioner = partitioner
         self.clock = Clock(swarm.loop, 1_000_000.0)
         parts: Any = SimpleNamespace(
-            job=job, frontier=self.frontier, intake=self.intake, placer=placer, crawler=self.crawler
+            job=job, frontier=self.frontier, intake=self.intake, partitioner=partitioner, crawler=self.crawler
         )
         client: Any = FakeClient(swarm, contact)
         overlay: Any = self.overlay
@@ -655,7 +655,7 @@ def test_who_crawled_a_cell_and_cannot_tell_its_clocks_has_its_sites_left_alone(
 
         def cannot(question: TakeOver) -> Any:
             synced = answer(question)
-            return replace(synced, cells=[replace(one, untold=untold) for one in synced.cells])
+            return replace(synced, cells=[replace(one, clocks_incomplete=untold) for one in synced.cells])
 
         other.cells.holder_side.answer = cannot  # type: ignore[method-assign]
         newcomer = await swarm.join((1 << 160) - 1)

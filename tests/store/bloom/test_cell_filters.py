@@ -106,7 +106,7 @@ async def test_many_are_read_again_as_they_were(
     few: int, make: Callable[[str], Store], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (seen_cells, seen_slice):
-        monkeypatch.setattr(module, "FEW_MAX", few)
+        monkeypatch.setattr(module, "EXACT_MAX", few)
     store = make("one")
     finish(store, *range(700))
     clock.now += HOUR
@@ -256,8 +256,8 @@ def test_a_copy_is_kept_although_it_seems_to_be_done(store: Store) -> None:
     [
         lambda one: one._replace(bits=one.bits[:-1]),
         lambda one: one._replace(bits=b""),
-        lambda one: one._replace(grain=one.grain + 1),
-        lambda one: one._replace(grain=one.grain + 9),
+        lambda one: one._replace(epoch=one.epoch + 1),
+        lambda one: one._replace(epoch=one.epoch + 9),
         lambda one: one._replace(bits=b"x" * len(one.bits)),
     ],
 )

@@ -323,10 +323,10 @@ def test_a_join_that_would_take_too_many_filters_changes_nothing(monkeypatch: py
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"grain_s": 0.5}, "at least 1 s"),
-        ({"grain_s": math.nan}, "at least 1 s"),
-        ({"grains": 0}, "1 to 400"),
-        ({"grains": EPOCHS_MAX + 1}, "1 to 400"),
+        ({"epoch_s": 0.5}, "at least 1 s"),
+        ({"epoch_s": math.nan}, "at least 1 s"),
+        ({"epochs": 0}, "1 to 400"),
+        ({"epochs": EPOCHS_MAX + 1}, "1 to 400"),
         ({"error": 0.2}, "error is"),
         ({"error": 1e-10}, "error is"),
         ({"filters": "redis"}, "choose one of"),

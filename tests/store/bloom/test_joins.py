@@ -92,7 +92,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
     def owner(backups: int, period: Period) -> Holder:
         for module in (seen_cells, seen_slice):
-            monkeypatch.setattr(module, "FEW_MAX", 8)
+            monkeypatch.setattr(module, "EXACT_MAX", 8)
         monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 32)
         others: list[Holder] = []
         one = Holder(tmp_path / "1", period, 1, others)
