@@ -93,7 +93,7 @@ def test_canonical_form_is_its_own_canonical_form(text: str, before: str) -> Non
 
 
 @given(st.one_of(URLISH, st.text()), st.sampled_from(["", "http://h/%2", "https://h/", "http://h/\ud800"]))
-def test_what_is_said_to_be_canonical_is_so_if_it_is_its_own_canonical_form(text: str, before: str) -> None:
+def test_a_url_said_to_be_canonical_is_so_if_it_is_its_own_canonical_form(text: str, before: str) -> None:
     assert is_canonical(before + text) == (canonical(before + text) == before + text)
 
 

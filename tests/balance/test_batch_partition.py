@@ -64,7 +64,7 @@ def test_who_cannot_even_start_in_time_gets_nothing() -> None:
     assert (10, 0) == exact_partition([line(0, 1), line(1000, 0.001)], 10).urls
 
 
-def test_the_exact_solver_asks_a_few_times_for_each_halving_of_time_and_urls() -> None:
+def test_the_exact_solver_needs_few_calls_per_halving_of_time_and_urls() -> None:
     asked = exact_partition([line(1, 0.01 * peer) for peer in range(1, 6)], 1_000_000).evaluations
     assert asked < 5 * 22 * 70
 
@@ -132,7 +132,7 @@ def test_particles_move_by_the_papers_formulas() -> None:
     assert expected == asked
 
 
-def test_the_swarm_finds_the_best_by_the_papers_fitness_even_where_that_is_no_division() -> None:
+def test_the_swarm_finds_the_best_by_the_papers_fitness_even_undivided() -> None:
     """As the second has to start for so long, its price lets it have less than nothing, and all together too much."""
     times = [line(0, 1), line(100, 1)]
 

@@ -146,7 +146,7 @@ def test_one_look_gives_so_much_and_no_more() -> None:
     assert [BLOCKS_PER_UPDATE_MAX] == block_offers(Backlog(1_000_000, 1.0), [Backlog(0, 1e-6)], 1)
 
 
-def test_a_cold_peer_tries_twice_as_many_once_it_is_done_with_what_it_was_given() -> None:
+def test_a_cold_peer_gets_twice_as_many_once_its_first_loan_is_done() -> None:
     trial = BlockTrial()
     trial.update(0)
     assert 1 == trial.blocks
@@ -178,7 +178,7 @@ def test_a_taker_decides_again() -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_peers_that_look_around_at_one_instant_come_to_end_together_and_nothing_swings(seed: int) -> None:
+def test_peers_that_balance_at_one_instant_end_together_without_swings(seed: int) -> None:
     random = Random(seed)
     count, block = random.randint(2, 12), random.randint(1, 10)
     own = [random.randrange(400) for _ in range(count)]

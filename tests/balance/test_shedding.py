@@ -146,7 +146,7 @@ def test_a_giver_that_could_take_its_blocks_back_is_refused(keep: int) -> None:
         spare_blocks(BlockLoad(100, 60, H), 100, keep)
 
 
-def test_what_is_refused_is_offered_to_the_next_and_nobody_is_asked_in_vain_again() -> None:
+def test_refused_blocks_are_offered_to_the_next_peer_and_never_in_vain() -> None:
     shedding = OfferRound(5.0, 5, [[("a", -3.0)], [("b", -1.0), ("c", -4.0)]])
     assert [("a", 3), ("b", 1), ("c", 1)] == shedding.offers()
     for offer in shedding.offers():
@@ -276,7 +276,7 @@ class Swarm:
 
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), told_share=st.sampled_from([1.0, 0.5]))
-def test_no_block_bounces_and_nobody_is_made_heavy_whatever_all_decide_at_once(seed: int, told_share: float) -> None:
+def test_no_block_bounces_and_no_peer_gets_heavy_if_all_decide_at_once(seed: int, told_share: float) -> None:
     swarm = Swarm(Random(seed))
     for _ in range(20):
         swarm.live()

@@ -25,9 +25,7 @@ def count(journal: Path, what: str) -> int:
 
 
 @pytest.mark.parametrize("filters", ["pybloom", "rbloom"])
-async def test_a_crawl_keeps_no_key_of_what_it_has_fetched_and_knows_it_all_the_same(
-    filters: str, tmp_path: Path
-) -> None:
+async def test_a_crawl_knows_fetched_pages_without_keeping_their_keys(filters: str, tmp_path: Path) -> None:
     bloom = ["--history", "bloom", "--filters", filters]
     async with slow_web(PAGES, seconds=0.0) as site:
         arguments = crawl(tmp_path, site.url("/"), peers=2)
@@ -48,7 +46,7 @@ async def test_a_crawl_keeps_no_key_of_what_it_has_fetched_and_knows_it_all_the_
     assert "holds a crawl with history 'bloom', not 'exact'; choose another directory with --data" in other.err
 
 
-async def test_pages_come_round_by_their_seeds_and_the_status_counts_fingerprints(tmp_path: Path) -> None:
+async def test_recrawls_follow_the_seeds_and_the_status_counts_fingerprints(tmp_path: Path) -> None:
     async with Web() as site:
         for path, links in (("/", ("/a", "/b")), ("/a", ("/",)), ("/b", ("/",))):
             site.pages[path] = partial(lambda links, request: html(*links), links)

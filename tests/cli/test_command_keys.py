@@ -212,7 +212,7 @@ async def test_a_new_key_is_told_to_the_peer_of_the_directory_and_to_nobody_else
         await server.close()
 
 
-async def test_a_third_key_within_the_hour_is_refused_unless_it_is_said_to_end_the_first(tmp_path: Path) -> None:
+async def test_a_third_key_within_the_hour_is_refused_unless_it_ends_the_first(tmp_path: Path) -> None:
     """Whoever has not been told of the second would be shut out without a word."""
     data = tmp_path / "one"
     for name in ("wrong", "right"):
@@ -409,7 +409,7 @@ def test_a_damaged_key_is_to_be_copied_from_another_peer(
         key_to_begin(None, False, tmp_path)
 
 
-async def test_a_key_that_was_replaced_is_told_to_the_log_and_to_nobody_at_the_terminal(tmp_path: Path) -> None:
+async def test_a_replaced_key_is_reported_in_the_log_and_not_at_the_terminal(tmp_path: Path) -> None:
     former = await keygen(tmp_path / "former.key")
     KeyStore(make(tmp_path / "one")).keep(Keyring(LOOSE, former))
     async with peer(tmp_path / "one", "--key-file", str(tmp_path / "former.key")) as (process, said):

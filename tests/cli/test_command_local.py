@@ -35,9 +35,7 @@ def locked_by(lock: Path, pid: int) -> bool:
 
 
 @pytest.mark.parametrize("round_", range(2))
-async def test_a_crawl_killed_altogether_goes_on_and_fetches_no_finished_page_again(
-    round_: int, tmp_path: Path
-) -> None:
+async def test_a_crawl_killed_as_a_whole_resumes_without_refetching_pages(round_: int, tmp_path: Path) -> None:
     async with slow_web(500) as site:
         command = crawl(tmp_path, site.url("/0"), peers=4)
         process = await start(*command)

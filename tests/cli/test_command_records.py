@@ -69,7 +69,7 @@ async def test_nothing_is_imported_from_where_a_crawl_is_begun(module: str, tmp_
     assert not (tmp_path / "ran").exists()
 
 
-async def test_killed_altogether_again_and_again_no_record_is_lost_or_there_twice(tmp_path: Path) -> None:
+async def test_a_crawl_killed_again_and_again_has_each_record_exactly_once(tmp_path: Path) -> None:
     job = tmp_path / "kadcrawl.toml"
     job.write_text("[[records]]\npattern = '/item/'\nfields = { n = 'css:h1::text' }\n")
     async with Web(3) as site:

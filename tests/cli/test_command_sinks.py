@@ -19,7 +19,7 @@ from tests.sinks.conftest import Directory, in_json_lines, in_parquet, in_sqlite
 README = Path(__file__).parent.parent.parent / "README.md"
 
 
-async def test_a_crawl_killed_altogether_has_every_page_once_in_its_sink_at_the_end(tmp_path: Path) -> None:
+async def test_a_crawl_killed_as_a_whole_has_every_page_once_in_its_sink(tmp_path: Path) -> None:
     data, path = tmp_path / "data", tmp_path / "results.db"
     async with slow_web(150) as site:
         command = [*crawl(data, site.url("/0"), peers=1), "--sink", f"sqlite:{path}"]
@@ -108,7 +108,7 @@ async def test_the_example_of_the_readme(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(in_parquet(tmp_path / "archive")[0]["pages"]) == 1
 
 
-def test_a_job_file_names_sinks_of_this_machine_and_check_shows_them_without_passwords(tmp_path: Path) -> None:
+def test_a_job_file_names_local_sinks_and_check_hides_their_passwords(tmp_path: Path) -> None:
     file = tmp_path / "job.toml"
     file.write_text('seeds = ["http://127.0.0.1/"]\nsinks = ["sqlite:a.db", "mongodb://me:secret@h/db"]\n')
     done = CliRunner().invoke(main, ["check", str(file)])

@@ -76,7 +76,7 @@ def test_every_option_of_the_job_is_a_key_of_the_file() -> None:
         ("contact = 'a@b.c'", "--contact=d@e.f", {"contact": "a@b.c"}, {"contact": "d@e.f"}),
     ],
 )
-def test_the_file_is_the_default_and_an_option_wins_even_if_it_says_the_default(
+def test_an_option_beats_the_job_file_even_if_it_equals_the_default(
     line: str, option: str, by_file: dict[str, object], by_option: dict[str, object], tmp_path: Path
 ) -> None:
     assert made(LOCAL + line, tmp_path=tmp_path) == (["http://127.0.0.2/"], Job(**by_file))  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_somebody_elses_seed_in_a_file_needs_a_contact_from_anywhere(tmp_path: P
     assert made(foreign + "contact = 'a@b.c'", tmp_path=tmp_path, contact="env@b.c")[1].contact == "env@b.c"
 
 
-async def test_on_an_old_directory_the_file_counts_as_said_again_and_the_rest_stays(tmp_path: Path) -> None:
+async def test_on_an_old_directory_the_job_file_applies_and_the_rest_stays(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     store = Store(tmp_path / "data", 16)
     JobRecord(store).keep(Job(delay_s=7.0, retries=9, max_pages=5, contact="old@b.c"))
@@ -107,7 +107,7 @@ async def test_on_an_old_directory_the_file_counts_as_said_again_and_the_rest_st
     assert Job(delay_s=2.0, retries=9, max_pages=6, contact="old@b.c") == job
 
 
-def test_a_short_trial_of_a_job_that_lends_is_no_mistake_but_a_useless_option_is(tmp_path: Path) -> None:
+def test_a_short_trial_of_a_lending_job_passes_and_a_useless_option_fails(tmp_path: Path) -> None:
     assert made(LOCAL + "block = 5", "--max-pages=6", tmp_path=tmp_path)[1].max_pages == 6
     with pytest.raises(ConfigError, match="--block would do nothing, as this job lends no pages"):
         made(LOCAL + "max-pages = 6", "--block=5", tmp_path=tmp_path)
@@ -164,7 +164,7 @@ def test_the_readme_shows_what_happens(tmp_path: Path, monkeypatch: pytest.Monke
         main.commands["crawl"].make_context("crawl", shlex.split(arguments))
 
 
-def test_proxies_of_the_file_or_the_option_reach_the_job_and_may_be_taken_back(tmp_path: Path) -> None:
+def test_proxies_of_file_or_option_reach_the_job_and_can_be_withdrawn(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours.txt", tmp_path / "theirs.txt"
     ours.write_text("http://me:s3cret@a.example:1\n")
     theirs.write_text("socks5://b.example\n")

@@ -58,7 +58,7 @@ async def test_the_first_of_several_ends_the_others_and_its_fault_is_not_lost() 
     assert cancelled.is_set()
 
 
-async def test_a_peer_whose_parent_does_not_read_goes_on_and_its_last_words_arrive_whole(tmp_path: Path) -> None:
+async def test_a_peer_whose_parent_does_not_read_runs_on_and_reports_its_end(tmp_path: Path) -> None:
     stdout, child_stdout = os.pipe()
     fcntl.fcntl(child_stdout, 1031, 4096)  # F_SETPIPE_SZ: soon full
     script = "import kadcrawl.cli.local.child_main as child; child.REPORT_INTERVAL_S = 0.001; child.main()"

@@ -183,7 +183,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]
         store.close()
 
 
-async def test_an_entry_whose_cell_closed_while_it_waited_is_given_back_without_a_request(
+async def test_an_entry_whose_cell_closed_in_waiting_returns_without_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with crawling(tmp_path) as world:
@@ -268,7 +268,7 @@ async def test_a_request_still_waiting_for_its_connection_is_called_off(how: str
         assert ({}, 1) == (world.counters.failed, world.budget.begun)
 
 
-async def test_a_page_whose_cell_closed_while_it_was_fetched_is_finished_here_all_the_same(tmp_path: Path) -> None:
+async def test_a_page_whose_cell_closed_during_its_fetch_is_still_finished_here(tmp_path: Path) -> None:
     async with crawling(tmp_path) as world:
         world.know_robots(PAGE)
         release = asyncio.Event()
@@ -326,7 +326,7 @@ async def test_what_a_server_did_not_wait_for_here_has_some_more_tries(more: int
         assert ({"kept_waiting": 1} if more else {}) == world.counters.failed
 
 
-async def test_no_wait_before_a_retry_is_longer_than_that_which_a_site_may_ask_for(tmp_path: Path) -> None:
+async def test_no_retry_waits_longer_than_a_site_may_ask_for(tmp_path: Path) -> None:
     async with crawling(tmp_path) as world:
         world.know_robots(PAGE)
         world.open(PAGE)
@@ -340,7 +340,7 @@ async def test_no_wait_before_a_retry_is_longer_than_that_which_a_site_may_ask_f
         assert max(waits) <= 1.25 * most_s
 
 
-async def test_the_peer_is_idle_only_when_the_copies_it_keeps_for_others_are_done_as_well(tmp_path: Path) -> None:
+async def test_the_peer_is_idle_only_when_its_backups_for_others_are_done(tmp_path: Path) -> None:
     async with crawling(tmp_path) as world:
         world.know_robots(PAGE)
         world.open(PAGE)
@@ -353,7 +353,7 @@ async def test_the_peer_is_idle_only_when_the_copies_it_keeps_for_others_are_don
         assert (True, 0) == (world.activity.idle.is_set(), world.crawler.pending)
 
 
-async def test_a_delay_known_only_by_rules_that_came_with_the_cell_is_waited_for_before_the_first_request(
+async def test_a_delay_from_rules_of_a_new_cell_holds_the_first_request(
     tmp_path: Path,
 ) -> None:
     async with crawling(tmp_path, delay_s=0.001) as world:

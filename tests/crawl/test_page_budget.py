@@ -85,7 +85,7 @@ def test_exactly_the_budget_is_fetched_whatever_the_order(seed: int) -> None:
     assert fetched == min(max_pages, possible)
 
 
-def test_a_peer_that_must_wait_does_not_keep_the_last_grants_from_the_others() -> None:
+def test_a_waiting_peer_does_not_withhold_the_last_grants_from_others() -> None:
     """However few are left, and whichever of them is asked first."""
     held, busy, resting = Budget(20, 0, 0), Budget(20, 0, 0), Resting()
     for step in range(200):

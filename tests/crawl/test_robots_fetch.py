@@ -100,7 +100,7 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
     assert min(after - before for before, after in pairwise(sorted(own + asked))) >= 1.0
 
 
-async def test_large_rules_no_longer_in_memory_are_read_again_at_a_bounded_rate_and_not_fetched() -> None:
+async def test_evicted_large_rules_are_reread_at_a_bounded_rate_not_refetched() -> None:
     """However many sites have some; and each of them gets on."""
     clocks, count, reads = Clocks(), 10, list[str]()
     text = Rules(tuple((False, f"/{n}") for n in range(5_000))).to_bytes()
@@ -133,7 +133,7 @@ async def test_large_rules_no_longer_in_memory_are_read_again_at_a_bounded_rate_
     ("status", "location", "clears"),
     [(200, None, True), (404, None, True), (503, None, False), (302, "http://led-to.test/rules", False)],
 )
-async def test_only_rules_that_are_not_asked_for_again_soon_clear_a_robots_txt_of_a_death(
+async def test_only_rules_that_last_clear_a_robots_txt_suspected_of_a_crash(
     status: int, location: str | None, clears: bool, tmp_path: Path
 ) -> None:
     """Else one could kill, fail, and kill again for ever."""

@@ -37,7 +37,7 @@ def slices(peer: Peer, ahead: Iterable[int] = (0,)) -> list[EpochFilterRecord]:
     return found
 
 
-async def test_fingerprints_are_taken_only_of_whom_nobody_nearer_to_the_cell_is_known(make_peer: MakePeer) -> None:
+async def test_fingerprints_count_only_from_the_nearest_known_peer_of_the_cell(make_peer: MakePeer) -> None:
     peer = await make_peer("one", history="bloom")
     mine: dict[bool, list[Cell]] = {True: [], False: []}
     for cell in map(Cell, range(2**16)):

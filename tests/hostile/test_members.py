@@ -325,7 +325,7 @@ async def test_nobody_is_asked_in_the_name_of_another(make_peer: MakePeer) -> No
 @pytest.mark.parametrize(
     ("keys", "releasing"), [(0, True), (1, True), (1, False)], ids=["crawls it for ever", "and tells nothing", "fails"]
 )
-async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_request_takes(
+async def test_a_non_owner_delays_the_opening_of_a_cell_by_one_request_at_most(
     make_peer: MakePeer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -372,7 +372,7 @@ async def test_nobody_keeps_a_cell_that_is_not_its_own_closed_for_longer_than_a_
 
 
 @pytest.mark.parametrize("releasing", [True, False], ids=["crawls them for ever", "fails"])
-async def test_who_says_that_it_has_something_of_many_cells_and_fails_is_soon_not_asked_for_any(
+async def test_a_peer_with_many_false_claims_of_cells_is_soon_not_asked_at_all(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, releasing: bool
 ) -> None:
     monkeypatch.setattr(claims_module, "QUOTA_CELLS_MAX", 10 * claims_module.FAILED_COST)

@@ -103,7 +103,7 @@ def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
     play(scenario)
 
 
-def test_who_does_not_answer_is_not_asked_for_each_loan_anew_and_keeps_nobody_waiting() -> None:
+def test_a_silent_borrower_is_not_asked_per_loan_and_delays_no_other() -> None:
     async def scenario(bench: Bench) -> None:
         for number in range(1, 6):
             bench.late.note_lent([key(number)], lend(ONE, b"loan %d" % number))

@@ -173,7 +173,7 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-async def test_a_leaf_that_is_killed_takes_nothing_away_and_comes_back_on_its_directory(
+async def test_a_killed_leaf_loses_no_work_and_comes_back_on_its_directory(
     make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, tmp_path: Path
 ) -> None:
     peers = await swarm(partial(make_peer, limits=WEAK), "ab")
@@ -286,7 +286,7 @@ async def test_a_directory_with_pages_of_a_full_peer_is_no_leafs(make_peer: Make
         await make_leaf("b", first)
 
 
-async def test_leaves_and_what_they_have_in_hand_are_bounded_and_the_silent_lose_it(make_peer: MakePeer) -> None:
+async def test_leaves_and_their_loans_are_bounded_and_silent_leaves_lose_theirs(make_peer: MakePeer) -> None:
     async with Web(SITES) as site, stranger() as client:
         peer = await make_peer("a", delay_s=30.0)
         await peer.crawl([site.url(f"/{n}", site=n % SITES) for n in range(40 * SITES)])
@@ -308,7 +308,7 @@ async def test_leaves_and_what_they_have_in_hand_are_bounded_and_the_silent_lose
         assert sum(lending.lost.values()) >= len(sites)
 
 
-async def test_a_leaf_has_one_loan_of_a_site_at_a_time_and_none_of_a_peer_that_holds(make_peer: MakePeer) -> None:
+async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_peer: MakePeer) -> None:
     """Also of a site without a delay, of which several peers may have some connections."""
     async with stranger() as client:
         peer = await make_peer("a")

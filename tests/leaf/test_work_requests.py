@@ -122,7 +122,7 @@ def test_the_job_is_asked_for_first_and_again_when_it_has_more_seeds() -> None:
     assert "2 seeds" in bench.heard
 
 
-def test_a_full_peer_with_seeds_that_are_too_many_with_those_of_others_is_left_alone() -> None:
+def test_a_full_peer_whose_seeds_exceed_the_joint_limit_is_left_alone() -> None:
     def made() -> Bench:
         bench = Bench(Job(name="ours", seeds=("http://a.example/",)))
         bench.drawing._on_seeds = too_many

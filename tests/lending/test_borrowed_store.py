@@ -43,7 +43,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_nothing_is_crawled_before_the_loan_is_opened_and_nothing_after_it_is_closed(bench: Bench) -> None:
+def test_a_loan_is_crawled_only_between_its_opening_and_its_closing(bench: Bench) -> None:
     bench.borrow(A, 3)
     loan = bench.store.loans[b"loan one"]
     assert bench.frontier.next(100.0) is None
@@ -83,7 +83,7 @@ def test_what_is_fetched_is_journaled_and_waits_to_be_reported(bench: Bench) -> 
     assert second.key != entry.key
 
 
-def test_a_page_finished_after_its_loan_is_over_is_told_to_its_owner_in_another_way(bench: Bench) -> None:
+def test_a_page_finished_after_its_loan_is_reported_to_its_owner_apart(bench: Bench) -> None:
     bench.borrow(A, 1)
     loan = bench.store.loans[b"loan one"]
     (entry,) = loan.entries.values()

@@ -98,7 +98,7 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     assert not peer.balancing.wants(5)
 
 
-async def test_to_a_cold_peer_more_is_lent_as_soon_as_nothing_of_it_waits_for_that_peer(
+async def test_a_cold_peer_gets_more_as_soon_as_none_of_its_loan_waits(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of sites with a delay it has some for long, and could fetch far more."""

@@ -21,7 +21,7 @@ def row(peer: int, port: int, uptime_s: int, pages: int, state: str = "idle") ->
     return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), state, 0, 0, uptime_s, PeerCounters(pages=pages), 0, 0)
 
 
-def test_a_leaf_that_has_just_changed_its_peer_is_shown_once_as_it_is_by_now() -> None:
+def test_a_leaf_that_just_changed_its_peer_is_shown_once_and_up_to_date() -> None:
     one, two = row(1, 4160, 100, 7), row(2, 4161, 90, 8)
     old, new = (row(3, port, port, 1, LEAF_STATE + "idle") for port in (4160, 4161))
     for rows in ([one, old, two, new], [one, new, two, old]):
@@ -68,7 +68,7 @@ def test_nobody_is_a_leaf_under_the_id_of_a_full_peer(number: int) -> None:
         asyncio.run(leaves().grant(drawing(id_bytes(number), PeerCounters())))
 
 
-def test_of_why_pages_failed_a_leaf_is_shown_only_the_most_frequent_reasons() -> None:
+def test_of_the_failures_of_a_leaf_only_the_most_frequent_are_shown() -> None:
     async def shown() -> list[PeerRow]:
         some = leaves()
         await some.grant(drawing(id_bytes(3), PeerCounters(pages=5, failed={f"reason {n}": n for n in range(64)})))

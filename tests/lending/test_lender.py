@@ -114,7 +114,7 @@ def play(tmp_path: Path) -> Play:
     return play
 
 
-def test_what_is_not_heard_of_is_taken_back_and_its_site_left_alone_as_it_was_last_said(play: Play) -> None:
+def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play: Play) -> None:
     async def scenario(bench: Bench) -> None:
         await bench.lender.lend(A, SITE, 3)
         assert await bench.report(A, 0, wait_s=60.0)
@@ -197,9 +197,7 @@ def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play
 
 
 @pytest.mark.parametrize("closes", [True, False])
-def test_a_loan_whose_connections_do_not_come_free_or_whose_cell_closes_is_not_offered(
-    play: Play, closes: bool
-) -> None:
+def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play: Play, closes: bool) -> None:
     async def scenario(bench: Bench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
         lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
@@ -233,9 +231,7 @@ def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play:
 
 
 @pytest.mark.parametrize("fruitful", [True, False])
-def test_who_gives_back_all_of_a_loan_has_no_other_for_a_while_nor_has_anybody_that_site(
-    play: Play, fruitful: bool
-) -> None:
+def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play: Play, fruitful: bool) -> None:
     """It may be cut off from the web, and would be done with any number of pages at once."""
 
     async def scenario(bench: Bench) -> None:
@@ -255,7 +251,7 @@ def test_who_gives_back_all_of_a_loan_has_no_other_for_a_while_nor_has_anybody_t
 
 
 @pytest.mark.parametrize("leaf", [True, False])
-def test_what_a_full_peer_did_of_a_loan_taken_back_or_of_an_earlier_run_is_believed(play: Play, leaf: bool) -> None:
+def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Play, leaf: bool) -> None:
     async def scenario(bench: Bench) -> None:
         taker = leaf_contact(A.id) if leaf else A
         await bench.lender.lend(taker, SITE, 2)

@@ -16,7 +16,7 @@ WEAK = replace(QUICK, fetches_max=1)
 BALANCE: dict[str, Any] = {"block_urls": 5, "update_s": 0.3}
 
 
-async def test_a_taker_with_work_of_its_own_takes_turns_with_what_it_has_borrowed(make_peer: MakePeer) -> None:
+async def test_a_borrower_takes_turns_between_its_own_and_its_borrowed_work(make_peer: MakePeer) -> None:
     async with Web(SITES) as site:
         site.fallback = answered
         weak = await make_peer("a", limits=WEAK, **BALANCE)

@@ -78,7 +78,7 @@ async def test_no_member_has_more_handled_by_more_connections_or_by_closing_them
             await one.close()
 
 
-async def test_of_questions_that_come_together_a_few_begin_in_each_round_of_the_loop(
+async def test_of_simultaneous_requests_a_few_begin_in_each_round_of_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
@@ -134,7 +134,7 @@ async def test_who_leaves_answers_unread_has_no_more_questions_begun(monkeypatch
 # --- under many IDs
 
 
-async def test_of_the_questions_of_all_together_a_few_begin_in_each_round_and_who_asks_seldom_is_first() -> None:
+async def test_a_few_requests_of_all_peers_begin_per_round_and_rare_askers_first() -> None:
     together = crowd()
     greedy, seldom = [PeerQuota(together) for _ in range(50)], PeerQuota(together)
     begun: list[tuple[int, PeerQuota]] = []

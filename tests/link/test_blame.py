@@ -40,7 +40,7 @@ async def talk_nonsense(connection: Connection) -> None:
         await connection.ask(b"nonsense")
 
 
-async def test_the_log_names_who_talks_nonsense_and_that_it_is_shunned_in_few_lines(
+async def test_the_log_names_a_misbehaving_peer_and_its_ban_in_few_lines(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with served(tmp_path) as (server, _, address):

@@ -46,7 +46,7 @@ async def test_a_dialling_others_wait_for_outlives_a_deadline(monkeypatch: pytes
         assert Ok() == await patient
 
 
-async def test_a_connection_on_which_nothing_comes_is_given_up_with_all_that_wait(
+async def test_a_silent_connection_is_given_up_with_all_requests_that_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)

@@ -60,7 +60,7 @@ def is_ended(connection: ssl.SSLSocket) -> bool:
     return True
 
 
-async def test_a_former_member_comes_back_neither_by_a_session_nor_by_what_it_had_begun(tmp_path: Path) -> None:
+async def test_a_former_member_returns_neither_by_a_session_nor_by_a_handshake(tmp_path: Path) -> None:
     now = 0.0
     ours = Credentials(Keyring(NEW, FORMER, 100.0), PeerKey.generate(), tmp_path, lambda: now, 0)
     server = LinkServer(1_000_000, ours)

@@ -61,7 +61,7 @@ def test_kinds_add_up() -> None:
     assert set(conduct.misbehaviors) == set(heavy)
 
 
-def test_a_peer_of_another_release_that_comes_again_and_again_is_not_shunned_and_a_flood_of_them_is() -> None:
+def test_a_repeated_peer_of_another_release_is_not_banned_but_a_flood_is() -> None:
     conduct = PeerScore()
     for second in range(100_000):
         assert not conduct.note("a", Misbehavior.VERSION, float(second))
@@ -81,7 +81,7 @@ def test_faults_are_forgotten_by_half() -> None:
     assert left == pytest.approx(MISBEHAVIORS_MAX / 2, abs=1)
 
 
-def test_each_further_time_is_twice_as_long_up_to_an_hour_and_forgotten_in_the_end() -> None:
+def test_each_further_ban_doubles_up_to_an_hour_and_is_forgotten_at_last() -> None:
     conduct, now = PeerScore(), 0.0
     times = []
     for _ in range(30):

@@ -108,7 +108,7 @@ async def test_nobody_is_asked_whose_certificate_is_not_of_the_swarm(tmp_path: P
     assert not any(heard)
 
 
-async def test_who_knows_the_name_of_the_key_is_let_in_by_no_certificate_of_another_swarm(tmp_path: Path) -> None:
+async def test_the_name_of_the_key_admits_no_certificate_of_another_swarm(tmp_path: Path) -> None:
     """The name is open on the wire."""
     context = client_context(SwarmKey(b"x" * 32), PeerKey.generate(), tmp_path)
     context.verify_mode = ssl.CERT_NONE

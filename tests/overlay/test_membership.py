@@ -133,7 +133,7 @@ def test_strangers_are_pinged_only_if_there_is_a_place() -> None:
     assert contact(4) == peers.met(contact(4))
 
 
-def test_a_suspected_or_lost_peer_owns_nothing_and_a_newcomer_takes_its_cells() -> None:
+def test_a_suspected_or_lost_peer_owns_nothing_and_a_newcomer_its_cells() -> None:
     record = Record()
     peers = record.membership
     far = contact(1 << 159)
@@ -172,7 +172,7 @@ def test_evicted_peers_are_kept_for_the_way_back_but_not_all() -> None:
     assert [found.number for found in record.membership.evicted.values()] == [10]
 
 
-def test_a_stranger_near_us_that_did_not_answer_is_tried_again_soon_and_then_seldom() -> None:
+def test_a_silent_non_member_near_us_is_retried_soon_and_then_rarely() -> None:
     """It may have come while we were cut off from it, and those who named it will not do so again."""
     record = Record(unreached_max=2)
     peers = record.membership

@@ -73,7 +73,7 @@ def test_many_join_at_the_same_moment() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_thirty_percent_die_silently_and_within_thirty_seconds_all_is_right_again(seed: int) -> None:
+def test_after_thirty_percent_die_silently_all_is_right_in_thirty_seconds(seed: int) -> None:
     async def story(swarm: OverlaySwarm) -> None:
         await swarm.grow(80)
         await asyncio.sleep(30)
@@ -459,7 +459,7 @@ async def test_peers_join_and_leave_on_real_sockets() -> None:
 # --- before there is an ID -------------------------------------------------------------------------------------------
 
 
-def test_whoever_has_no_id_yet_answers_nobody_and_enters_under_the_one_it_takes(loop: SimLoop) -> None:
+def test_a_peer_without_an_id_answers_nobody_and_joins_under_its_later_id(loop: SimLoop) -> None:
     async def story() -> None:
         anne = await our_peer(loop, 0, ANNE)
         host = loop.network.host(ip(1))

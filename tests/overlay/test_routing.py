@@ -44,7 +44,7 @@ def test_neighbors_are_the_nearest_known_where_the_package_names_others() -> Non
     assert plain_wrong > 5
 
 
-def test_neighbors_are_exact_however_near_the_target_and_whoever_is_left_out() -> None:
+def test_neighbors_are_exact_for_any_target_and_any_excluded_peer() -> None:
     random = Random(2)
     table, _ = filled_tables(random, 60)
     members = list(table.members.values())
@@ -59,7 +59,7 @@ def test_neighbors_are_exact_however_near_the_target_and_whoever_is_left_out() -
             assert table.find_neighbors(Node(id_bytes(target)), count, without) == nearest
 
 
-def test_every_id_is_in_the_range_of_its_bucket_where_the_package_is_off_by_one() -> None:
+def test_every_id_is_in_the_range_of_its_bucket_despite_the_package() -> None:
     middle = Node(id_bytes(2**159))
     plain = RoutingTable(None, K, Node(id_bytes(5)))
     plain.split_bucket(0)

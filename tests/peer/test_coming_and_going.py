@@ -59,7 +59,7 @@ async def test_a_peer_that_comes_back_is_where_it_was(tmp_path: Path) -> None:
     assert len(ports) == 1
 
 
-async def test_a_peer_that_comes_back_elsewhere_is_found_while_its_old_place_is_in_doubt(
+async def test_a_peer_back_elsewhere_is_found_while_its_old_address_is_suspect(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
     first = await make_peer("a")
@@ -240,7 +240,7 @@ async def test_the_last_but_one_hands_over_what_only_it_knows(
     assert {DONE} == {first.store.state(key) for key in keys}
 
 
-async def test_a_leaving_peer_takes_links_until_it_says_goodbye_and_then_names_who_does(make_peer: MakePeer) -> None:
+async def test_a_leaving_peer_takes_links_until_its_goodbye_and_then_redirects(make_peer: MakePeer) -> None:
     """Those who leave with it would else wait for one another's links."""
     links = [Link(f"http://127.0.0.{n}/", 0, 0) for n in range(2, 20)]
     alone = await make_peer("a")

@@ -39,7 +39,7 @@ async def ended(make_peer: MakePeer, key: SwarmKey | None) -> list[tuple[str, in
     return [first.contact.address, second.contact.address]
 
 
-async def test_peers_that_were_all_away_find_each_other_though_one_listens_elsewhere(
+async def test_returning_peers_find_each_other_although_one_listens_elsewhere(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
     """The first finds nobody, as the other is not there yet; the other asks where nobody is any more."""
@@ -73,7 +73,7 @@ async def test_a_peer_that_comes_back_joins_no_other_crawl_at_an_address_it_knew
             assert not [*back.overlay.contacts(), *stranger.overlay.contacts()]
 
 
-async def test_what_a_peer_fetched_of_others_is_known_to_them_once_it_has_settled(
+async def test_pages_fetched_for_other_owners_are_known_to_them_once_converged(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
     """As after a crawl was killed: the owner of a page has not heard that it was fetched for it."""

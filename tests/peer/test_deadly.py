@@ -43,7 +43,7 @@ async def lives(directory: Path, seed: str) -> list[int | None]:
 
 
 @pytest.mark.parametrize("kind", DEADLY)
-async def test_a_page_kills_a_peer_twice_and_is_recorded_and_all_others_are_fetched(kind: str, tmp_path: Path) -> None:
+async def test_a_page_that_kills_twice_is_recorded_and_all_others_are_fetched(kind: str, tmp_path: Path) -> None:
     async with Web() as site:
         site.pages |= {"/": lambda request: html(*OTHERS[:3], "/deadly", *OTHERS[3:]), "/deadly": DEADLY[kind]}
         site.fallback = lambda request: html()
@@ -91,9 +91,7 @@ async def test_what_has_killed_its_owner_twice_no_later_owner_asks_for(
         assert "killed_peer" == lines()[site.url("/deadly")].failed
 
 
-async def test_a_site_one_of_whose_pages_has_killed_is_still_read_by_its_sitemaps(
-    make_peer: MakePeer, tmp_path: Path
-) -> None:
+async def test_the_sitemaps_of_a_site_with_a_poison_page_are_still_read(make_peer: MakePeer, tmp_path: Path) -> None:
     async with Web() as site:
         listed = [site.url(f"/{number}") for number in range(3)]
         sitemap = "<urlset>" + "".join(f"<url><loc>{url}</loc></url>" for url in listed) + "</urlset>"

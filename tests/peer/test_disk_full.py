@@ -53,7 +53,7 @@ def _quick_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kadcrawl.cli.commands.run_peer.log_to", lambda directory: None)  # The process is pytest's.
 
 
-async def test_with_little_room_left_a_peer_fetches_nothing_and_says_so_until_there_is_more(tmp_path: Path) -> None:
+async def test_with_little_disk_left_a_peer_pauses_and_says_so(tmp_path: Path) -> None:
     disk = Disk()
     disk.free = RESERVE - 1
     async with Web() as site, Peer(config(tmp_path), JOB, disk.environment) as peer:
@@ -156,7 +156,7 @@ async def test_what_no_room_can_cure_ends_the_command(tmp_path: Path) -> None:
         await live(lambda: Peer(config(tmp_path), JOB, Environment(sync=broken)), Peer.begin, "start")
 
 
-async def test_peers_that_were_all_away_become_one_swarm_again_and_only_one_begins(
+async def test_returning_peers_become_one_swarm_again_and_only_one_begins(
     make_peer: MakePeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = []

@@ -19,7 +19,7 @@ LATE_ANSWER_S = 0.3
 """Of the second half while somebody has not its part yet: on a busy machine the first may be over too soon for that."""
 
 
-async def test_one_big_site_without_a_delay_is_crawled_by_all_peers_within_its_connections(
+async def test_all_peers_crawl_one_big_site_within_its_connections(
     make_peer: MakePeer, lines: Callable[[], dict[str, LoggedPage]]
 ) -> None:
     limits = replace(QUICK, site_connections_max=CONNECTIONS)

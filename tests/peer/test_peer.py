@@ -154,9 +154,7 @@ async def test_a_robots_txt_out_of_order_holds_the_site_until_it_can_be_had(make
         assert len(site.fetched) == 5
 
 
-async def test_a_site_whose_robots_txt_never_comes_is_given_up_and_the_crawl_ends(
-    make_peer: MakePeer, lines: Lines
-) -> None:
+async def test_a_site_without_its_robots_txt_is_given_up_and_the_crawl_ends(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
         site.pages["/robots.txt"] = lambda request: web.Response(status=503)
         await crawl(await make_peer(), site.url("/a"), site.url("/b"))
@@ -418,9 +416,7 @@ async def test_a_bug_of_ours_costs_one_url(
         assert "crawl.bug" in caplog.text
 
 
-async def test_every_hop_of_a_redirected_robots_txt_waits_its_turn_and_is_archived(
-    make_peer: MakePeer, tmp_path: Path
-) -> None:
+async def test_each_hop_of_a_redirected_robots_txt_waits_and_is_archived(make_peer: MakePeer, tmp_path: Path) -> None:
     async with Web() as site:
         site.pages["/robots.txt"] = lambda request: html(status=301, Location="/a")
         site.pages["/a"] = lambda request: html(status=302, Location="/b")
@@ -448,7 +444,7 @@ async def test_sites_whose_robots_txt_redirects_to_one_site_do_not_hurry_it(make
         assert len(theirs) == 2
 
 
-async def test_a_site_that_many_robots_txt_redirect_to_is_asked_at_the_pace_of_a_site(make_peer: MakePeer) -> None:
+async def test_a_site_many_robots_txt_redirect_to_is_asked_at_a_sites_pace(make_peer: MakePeer) -> None:
     async with Web(5) as site:
         site.fallback = lambda request: html()
         site.pages["/robots.txt"] = lambda request: html(status=301, Location=site.url("/shared"))
@@ -569,7 +565,7 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
         assert len(site.fetched) == len(waiting) == 30
 
 
-async def test_what_never_answered_is_no_page_and_has_used_up_the_budget_all_the_same(make_peer: MakePeer) -> None:
+async def test_a_request_without_an_answer_is_no_page_but_uses_the_budget(make_peer: MakePeer) -> None:
     def break_off(request: web.BaseRequest) -> web.StreamResponse:
         assert request.transport is not None
         request.transport.close()

@@ -53,7 +53,7 @@ def host(site: Web, number: int = 0) -> str:
     return site.url("", number).removeprefix("http://")
 
 
-async def test_everything_comes_through_proxies_and_nothing_tells_their_passwords(
+async def test_all_requests_use_proxies_and_nothing_shows_their_passwords(
     make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines, tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -111,7 +111,7 @@ async def test_when_a_proxy_dies_others_take_over_and_no_page_is_lost(
         assert not [line for line in lines().values() if line.failed]
 
 
-async def test_with_all_proxies_dead_the_crawl_waits_and_goes_on_with_the_first_that_lives(
+async def test_with_all_proxies_dead_the_crawl_waits_for_the_first_that_works(
     make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
 ) -> None:
     async with Web(sites=4) as site:
@@ -177,7 +177,7 @@ async def test_a_site_keeps_its_pace_over_all_proxies_and_faults(
         assert site.fetched[site.url("/3")] > 2  # Tries of its own, and of other proxies.
 
 
-async def test_a_page_that_breaks_by_every_proxy_fails_in_the_end_and_costs_no_proxy_its_life(
+async def test_a_page_that_breaks_by_every_proxy_fails_and_kills_no_proxy(
     make_peer: MakePeer, proxies: list[ProxyServer], judge: Web, lines: Lines
 ) -> None:
     async with Web() as site:

@@ -85,9 +85,7 @@ async def test_without_the_option_no_sitemap_is_asked_for(make_peer: MakePeer) -
         assert not only_mapped & set(site.fetched)
 
 
-async def test_a_sitemap_in_the_usual_place_that_is_not_there_is_a_page_line_like_any(
-    make_peer: MakePeer, lines: Lines
-) -> None:
+async def test_a_missing_sitemap_in_the_usual_place_is_an_ordinary_page_line(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
         site.pages["/"] = lambda request: html()
         peer = await make_peer(sitemaps=True)
@@ -153,9 +151,7 @@ def shop(request: web.BaseRequest) -> web.StreamResponse:
     return web.Response(text=text, content_type="text/html")
 
 
-async def test_honored_canonical_links_lead_to_each_page_once_more_and_no_further(
-    make_peer: MakePeer, lines: Lines
-) -> None:
+async def test_honored_canonical_links_lead_to_each_page_once_more_only(make_peer: MakePeer, lines: Lines) -> None:
     async with Web() as site:
         site.fallback = shop
         peer = await make_peer(canonical="honor")

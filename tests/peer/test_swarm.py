@@ -464,7 +464,7 @@ async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
         assert dict(site.fetched) == {site.url("/"): 1}
 
 
-async def test_many_seeds_reach_everybody_and_too_many_are_refused_before_anybody_hears(make_peer: MakePeer) -> None:
+async def test_many_seeds_reach_all_peers_and_too_many_are_refused_at_once(make_peer: MakePeer) -> None:
     first, second = await swarm(make_peer, "ab")
     await ask(first, Command("pause"), Ok)
     await first.crawl([f"http://127.0.0.2/{n}" for n in range(1200)])

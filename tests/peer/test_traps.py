@@ -23,7 +23,7 @@ from tests.support.web import Web, html
 Lines = Callable[[], dict[str, LoggedPage]]
 
 
-async def test_a_site_of_nothing_but_traps_is_crawled_to_its_bounds_and_the_totals_tell_which(
+async def test_a_site_of_traps_is_crawled_to_its_bounds_and_the_totals_name_them(
     make_peer: MakePeer, lines: Lines
 ) -> None:
     bounds = sample_traps.Bounds()
@@ -118,9 +118,7 @@ async def test_the_owner_of_a_site_counts_the_queries_that_others_find(make_peer
         assert {"path_queries": 7} == owner.counters.left_out
 
 
-async def test_near_identical_pages_are_told_by_their_simhash_if_the_job_asks_for_it(
-    make_peer: MakePeer, lines: Lines
-) -> None:
+async def test_near_duplicates_are_found_by_simhash_if_the_job_asks_for_it(make_peer: MakePeer, lines: Lines) -> None:
     words = " ".join(f"word{number * number % 997}" for number in range(2_000))
     async with Web() as site:
         site.pages["/"] = lambda request: html("/one", "/other", "/gone")
@@ -147,7 +145,7 @@ def dated(day: str, *links: str) -> web.Response:
 
 
 @pytest.mark.parametrize("simhash", [False, True])
-async def test_links_of_near_identical_pages_are_left_to_the_first_if_the_job_says_so(
+async def test_near_duplicates_leave_links_to_the_first_if_the_job_says_so(
     simhash: bool, make_peer: MakePeer, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[bytes] = []
@@ -180,9 +178,7 @@ async def test_links_of_near_identical_pages_are_left_to_the_first_if_the_job_sa
     assert 4 == len(read), "once for each page that is not empty"
 
 
-async def test_of_pages_lent_each_peer_compares_what_it_fetched_and_nothing_is_lost(
-    make_peer: MakePeer, lines: Lines
-) -> None:
+async def test_each_peer_compares_the_lent_pages_it_fetched_and_loses_none(make_peer: MakePeer, lines: Lines) -> None:
     """Ten texts of many pages each, on one site without a delay: their links are found with each peer's first ones."""
     pages, part, texts = 200, 20, 10
 
@@ -227,9 +223,7 @@ async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_pat
     assert bounds == {name: getattr(second.components.job, name) for name in bounds}
 
 
-async def test_a_directory_of_a_build_without_these_bounds_goes_on_with_the_defaults(
-    make_peer: MakePeer, tmp_path: Path
-) -> None:
+async def test_a_directory_without_trap_bounds_goes_on_with_the_defaults(make_peer: MakePeer, tmp_path: Path) -> None:
     peer = await make_peer("a")
     older = msgspec.to_builtins(peer.components.job)
     later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")

@@ -52,7 +52,7 @@ WRONG: list[tuple[Message, Misbehavior, str]] = [
 
 
 @pytest.mark.parametrize(("question", "fault", "why"), WRONG, ids=lambda one: str(one).split("(")[0])
-async def test_a_question_no_peer_of_this_release_asks_is_refused_counted_and_logged(
+async def test_a_request_no_peer_of_this_release_sends_is_refused_and_logged(
     make_peer: MakePeer,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,

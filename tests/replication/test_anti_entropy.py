@@ -205,7 +205,7 @@ def test_any_two_sets_of_records_end_equal(ours: dict[int, int], theirs: dict[in
 
 @given(cells, cells, st.integers(0, 12))
 @settings(max_examples=100, deadline=None)
-def test_an_interrupted_reconciliation_loses_nothing_and_the_next_one_ends_it(
+def test_an_interrupted_reconciliation_loses_nothing_and_the_next_ends_it(
     ours: dict[int, int], theirs: dict[int, int], answers: int
 ) -> None:
     """Whichever question stays without an answer: what was merged before is kept."""
@@ -357,7 +357,7 @@ def test_no_record_of_another_cell_is_taken_from_an_answer(sides: Sides) -> None
     assert ours.store.state(foreign) is None
 
 
-def test_nothing_but_what_it_was_told_of_is_sent_to_who_says_that_it_lacks_it(sides: Sides) -> None:
+def test_a_peer_that_lacks_keys_is_sent_only_keys_it_was_told_of(sides: Sides) -> None:
     """Else whoever shares one cell could have all that is in the others."""
     ours, theirs, _ = sides
     foreign = Key(bytes([(CELL ^ 1) << 4]) + bytes(19))

@@ -263,7 +263,7 @@ def test_one_silent_peer_delays_no_other(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_cell_is_unheard_while_none_of_its_backups_takes_anything_but_not_for_ever(bench: Bench) -> None:
+def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(bench: Bench) -> None:
     copies = bench.replicator
     silent_s, silent_max_s = copies_module.SILENT_S + SPACING_S, copies_module.SILENT_MAX_S
 
@@ -353,7 +353,7 @@ def test_a_cancelled_waiter_harms_nobody(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "unknown to the overlay"])
-def test_only_a_peer_the_overlay_does_not_know_counts_as_dead_when_it_is_silent(bench: Bench, live: bool) -> None:
+def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(bench: Bench, live: bool) -> None:
     """Nobody will ever say that such a peer is lost: its stream must not stay, or the crawl never ends."""
     dead = []
 
@@ -466,7 +466,7 @@ def test_a_drop_says_what_the_owner_has_seen(bench: Bench) -> None:
     assert [(OWNER, [seen])] == [(notice.role, notice.cells) for notice in bench.client.notices()]
 
 
-def test_notices_of_different_roles_travel_apart_and_the_latest_of_a_cell_wins(bench: Bench) -> None:
+def test_notices_travel_per_role_and_the_latest_of_a_cell_wins(bench: Bench) -> None:
     async def scenario() -> None:
         bench.replicator.drop(A, digest_of(CELL, EMPTY))
         bench.replicator.keep(A, CELL, FIRST_BACKUP)

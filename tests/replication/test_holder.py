@@ -172,7 +172,7 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("records", [0, 3])
-def test_a_backup_displaced_by_a_newcomer_says_so_until_the_owner_knows_as_well(bench: Bench, records: int) -> None:
+def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: Bench, records: int) -> None:
     """The owner may hear of the newcomer far later, and goes on saying that we keep the cell, and fills it."""
 
     async def scenario() -> None:
@@ -325,7 +325,7 @@ def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Ben
     run(bench, scenario)
 
 
-def test_who_gave_a_cell_up_with_requests_under_way_releases_it_when_they_are_over(bench: Bench) -> None:
+def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: Bench) -> None:
     """As after having been away: it owns nothing then, and its requests are still on their way."""
 
     async def scenario() -> None:
@@ -352,7 +352,7 @@ def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: Bench, owned: bool
     run(bench, scenario)
 
 
-def test_a_cell_being_released_for_somebody_who_is_gone_is_told_to_the_next_at_once(bench: Bench) -> None:
+def test_a_cell_being_released_for_a_lost_peer_goes_to_the_next_at_once(bench: Bench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST, NEAR)
         bench.own()
@@ -460,7 +460,7 @@ def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Benc
     run(bench, scenario)
 
 
-def test_who_had_copies_of_a_cell_given_away_is_named_until_its_new_owner_has_spoken(bench: Bench) -> None:
+def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: Bench) -> None:
     """The new owner may die before it has told them anything, and come back without a memory of them."""
 
     async def scenario() -> None:

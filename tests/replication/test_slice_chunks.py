@@ -53,7 +53,7 @@ def test_it_arrives_whole_part_by_part() -> None:
     assert large().pieces.cut(0, 10**6) == b"".join(parts)
 
 
-def test_what_is_added_meanwhile_is_in_what_is_sent_later_and_a_further_filter_is_not() -> None:
+def test_keys_added_in_transit_are_sent_later_but_further_filters_are_not() -> None:
     seen = ExpiringFilter(Period(HOUR, 3))
     first = keys("first", 1_000)
     for one in first:
@@ -70,7 +70,7 @@ def test_what_is_added_meanwhile_is_in_what_is_sent_later_and_a_further_filter_i
     assert all(new & old == old for new, old in zip(told, before, strict=True)), "no bit is lost"
 
 
-def test_who_sends_goes_on_from_where_the_receiver_is_and_gives_up_when_that_leads_nowhere() -> None:
+def test_a_sender_goes_on_from_the_receivers_position_or_gives_up() -> None:
     outgoing = Outgoing(large(), PART)
     parts = -(-outgoing.size // PART)
     outgoing.kept(PART)
@@ -176,7 +176,7 @@ def deliver(store: Store, backup: Backup) -> Replicator:
         return loop.run_until_complete(play())
 
 
-def test_a_large_slice_is_delivered_although_the_receiver_starts_anew_in_the_middle(store: Store) -> None:
+def test_a_large_epoch_filter_arrives_although_the_receiver_starts_anew(store: Store) -> None:
     backup = Backup()
 
     def down() -> None:

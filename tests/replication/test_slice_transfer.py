@@ -262,7 +262,7 @@ async def test_after_three_failures_the_sync_begins_anew(make: Sides, monkeypatc
     assert {} == one.store.cells
 
 
-async def test_a_slice_that_grows_while_it_travels_has_all_of_its_beginning_and_a_name_of_its_own(
+async def test_an_epoch_filter_that_grows_in_transit_keeps_its_beginning(
     make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = make()

@@ -38,7 +38,7 @@ def one(root: Path, text: str, path: str = "kadcrawl/urls.py") -> Source:
     return write(root, {path: text})[0]
 
 
-def test_a_circle_is_found_through_a_type_only_import_and_one_in_a_function(tmp_path: Path) -> None:
+def test_a_circle_is_found_through_type_only_and_function_imports(tmp_path: Path) -> None:
     under_type_checking = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from kadcrawl.keys import Key\n"
     in_a_function = "def f():\n    from kadcrawl import urls\n"
     files = {"kadcrawl/urls.py": under_type_checking, "kadcrawl/keys.py": in_a_function, "kadcrawl/errors.py": ""}

@@ -33,7 +33,7 @@ LATE_S = 25.0
 
 
 @pytest.mark.parametrize("seed", [2, 7, 12])
-def test_nothing_is_lost_nor_fetched_twice_with_filters_from_the_first_key_on(
+def test_with_filters_from_the_first_key_nothing_is_lost_or_fetched_twice(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (seen_cells, slice):

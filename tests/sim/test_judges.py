@@ -153,7 +153,7 @@ def test_work_left_is_lost_only_once_the_swarm_says_it_is_over() -> None:
     assert ["no_missing_end"] == list(judge(replace(CLEAN, **PASSED[-1])))
 
 
-def test_sides_of_a_partition_may_hurry_a_site_together_and_that_is_counted() -> None:
+def test_sides_of_a_partition_may_hurry_a_site_and_that_is_counted() -> None:
     hurried = (ROBOTS, HOME, PAGE, fetch(4.5, "/busy", 2, 503), BUSY_FIRST._replace(at_s=6.5), fetch(9.0, "/busy"))
     facts = replace(CLEAN, fetches=hurried, partings=[PARTITION], truth={**CLEAN.truth, f"{SITE}/busy": Page(200, 3)})
     assert {} == judge(facts)
@@ -168,7 +168,7 @@ def test_one_side_may_not_hurry_a_site_behind_requests_of_the_other() -> None:
     assert 2 == parted(facts)
 
 
-def test_a_page_fetched_too_often_is_a_duplicate_unless_the_other_side_had_fetched_it() -> None:
+def test_a_page_fetched_too_often_is_a_duplicate_unless_sides_were_apart() -> None:
     facts = replace(CLEAN, fetches=(*CLEAN.fetches, AGAIN_THERE), changes={SITE: 1})
     assert 1 == duplicates(facts)
     assert (0, 1) == (duplicates(replace(facts, partings=[PARTITION])), parted(replace(facts, partings=[PARTITION])))

@@ -57,7 +57,7 @@ def home_at(seconds: float, calm: Plan) -> int:
 
 
 @pytest.mark.parametrize("balance", ["off", "level"])
-def test_in_a_calm_swarm_leaves_do_their_part_and_nobody_tries_to_reach_them(balance: str) -> None:
+def test_in_a_calm_swarm_leaves_do_their_part_and_no_peer_dials_them(balance: str) -> None:
     outcome, seen = lived(msgspec.structs.replace(CALM, balance=balance, block_urls=2))
     assert {} == outcome.violations
     assert outcome.duplicates <= 2, "as peers come, a cell may move while its first page is with a leaf"

@@ -310,7 +310,7 @@ def test_an_error_in_a_protocol_is_reported_and_the_world_goes_on() -> None:
     assert [type(error) for error in run(story)] == [ZeroDivisionError]
 
 
-def test_at_the_end_of_the_world_files_are_closed_though_cleaning_up_would_wait() -> None:
+def test_at_the_end_of_a_world_files_are_closed_without_waiting() -> None:
     closed: list[str] = []
 
     async def work() -> None:

@@ -238,7 +238,7 @@ def test_a_machine_that_finds_nobody_yet_tries_until_somebody_is_there() -> None
     run(story)
 
 
-def test_if_all_die_the_first_to_come_back_begins_again_and_the_others_join_it() -> None:
+def test_if_all_die_the_first_to_return_begins_and_the_others_join_it() -> None:
     async def story(here: World) -> None:
         await here.grow(3)
         for number in (1, 2, 3):

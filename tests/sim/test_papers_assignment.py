@@ -51,7 +51,7 @@ def test_the_two_level_hash_asks_the_second_level_only_for_the_dead() -> None:
     assert [1, 1, 4, 3, 4, 4] == owners.tolist()
 
 
-def test_a_ring_gives_each_url_to_the_next_point_and_the_last_ones_to_the_first() -> None:
+def test_a_ring_gives_each_url_to_the_next_point_and_wraps_around() -> None:
     ring = Ring(2, 1)
     low, high = sorted(ring._points.tolist())
     first, second = ring._peers.tolist()
@@ -170,7 +170,7 @@ def test_moves_tell_what_had_to_move_from_what_had_not() -> None:
     assert (pytest.approx(4 / 6), pytest.approx(2 / 6)) == arrivals(Fixed(), urls, alive, 5)
 
 
-def test_who_sees_the_same_agrees_and_who_does_not_disagrees_on_what_differs() -> None:
+def test_peers_with_equal_views_agree_and_others_differ_by_the_difference() -> None:
     same, other = peers(0, 1, 2, 3), peers(0, 1, 2)
     assert 0 == disagreement(HashMod(), hashing_to(*range(12)), [(same, same)])
     # 12 mod 4 and mod 3 agree on 0, 1, 2.
@@ -219,7 +219,7 @@ def test_the_best_that_halving_allows(size: int, expected: float) -> None:
     assert expected == best_ratio(size)
 
 
-def test_more_choices_make_the_busiest_less_busy_and_never_less_than_halving_allows() -> None:
+def test_more_choices_relieve_the_busiest_but_never_beyond_halving() -> None:
     ratios = []
     for choices in (1, 2, 8):
         swarms = [grow(IdSwarm(100), 100, by_range(choices), Random(f"{choices} {run}")) for run in range(30)]

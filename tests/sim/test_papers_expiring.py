@@ -33,7 +33,7 @@ def test_what_any_bloom_filter_needs() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_hours_that_follow_each_other_share_nothing_and_all_others_something(seed: int) -> None:
+def test_consecutive_hours_share_nothing_and_all_others_something(seed: int) -> None:
     fetched = hours(Random(seed))
     for one, other in combinations(range(HOURS), 2):
         assert (other - one > 1) == bool(fetched[one] & fetched[other])

@@ -77,7 +77,7 @@ def test_who_is_stuck_adds_nothing_to_the_bound(stuck: list[int], given: float) 
     assert 100 * given / 0.636 == pytest.approx(gain_bound(PEERS, stuck=stuck))
 
 
-def test_by_the_rules_as_printed_no_gain_is_beyond_what_those_not_stuck_can_give(result: Result) -> None:
+def test_by_the_printed_rules_no_gain_exceeds_that_of_runs_not_stuck(result: Result) -> None:
     stuck = next(table for table in result.tables if "stuck" in table.heading[1])
     assert len(stuck.rows) == 8
     assert len({row[1] for row in stuck.rows}) > 1

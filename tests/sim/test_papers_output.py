@@ -27,7 +27,7 @@ def test_the_hubs_lead_to_every_site() -> None:
     assert len(web.seeds) == 2
 
 
-def test_a_web_without_end_leads_on_from_everywhere_to_what_nothing_else_leads_to() -> None:
+def test_an_endless_web_leads_from_every_page_to_pages_of_its_own() -> None:
     web = AlikeWeb(1, 5, 2.0)
     met: list[str] = []
     frontier = [f"http://site{number}.test/" for number in range(5)]

@@ -55,7 +55,7 @@ def test_everything_that_can_happen_does_in_a_few_hundred_seeds() -> None:
     assert {"same", "old", "none"} == disks
 
 
-def test_jobs_and_webs_are_of_every_kind_and_all_alike_before_they_were_drawn() -> None:
+def test_jobs_and_webs_are_of_every_kind_and_default_in_older_plans() -> None:
     plans = [draw(seed, 16) for seed in range(100)]
     assert set(DELAYS_S) == {(plan.delay_s, plan.own_delay_s) for plan in plans}
     assert set(TRAILS) == {plan.trails for plan in plans}

@@ -70,7 +70,7 @@ async def test_a_crawl_by_the_truth_is_judged_clean(sample: SampleWeb) -> None:
     assert replace(sample.judge(delay_s=0), hurried=()) == CLEAN
 
 
-async def test_dead_ends_are_a_seed_that_refuses_and_a_robots_txt_out_of_order_at_first() -> None:
+async def test_dead_ends_are_a_refusing_seed_and_a_robots_txt_broken_at_first() -> None:
     async with SampleWeb(dead_ends=True) as sample, aiohttp.ClientSession() as session:
         assert sample.seeds[-1] == sample.dead_seed
         with pytest.raises(aiohttp.ClientConnectorError):

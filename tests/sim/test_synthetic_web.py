@@ -113,7 +113,7 @@ def digest(seed: int, shape: dict[str, Any]) -> str:
     return whole.hexdigest()
 
 
-def test_one_seed_gives_one_web_in_another_process_under_another_hash_seed_and_another_seed_another() -> None:
+def test_a_seed_gives_the_same_web_in_any_process_and_another_seed_another() -> None:
     here = digest(7, SHAPES["odd"])
     assert here == digest(7, SHAPES["odd"])
     assert here != digest(8, SHAPES["odd"])
@@ -206,7 +206,7 @@ def test_a_broken_page_is_tried_as_often_as_the_job_says() -> None:
     assert Expected(500, 1, 6) == web.truth(retries=5)[site.origin + path]
 
 
-def test_a_slow_page_takes_its_time_but_ends_long_before_a_crawler_gives_up() -> None:
+def test_a_slow_page_ends_long_before_a_crawler_gives_up() -> None:
     web = SyntheticWeb(1, sites=25, pages=500, mix=ODD)
     site, path = find(web, PageKind.SLOW)
     answer = web.answer(site.host, path)
@@ -285,7 +285,7 @@ def test_a_site_asks_for_its_delay_and_the_longer_of_two_counts() -> None:
     assert {5.0} == set(web.delays(5.0).values())
 
 
-def test_a_site_whose_robots_txt_is_out_of_order_at_first_asks_for_no_delay() -> None:
+def test_a_site_whose_robots_txt_is_broken_at_first_asks_for_no_delay() -> None:
     """Its second request could not know of it."""
     web = SyntheticWeb(1, sites=8, pages=80, mix=replace(PLAIN, crawl_delay=1.0, crawl_delay_s=2.0, flaky_robots=1.0))
     assert {1.0} == set(web.delays(1.0).values())

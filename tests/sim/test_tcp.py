@@ -315,7 +315,7 @@ def test_a_reader_may_pause() -> None:
     run(story)
 
 
-def test_a_frozen_host_takes_connections_and_bytes_and_answers_when_it_thaws() -> None:
+def test_a_frozen_host_takes_connections_and_bytes_and_answers_thawed() -> None:
     async def story(line: Line) -> None:
         await line.listen()
         line.loop.freeze(line.server)

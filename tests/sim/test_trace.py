@@ -60,11 +60,11 @@ def trace() -> str:
 
 
 @pytest.mark.parametrize("hash_seed", ["1", "4242"])
-def test_the_same_plan_is_the_same_world_in_another_process_under_another_hash_seed(trace: str, hash_seed: str) -> None:
+def test_the_same_plan_is_the_same_world_under_another_hash_seed(trace: str, hash_seed: str) -> None:
     assert trace == traced_by(sys.executable, hash_seed)
 
 
-def test_a_world_in_which_pages_are_lent_is_the_same_under_another_hash_seed() -> None:
+def test_a_world_with_lent_pages_is_the_same_under_another_hash_seed() -> None:
     """Once a set was sent as it came."""
     assert traced_by(sys.executable, "0", LENDING) == traced_by(sys.executable, "1", LENDING)
 

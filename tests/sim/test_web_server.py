@@ -345,7 +345,7 @@ def test_a_client_that_never_reads_is_given_up() -> None:
     tell(story)
 
 
-def test_a_whole_request_must_come_in_time_and_the_time_begins_anew_with_each() -> None:
+def test_each_request_must_arrive_whole_within_a_deadline_of_its_own() -> None:
     async def story(server: WebServer, wire: Wire) -> None:
         await asyncio.sleep(CONNECTION_TIMEOUT_S - 1)
         wire.protocol.data_received(request("/one"))

@@ -83,7 +83,7 @@ def test_no_password_is_shown(text: str) -> None:
         "jsonl:ftp://h/out?api_key=s3cr%65t&access-token=s3cr%65t",
     ],
 )
-def test_a_secret_is_found_wherever_it_is_in_a_name_and_hidden_in_what_is_said(text: str) -> None:
+def test_a_secret_anywhere_in_a_name_is_found_and_hidden_in_texts(text: str) -> None:
     name = parse(text)
     assert name.has_secret
     assert "s3cr" not in name.clean("the server said s3cret, s3cr%65t")

@@ -173,7 +173,7 @@ def recorded(directory: Path) -> bytes:
 
 
 @pytest.mark.parametrize("crash", ["before the append", "in the middle of the append"])
-async def test_records_are_journaled_with_their_page_and_written_again_after_a_crash(
+async def test_records_are_journaled_with_their_page_and_rewritten_after_a_crash(
     crash: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = opened(tmp_path)
@@ -511,9 +511,7 @@ async def damaged(directory: Path, *statements: str) -> Store:
         "DROP TABLE frontier",
     ],
 )
-async def test_a_journal_that_cannot_be_true_is_not_opened_and_leaves_no_file_open(
-    tmp_path: Path, statement: str
-) -> None:
+async def test_an_impossible_journal_is_not_opened_and_leaves_no_file_open(tmp_path: Path, statement: str) -> None:
     relaxed = ["PRAGMA writable_schema=1", "UPDATE sqlite_schema SET sql=replace(sql, ' NOT NULL', '')"]
     before = open_files()
     with pytest.raises((StartError, StorageError), match=r"damaged|cannot open"):

@@ -183,7 +183,7 @@ def test_a_key_forgotten_in_the_middle_of_a_round_is_done_in_that_round(store: S
     consistent(store)
 
 
-def test_a_shorter_path_to_a_page_lets_its_links_be_followed_at_the_next_visit(store: Store) -> None:
+def test_a_shorter_path_lets_links_be_followed_at_the_next_visit(store: Store) -> None:
     fetch(store, 1)
     store.shorten(key(1), 3)
     kept = store.visit(key(1))

@@ -18,7 +18,7 @@ def test_at_once_is_without_a_pause() -> None:
     assert ["a"] * 3 == done
 
 
-async def test_others_have_their_turn_in_between_and_one_is_in_the_middle_at_a_time() -> None:
+async def test_other_tasks_run_in_between_and_only_one_long_call_at_a_time() -> None:
     alone = asyncio.Lock()
     done: list[str] = []
 

@@ -77,7 +77,7 @@ async def test_a_peer_started_again_listens_where_it_did(tmp_path: Path) -> None
     await interrupted(again)
 
 
-async def test_a_crawl_says_what_became_of_urls_it_found_and_did_not_finish_itself(tmp_path: Path) -> None:
+async def test_a_crawl_reports_the_urls_it_found_and_did_not_finish(tmp_path: Path) -> None:
     summary = tmp_path / "summary.json"
     async with Web(SITES) as site:
         links = [site.url(f"/{number}", site=number % SITES) for number in range(400)]

@@ -136,7 +136,7 @@ NAMED = f"sitemap: {SITE}/1\nsitemap: http://b.test/2\nsitemap: {SITE}/3"
 LISTED = "<urlset><url><loc>/x</loc></url><url><loc>http://b.test/y</loc></url></urlset>"
 
 
-def test_every_answer_leads_to_the_sitemaps_of_its_site_as_if_it_linked_to_them() -> None:
+def test_every_page_leads_to_the_sitemaps_of_its_site_as_to_its_links() -> None:
     page = found(MAPPED, "/", "/a", rules=NAMED)
     assert (["/a", "/1", "/3"], (f"{SITE}/a",)) == (onward(page), page.links)
     assert {2} == {link.depth for link in page.outlinks}
@@ -161,7 +161,7 @@ def test_a_page_is_no_sitemap_by_its_type_or_name_alone() -> None:
     assert ["/a", "/sitemap.xml"] == onward(found(MAPPED, "/sitemap.xml", "/a")), "it is HTML"
 
 
-def test_a_sitemap_that_cannot_be_read_to_its_end_counts_as_failed_and_leads_where_it_said() -> None:
+def test_a_sitemap_with_an_unreadable_end_fails_and_its_links_are_kept() -> None:
     page = found(MAPPED, "/sitemap.xml", content=LISTED.removesuffix("</urlset>"))
     assert (["/x", "/sitemap.xml"], "bad_sitemap") == (onward(page), page.failed)
     page = found(MAPPED, "/sitemap.xml", content=LISTED[:-9], failure=FetchError.BODY_TOO_LARGE)
@@ -203,7 +203,7 @@ FIRST, SECOND = 1735689600.0, 1735776000.0
 """Of the year 2025, in wall-clock seconds."""
 
 
-def test_the_dates_of_a_sitemap_go_on_with_its_links_if_pages_are_fetched_again() -> None:
+def test_sitemap_dates_travel_with_the_links_if_the_job_recrawls() -> None:
     told = {f"{SITE}/changed": FIRST, f"{SITE}/told": FIRST}
     known = tuple(f"{SITE}/{path}" for path in ("changed", "told", "undated", "sitemap.xml"))
     page = found(WIDE, "/sitemap.xml", content=f"<urlset>{DATED}</urlset>", told=told, known=known)

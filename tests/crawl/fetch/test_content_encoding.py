@@ -158,7 +158,7 @@ def turns(body: bytes, coding: str) -> int:
 @pytest.mark.parametrize(
     ("coding", "code"), [("gzip", gzipped), ("deflate", zlib.compress), ("br", brotlicffi.compress)]
 )
-def test_a_body_of_ordinary_size_waits_for_nobody_and_a_long_one_is_decoded_in_turns(
+def test_an_ordinary_body_decodes_at_once_and_a_long_body_in_turns(
     coding: str, code: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert 0 == turns(code(PAGE), coding)

@@ -164,7 +164,7 @@ def length(count: int) -> bytes:
     return OK + b"Content-Length: %d\r\n\r\n" % count
 
 
-async def test_few_large_bodies_are_read_at_a_time_and_waiting_for_that_is_no_fault_of_a_site(site: Site) -> None:
+async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(site: Site) -> None:
     limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1, rate_grace_s=1.0)
     site.answers = {
         "/slow": [length(1_000), b"x" * 200, DRIP],
@@ -235,9 +235,7 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
         assert 2 == fetcher._large_contents._value
 
 
-async def test_pages_a_peer_may_have_died_of_wait_for_no_place_while_others_wait_for_them(
-    site: Site, tmp_path: Path
-) -> None:
+async def test_suspected_poison_pages_wait_for_no_slot_while_others_await_them(site: Site, tmp_path: Path) -> None:
     """Each has the place the other needs, or waits until the other has been read."""
     site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
     await dies_reading(tmp_path, site.url("/one"), site.url("/two"))

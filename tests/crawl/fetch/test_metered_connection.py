@@ -9,7 +9,7 @@ from kadcrawl.settings.config import Limits
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
-async def test_of_many_answers_to_one_request_the_first_is_kept_and_the_connection_ends() -> None:
+async def test_only_the_first_answer_to_a_request_counts_and_the_rest_disconnect() -> None:
     """Each takes fifty times its bytes, and nobody would read it."""
     connection, transport = MeteredConnection(asyncio.get_running_loop(), Limits()), Mock(spec=asyncio.Transport)
     connection.connection_made(transport)

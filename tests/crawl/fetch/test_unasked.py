@@ -82,7 +82,7 @@ async def test_what_the_machine_lacks_is_told_from_what_the_network_lacks(
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["new connection", "kept connection"])
-async def test_a_request_that_may_no_longer_be_made_when_it_is_connected_is_not_sent(
+async def test_a_request_that_lost_its_permission_while_connecting_is_not_sent(
     kept: bool, site: Web, fetcher: Fetcher
 ) -> None:
     if kept:
@@ -94,7 +94,7 @@ async def test_a_request_that_may_no_longer_be_made_when_it_is_connected_is_not_
     assert asked + 1 == len(site.requests)
 
 
-async def test_whether_a_request_may_be_made_is_asked_when_the_connection_is_there(
+async def test_permission_for_a_request_is_asked_once_it_is_connected(
     site: Web, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connected = []

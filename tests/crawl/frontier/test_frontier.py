@@ -81,7 +81,7 @@ def test_one_request_at_a_time_and_a_full_delay_after_it_was_received(make: Make
     assert frontier.next(START + 7) == second
 
 
-def test_without_a_delay_a_site_gets_several_requests_and_no_more_than_its_limit(make: Make, store: Store) -> None:
+def test_without_a_delay_a_site_gets_several_requests_up_to_its_limit(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0, site_connections_max=3)
     feed = Feed(store, frontier)
     entries = [feed("a") for _ in range(5)]
@@ -188,7 +188,7 @@ def test_a_window_is_refilled_beyond_what_is_out(make: Make, store: Store) -> No
     assert frontier.next(START) is None
 
 
-def test_cells_whose_clocks_nobody_told_are_taken_up_whole_after_a_full_delay(make: Make, store: Store) -> None:
+def test_cells_without_known_clocks_start_whole_after_a_full_delay(make: Make, store: Store) -> None:
     frontier = make(active_sites_max=2)
     feed = Feed(store, frontier)
     entries = {feed(site) for site in "abcde"}
@@ -346,7 +346,7 @@ def test_closing_a_cell_stops_its_sites_at_once_and_keeps_what_is_out(make: Make
 
 @pytest.mark.parametrize("how", ["finished", "put back", "postponed"])
 @pytest.mark.parametrize("again", [False, True])
-def test_what_was_out_when_its_cell_closed_comes_back_only_if_it_is_opened_again(
+def test_an_entry_out_while_its_cell_closed_returns_only_on_reopening(
     again: bool, how: str, make: Make, store: Store
 ) -> None:
     frontier = make(delay_s=0.0)
@@ -371,7 +371,7 @@ def test_what_was_out_when_its_cell_closed_comes_back_only_if_it_is_opened_again
     assert (left if again else [None, None])[: len(left)] == [frontier.next(START + 10 * n) for n in range(len(left))]
 
 
-def test_what_is_out_while_its_cell_closes_and_opens_again_is_not_given_out_twice(make: Make, store: Store) -> None:
+def test_an_entry_out_while_its_cell_closes_and_reopens_is_issued_once(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0)
     feed = Feed(store, frontier)
     first, second = feed("a"), feed("a")
@@ -384,9 +384,7 @@ def test_what_is_out_while_its_cell_closes_and_opens_again_is_not_given_out_twic
     assert [first, None] == [frontier.next(START), frontier.next(START)]
 
 
-def test_a_cell_dropped_and_taken_again_while_an_entry_is_out_does_not_give_it_out_twice(
-    make: Make, store: Store
-) -> None:
+def test_an_entry_out_while_its_cell_is_dropped_and_retaken_is_issued_once(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0)
     feed = Feed(store, frontier)
     first = feed("a")
@@ -403,7 +401,7 @@ def test_a_cell_dropped_and_taken_again_while_an_entry_is_out_does_not_give_it_o
     assert [anew, None] == [frontier.next(START), frontier.next(START)]
 
 
-def test_a_blocked_site_of_a_closed_cell_starts_nothing_when_it_is_unblocked(make: Make, store: Store) -> None:
+def test_unblocking_a_site_of_a_closed_cell_starts_nothing(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0)
     feed = Feed(store, frontier)
     first = feed("a")
@@ -432,7 +430,7 @@ def test_a_cell_has_another_opening_after_it_was_closed_for_a_moment(make: Make)
 # --- clocks that move with their cell ------------------------------------------------------------------------------
 
 
-def test_a_site_still_active_when_its_cell_opens_again_with_a_hold_waits_a_full_delay(make: Make, store: Store) -> None:
+def test_a_site_active_while_its_cell_reopens_held_waits_a_full_delay(make: Make, store: Store) -> None:
     frontier = make(delay_s=2.0)
     feed = Feed(store, frontier)
     first, second = feed("a"), feed("a")
@@ -466,9 +464,7 @@ def test_a_hold_counts_with_a_delay_learned_only_later(make: Make, store: Store)
     assert frontier.next(START + 9) == first
 
 
-def test_a_cell_opened_with_a_hold_must_be_held_by_its_next_owner_for_as_long_as_a_delay_may_be(
-    make: Make, store: Store
-) -> None:
+def test_the_next_owner_of_a_held_cell_holds_it_for_the_longest_delay(make: Make, store: Store) -> None:
     frontier = make(delay_s=1.0, hold=True, crawl_delay_max_s=60)
     frontier.close(CELLS[0])
     assert frontier.is_held(CELLS[0], START + 59.9)
@@ -476,7 +472,7 @@ def test_a_cell_opened_with_a_hold_must_be_held_by_its_next_owner_for_as_long_as
     assert not make(delay_s=1.0).is_held(CELLS[0], START)
 
 
-def test_clocks_tell_who_must_be_left_alone_and_whose_delay_is_longer_than_the_job_s(make: Make, store: Store) -> None:
+def test_clocks_name_resting_sites_and_delays_longer_than_the_jobs(make: Make, store: Store) -> None:
     frontier = make(delay_s=1.0, active_sites_max=3)
     feed = Feed(store, frontier)
     here = [site for site in map(str, range(100)) if cell(site) == CELLS[0]]
@@ -533,7 +529,7 @@ def test_a_learned_clock_is_journaled_if_it_is_long_or_of_the_site_s_own(
 
 
 @pytest.mark.parametrize("active", [False, True])
-def test_what_another_holder_claims_costs_no_more_than_the_longest_wait_and_delay(
+def test_clocks_of_another_holder_cost_at_most_the_longest_wait_and_delay(
     active: bool, make: Make, store: Store
 ) -> None:
     frontier = make(delay_s=1.0, retry_after_max_s=600, crawl_delay_max_s=60)
@@ -543,7 +539,7 @@ def test_what_another_holder_claims_costs_no_more_than_the_longest_wait_and_dela
     assert (600.0, 60.0) == frontier.clock("a", START)
 
 
-def test_clocks_of_sites_without_work_are_bounded_and_those_that_do_not_fit_are_journaled(
+def test_clocks_of_sites_without_work_are_bounded_and_the_rest_journaled(
     make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kadcrawl.crawl.frontier.active_sites.IDLE_CLOCKS_MAX", 10)
@@ -588,9 +584,7 @@ def test_no_site_is_ever_hurried_whatever_happens(seed: int, make: Make, store: 
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
-    seed: int, make: Make, store: Store
-) -> None:
+def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: int, make: Make, store: Store) -> None:
     """Random histories in small windows with few places, judged by the store: no URL is stuck, none is out twice."""
     random = Random(seed)
     frontier = Frontier(store, Limits(site_window=2, active_sites_max=3, site_connections_max=2), 0.0)
@@ -655,7 +649,7 @@ def test_every_url_of_an_open_cell_comes_once_whatever_opens_closes_and_merges(
     assert (0, {}) == (store.pending, frontier._sites)
 
 
-def test_what_an_earlier_run_asked_just_before_it_ended_is_told_as_if_asked_now(store: Store) -> None:
+def test_requests_just_before_the_end_of_a_run_count_as_made_now(store: Store) -> None:
     """It journals only long waits, and its clock may have been wrong."""
     frontier = Frontier(store, Limits(), 4.0, began_at=100.0)
     assert (3.0, 4.0) == frontier.clock("a.example", 101.0)
@@ -684,7 +678,7 @@ def test_after_a_restart_a_site_is_left_alone_for_a_full_delay(store: Store) -> 
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_a_cell_nobody_released_is_left_alone_for_a_moment_even_without_a_delay(store: Store, active: bool) -> None:
+def test_an_unreleased_cell_rests_for_a_moment_even_without_a_delay(store: Store, active: bool) -> None:
     """Whoever still crawls it is about to say so."""
     frontier = Frontier(store, Limits(), 0.0)
     entry = store.accept(url_key(site_hash("a"), "http://a/"), "a", "http://a/", 0, 0)
@@ -697,7 +691,7 @@ def test_a_cell_nobody_released_is_left_alone_for_a_moment_even_without_a_delay(
     assert entry == frontier.next(START + HOLD_LEAST_S)
 
 
-def test_after_a_restart_a_site_is_left_alone_until_who_borrowed_it_has_stopped(store: Store) -> None:
+def test_after_a_restart_a_site_rests_until_its_borrower_has_stopped(store: Store) -> None:
     """Found by seed 849: an owner back at once asked for a page that its taker was still fetching."""
     frontier = Frontier(store, Limits(), 0.0, began_at=START)
     frontier.open(cell("a"), START, hold=False)
@@ -712,7 +706,7 @@ def test_after_a_restart_a_site_is_left_alone_until_who_borrowed_it_has_stopped(
 # --- lending -----------------------------------------------------------------------------------------------------
 
 
-def test_a_site_with_a_delay_is_lent_whole_and_asked_by_nobody_else_meanwhile(make: Make, store: Store) -> None:
+def test_a_site_with_a_delay_is_lent_whole_and_only_its_borrower_asks_it(make: Make, store: Store) -> None:
     frontier = make()
     feed = Feed(store, frontier)
     entries = [feed("a") for _ in range(3)]
@@ -744,9 +738,7 @@ def test_without_a_delay_half_of_the_connections_not_in_use_are_lent(make: Make,
     assert [frontier.next(START) for _ in range(4)] == [*entries[7:10], None]
 
 
-def test_of_connections_all_in_use_all_but_one_can_be_lent_and_are_used_when_they_are_free(
-    make: Make, store: Store
-) -> None:
+def test_all_busy_connections_but_one_are_lendable_and_used_once_free(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0, site_connections_max=3)
     feed = Feed(store, frontier)
     for _ in range(9):
@@ -771,7 +763,7 @@ def test_of_connections_all_in_use_all_but_one_can_be_lent_and_are_used_when_the
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 1.0])
-def test_a_site_is_crowded_only_if_more_of_it_waits_for_connections_others_could_use(
+def test_a_site_is_crowded_only_if_entries_wait_for_lendable_connections(
     make: Make, store: Store, delay_s: float
 ) -> None:
     frontier = make(delay_s=delay_s, site_connections_max=2)
@@ -847,7 +839,7 @@ def test_what_waits_for_this_peer_is_what_its_sites_do_not_keep_back(make: Make,
     assert 0 == frontier.waiting(START + 10)
 
 
-def test_of_a_site_without_a_delay_all_waits_for_this_peer_but_what_is_lent(make: Make, store: Store) -> None:
+def test_all_entries_of_a_site_without_a_delay_but_lent_ones_wait_here(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0, site_connections_max=2)
     feed = Feed(store, frontier)
     for _ in range(9):
@@ -939,7 +931,7 @@ def test_what_had_to_wait_for_doubtful_requests_comes_in_its_turn(make: Make, st
     assert begun(frontier) == [entries[14]]
 
 
-def test_one_site_alone_uses_all_its_connections_however_few_requests_there_may_be(make: Make, store: Store) -> None:
+def test_one_site_alone_uses_all_its_connections_with_few_requests_allowed(make: Make, store: Store) -> None:
     frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=8)
     feed = Feed(store, frontier)
     feed("a")

@@ -252,7 +252,7 @@ async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_d
 
 @pytest.mark.parametrize("when", ["queued", "offered"])
 @pytest.mark.parametrize(("by_depth", "depths"), [(True, [5, 2]), (False, [5])])
-async def test_a_shorter_path_met_while_the_link_travels_reaches_its_owner_before_both_pages_are_finished(
+async def test_a_shorter_path_met_in_transit_reaches_the_owner_before_the_acks(
     world: World, by_depth: bool, depths: list[int], when: str
 ) -> None:
     world.answer.clear()
@@ -272,7 +272,7 @@ async def test_a_shorter_path_met_while_the_link_travels_reaches_its_owner_befor
     ("by_depth", "depth", "fresh"),
     [(False, 1, []), (False, 2, []), (False, 3, []), (True, 1, ["http://mine/a"]), (True, 2, []), (True, 3, [])],
 )
-async def test_a_url_is_fresh_until_its_owner_has_it_and_again_when_met_nearer_to_a_seed(
+async def test_a_url_is_sent_until_its_owner_has_it_and_again_if_nearer_a_seed(
     by_depth: bool, depth: int, fresh: list[str]
 ) -> None:
     world = World()
@@ -327,7 +327,7 @@ async def test_only_an_offer_with_dates_is_one_with_dates(world: World) -> None:
 
 @pytest.mark.parametrize("when", ["queued", "offered"])
 @pytest.mark.parametrize(("before", "met", "dates"), [(None, 5.0, [5.0]), (5.0, 6.0, [5.0, 6.0]), (6.0, 5.0, [6.0])])
-async def test_a_later_date_met_while_the_link_travels_reaches_its_owner_before_both_pages_are_finished(
+async def test_a_later_date_met_in_transit_reaches_the_owner_before_the_acks(
     world: World, before: float | None, met: float, dates: list[float], when: str
 ) -> None:
     world.answer.clear()

@@ -101,7 +101,7 @@ def test_an_offer_stands_every_check_or_is_rejected(url: str, depth: int, state:
     assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
 
 
-def test_a_seed_of_the_job_is_taken_whatever_excludes_it_and_widens_the_scope_by_itself_only(world: World) -> None:
+def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(world: World) -> None:
     world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
     world.offer(OUTSIDE, 0)
     world.offer(INSIDE, 0)
@@ -119,7 +119,7 @@ def test_a_record_of_another_holder_need_not_be_in_scope_but_canonical(
     assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
 
 
-def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_count(world: World) -> None:
+def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(world: World) -> None:
     world.intake._site_pages_max = 2
     for url in (INSIDE, INSIDE + "2"):
         world.take(url)
@@ -142,7 +142,7 @@ def test_a_site_gets_as_many_urls_as_it_may_have_but_seeds_and_records_always_co
     assert {"site_pages": 2} == world.counters.left_out, "what is known is not left out"
 
 
-def test_a_path_gets_as_many_queries_as_it_may_have_but_what_is_known_and_seeds_are_taken(world: World) -> None:
+def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(world: World) -> None:
     world.intake._path_queries = PathQueries(2)
     world.merge(INSIDE + "?0")
     for query in ("1", "1", "2", "1", "0"):

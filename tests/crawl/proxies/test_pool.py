@@ -101,7 +101,7 @@ def test_certain_faults_in_a_row_kill_it_and_a_page_in_between_saves_it() -> Non
     assert (0, None) == (made.alive, made.choose(SITE, PAGE))
 
 
-def test_the_dead_come_back_only_by_verification_each_time_after_a_longer_wait() -> None:
+def test_dead_proxies_return_only_verified_and_after_ever_longer_waits() -> None:
     made, now, waits = pool(dead=(A,)), 0.0, []
     for _ in range(12):
         made.came(A, PAGE, 0.1, now)  # A page that was under way is no verification.
@@ -168,7 +168,7 @@ def test_a_page_is_not_the_cause_while_proxies_break_that_turn_out_dead() -> Non
     assert made.doubted(back, PAGE, now + 1)
 
 
-def test_a_page_waits_for_the_verification_of_the_proxies_that_broke_with_it_and_others_do_not() -> None:
+def test_only_a_page_that_broke_proxies_waits_for_their_verification() -> None:
     made = pool(A, B)
     assert made.doubted(A, PAGE, 1.0)
     assert made.choose(SITE, PAGE) == B
@@ -197,7 +197,7 @@ def test_by_one_proxy_alone_a_page_is_the_cause_if_others_come() -> None:
     assert said == [True] * (DOUBTS - 1) + [False]
 
 
-def test_whom_the_source_no_longer_names_is_gone_and_the_others_stay_as_they_are() -> None:
+def test_proxies_no_longer_listed_are_gone_and_the_others_stay_unchanged() -> None:
     made = pool(A, B)
     made.learn([B, C])
     assert (1, 2) == (made.alive, made.known)

@@ -92,7 +92,7 @@ def test_what_the_job_leaves_out_by_now_does_not_come_back() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_page_is_visited_again_within_the_shortest_period_whatever_sitemaps_say(seed: int) -> None:
+def test_no_sitemap_makes_a_page_due_within_the_shortest_period(seed: int) -> None:
     """A page that changes its ways, and sitemaps that say at any moment that it has changed, now or at any time."""
     random = Random(seed)
     rules = Recrawl(Job(recrawl_after_s=DAY_S, recrawl_adaptive=True, recrawl_least_s=LEAST_S))

@@ -30,7 +30,7 @@ def again(rules: Recrawl, last: Visit, fetched: FetchResult, digest: str = "sha1
     return rules.next_visit(ENTRY, last, fetched, digest, "2026-11-22T10:00:00Z", NOW + DAY_S)
 
 
-def test_a_page_is_due_after_the_period_and_asked_for_by_what_its_server_said() -> None:
+def test_a_page_is_due_after_the_period_and_its_request_is_conditional() -> None:
     visit = first()
     assert NOW + DAY_S == visit.due
     assert ("sha1:ONE", "2026-11-21T10:00:00Z") == (visit.digest, visit.captured)
@@ -138,7 +138,7 @@ def test_a_depth_that_became_less_stays_less() -> None:
     assert 1 == ONCE.next_visit(ENTRY._replace(depth=1), first(), PAGE, "sha1:TWO", "", NOW).depth
 
 
-def test_without_adapting_the_period_is_the_jobs_even_if_an_earlier_run_adapted_it() -> None:
+def test_without_adapting_the_jobs_period_beats_that_of_an_earlier_run() -> None:
     adapted = again(ADAPTS, first(ADAPTS), replace(PAGE, status=304))
     assert DAY_S == again(ONCE, adapted, replace(PAGE, status=304)).period_s
 
@@ -169,7 +169,7 @@ def test_a_redirect_is_looked_at_again_without_conditions() -> None:
     assert (NOW + 2 * DAY_S, ()) == (moved.due, ONCE.validators(moved))
 
 
-def test_what_robots_txt_forbids_may_be_allowed_later_and_what_the_job_leaves_out_may_not() -> None:
+def test_a_robots_denial_may_end_later_and_an_exclusion_by_the_job_never() -> None:
     forbidden = ONCE.unasked(ENTRY, None, "robots", NOW)
     assert forbidden is not None
     assert NOW + DAY_S == forbidden.due

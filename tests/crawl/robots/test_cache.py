@@ -82,7 +82,7 @@ def test_rules_learned_again_are_weighed_once(store: Store) -> None:
     store.close()
 
 
-def test_a_search_goes_on_where_a_redirect_led_and_begins_anew_after_a_failure(store: Store) -> None:
+def test_a_robots_fetch_resumes_at_its_redirect_and_restarts_on_failure(store: Store) -> None:
     cache = RobotsCache(store, LIMITS)
     search = cache.search(A, 0.0)
     assert (search.url, search.robots_origin) == (f"{A}/robots.txt", A)

@@ -384,7 +384,7 @@ STARS = f"user-agent: *\ndisallow: /{'*' * WILDCARDS_MAX}$none\n"
 """A file in which no further wildcard is honored."""
 
 
-def test_a_disallow_cut_at_its_wildcard_beats_every_allow_that_it_beat_before() -> None:
+def test_a_disallow_cut_at_its_wildcard_still_beats_the_same_allows() -> None:
     beyond = parse(f"{STARS}disallow: /secret/*x\nallow: /secret/y\nallow: /secret/more".encode(), "kadcrawl")
     assert not beyond.allowed("http://h/secret/yx")
     assert not beyond.allowed("http://h/secret/y")

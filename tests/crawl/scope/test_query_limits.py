@@ -26,7 +26,7 @@ def test_each_path_has_as_many_queries_as_it_may_and_no_query_is_none() -> None:
     assert 3 == len(queries), "what has no query is not counted"
 
 
-def test_the_order_of_parameters_makes_another_query_and_a_second_mark_does_not_make_another_path() -> None:
+def test_parameter_order_makes_another_query_and_a_second_mark_no_new_path() -> None:
     assert ["/a?x=1&y=2", "/a?y=2&x=1"] == taken(PathQueries(2), "/a?x=1&y=2", "/a?y=2&x=1", "/a?x?y", "/a?x=1?z")
 
 

@@ -122,7 +122,7 @@ def test_each_bound_holds_at_max_and_max_plus_one(most: int) -> None:
     assert [(None, None, None), ("path_segments", "path_repeats", "query_parameters")] == got
 
 
-def test_a_url_as_long_as_may_be_passes_without_bounds_and_is_judged_at_once() -> None:
+def test_a_url_of_the_longest_length_is_judged_fast_and_passes_unbounded() -> None:
     free = Traps(
         Job(path_segments_max=URL_PARTS_MAX, path_repeats_max=URL_PARTS_MAX, query_parameters_max=URL_PARTS_MAX)
     )

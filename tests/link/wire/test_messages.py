@@ -271,7 +271,7 @@ def test_the_longest_urls_that_move_at_once_fit_a_message() -> None:
     assert len(pack(Reconciled(batch, [ID] * BATCH_MAX, ID))) < limits.message_bytes_max
 
 
-def test_a_grant_for_every_peer_of_the_largest_swarm_passes_and_one_more_does_not() -> None:
+def test_a_grant_per_peer_of_the_largest_swarm_passes_and_one_more_fails() -> None:
     totals = {number.to_bytes(20, "big"): 2**53 for number in range(ROWS_MAX + 1)}
     with pytest.raises(MalformedError):
         unpack(pack(Wave(160, 1.0, Grant(totals, False))), Request, LARGE)

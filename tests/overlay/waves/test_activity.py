@@ -13,7 +13,7 @@ def test_whoever_comes_after_the_end_makes_it_be_asked_for_again() -> None:
     assert (False, True) == (activity.over.is_set(), activity.idle.is_set())
 
 
-def test_whoever_comes_after_the_end_while_there_is_something_to_do_changes_nothing_of_that() -> None:
+def test_a_peer_that_comes_after_the_end_does_not_undo_it() -> None:
     """Found by seed 3799: idle and busy at once, who watches for the end did so for ever without a pause."""
     activity = Activity()
     activity.armed = True

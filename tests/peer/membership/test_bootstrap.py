@@ -64,9 +64,7 @@ async def test_who_is_told_to_join_itself_comes_back_by_those_it_knew(make_peer:
         assert [first.contact] == peer.overlay.contacts()
 
 
-async def test_a_directory_of_another_swarm_stays_that_swarms_without_keys_as_well(
-    make_peer: MakePeer, tmp_path: Path
-) -> None:
+async def test_a_directory_stays_with_its_swarm_even_without_keys(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("one", seeds=(THERE,))
     data = tmp_path / "two"
     async with Peer(config(data, None), Job(seeds=(HERE,))) as peer:
@@ -97,9 +95,7 @@ async def test_who_was_away_while_the_key_was_changed_comes_back_by_the_new_one(
     assert OTHER_KEY == KeyStore(data).keyring(KEY, 0.0).key, "what restarts it may go on giving it the key before"
 
 
-async def test_where_nobody_is_left_whom_it_knew_a_person_has_to_say_that_the_key_was_changed(
-    make_peer: MakePeer, tmp_path: Path
-) -> None:
+async def test_a_changed_key_needs_a_person_if_no_known_peer_is_left(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("one", key=OTHER_KEY, seeds=(HERE,))
     data = tmp_path / "two"
     before = await begun(data, KEY, HERE)
@@ -157,7 +153,7 @@ async def test_a_peer_that_joins_itself_is_told_so(tmp_path: Path) -> None:
                 await peer.join([peer.contact.address])
 
 
-async def test_who_comes_to_a_swarm_with_a_key_and_has_none_is_told_so_and_the_other_way_round(
+async def test_a_peer_whose_key_and_swarm_differ_is_told_so_in_both_directions(
     make_peer: MakePeer, tmp_path: Path
 ) -> None:
     keyed, insecure = await make_peer("one", key=KEY), await make_peer("two")

@@ -142,7 +142,7 @@ async def counted(peer: Peer) -> tuple[int, list[str]]:
     return sum(row.counters.pages for row in rows), sorted(row.state for row in rows)
 
 
-async def test_totals_keep_what_those_did_who_left_and_count_it_once_when_they_are_back(make_peer: MakePeer) -> None:
+async def test_totals_keep_departed_peers_and_count_returning_peers_once(make_peer: MakePeer) -> None:
     async with Web(20) as site:
         site.fallback = tree(PAGES, 20)(site)
         peers = await swarm(make_peer, "abcd")

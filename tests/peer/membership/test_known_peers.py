@@ -24,5 +24,5 @@ def test_what_is_journaled_is_known_again() -> None:
 @pytest.mark.parametrize(
     "journaled", [None, b"", b"\xc1", msgspec.msgpack.encode([Contact(id_bytes(1), 65 * "a", 4160)])]
 )
-def test_a_journal_without_contacts_that_can_be_read_is_of_a_peer_that_knows_nobody(journaled: bytes | None) -> None:
+def test_a_journal_without_readable_contacts_knows_no_peers(journaled: bytes | None) -> None:
     assert [] == known(journaled)

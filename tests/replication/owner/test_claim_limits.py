@@ -22,7 +22,7 @@ def test_who_comes_and_goes_with_all_cells_six_times_an_hour_is_heard() -> None:
     assert not claims.has_quota(HONEST, 0.0)
 
 
-def test_whose_word_comes_to_nothing_again_and_again_is_not_heard_for_a_while_and_others_are() -> None:
+def test_a_peer_with_repeated_false_claims_is_ignored_for_a_while() -> None:
     claims = WorkQuota()
     tries = 0
     while claims.has_quota(LIAR, 0.0):

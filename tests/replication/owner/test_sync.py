@@ -642,7 +642,7 @@ def test_a_page_in_hand_when_its_cell_moves_is_left_to_whoever_has_it(play: Play
 
 
 @pytest.mark.parametrize("untold", [True, False])
-def test_who_crawled_a_cell_and_cannot_tell_its_clocks_has_its_sites_left_alone(play: Play, untold: bool) -> None:
+def test_sites_of_a_crawled_cell_without_clocks_are_left_alone(play: Play, untold: bool) -> None:
     """Whatever others told: it may have asked since."""
 
     async def scenario(swarm: Swarm) -> None:
@@ -669,7 +669,7 @@ def test_who_crawled_a_cell_and_cannot_tell_its_clocks_has_its_sites_left_alone(
     play(scenario)
 
 
-def test_who_turns_up_while_a_cell_is_taken_over_is_heard_before_it_is_opened(play: Play) -> None:
+def test_a_peer_that_appears_during_a_takeover_is_heard_before_the_opening(play: Play) -> None:
     """It may be crawling it."""
 
     async def scenario(swarm: Swarm) -> None:
@@ -899,7 +899,7 @@ def test_what_was_acknowledged_survives_any_two_that_die_then_and_there(play: Pl
     play(scenario)
 
 
-def test_a_backup_replaced_while_its_first_records_travel_is_told_to_drop_them(play: Play) -> None:
+def test_a_backup_replaced_during_its_first_records_is_told_to_drop_them(play: Play) -> None:
     """When it was asked it had nothing, so nobody else would ever say anything to it."""
 
     async def scenario(swarm: Swarm) -> None:
@@ -1001,7 +1001,7 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
     play(scenario)
 
 
-def test_a_peer_that_was_away_and_hears_nobody_goes_on_alone_only_after_a_while(play: Play) -> None:
+def test_a_returning_peer_without_answers_goes_on_alone_after_a_while(play: Play) -> None:
     """It is more likely cut off than the last of all; and of its copies the others may have done much."""
 
     async def scenario(swarm: Swarm) -> None:
@@ -1101,7 +1101,7 @@ def test_two_halves_that_crawled_alone_merge(play: Play) -> None:
 # --- late, silent, unlike -----------------------------------------------------------------------------------------
 
 
-def test_a_page_finished_after_its_cell_was_dropped_is_learned_by_the_owner(play: Play) -> None:
+def test_the_owner_learns_of_a_page_finished_after_its_cell_was_dropped(play: Play) -> None:
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
@@ -1352,7 +1352,7 @@ def test_cells_there_are_none_of_in_an_answer_end_nobody(play: Play) -> None:
     play(scenario)
 
 
-def test_a_sibling_that_lives_and_never_answers_holds_a_newcomer_up_only_for_a_while(play: Play) -> None:
+def test_a_live_silent_sibling_delays_a_newcomer_only_for_a_while(play: Play) -> None:
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 3)
         mute = next(iter(swarm.peers.values()))
@@ -1372,7 +1372,7 @@ def test_a_sibling_that_lives_and_never_answers_holds_a_newcomer_up_only_for_a_w
     play(scenario)
 
 
-def test_those_who_claim_to_hold_something_are_remembered_in_bounded_number(play: Play) -> None:
+def test_the_peers_that_claim_to_hold_cells_are_bounded(play: Play) -> None:
     async def scenario(swarm: Swarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]

@@ -47,7 +47,7 @@ def test_whole_buckets_go_or_stay_unread(newcomer: int, moved: list[int], examin
     assert (examined, len(moved)) == (cells.examined, cells.displaced)
 
 
-def test_a_farther_bucket_gives_those_that_differ_in_the_bit_of_the_newcomer() -> None:
+def test_a_farther_bucket_gives_keys_that_differ_in_the_newcomers_bit() -> None:
     cells = filled(ME, {(Cell(1), 0): place(0b0001), (Cell(2), 1): place(0b0010), (Cell(3), 2): place(0b0011)})
     assert [(Cell(2), 1), (Cell(3), 2)] == cells.displaced_by(place(0b1010))
     assert (2, 2) == (cells.examined, cells.displaced)
@@ -138,7 +138,7 @@ def test_examined_follows_what_moves_not_what_is_stored(stored: int) -> None:
 
 
 @pytest.mark.parametrize("count", [8, 32])
-def test_in_a_swarm_the_newcomers_cells_are_found_by_reading_at_most_twice_as_many(count: int) -> None:
+def test_a_newcomers_cells_are_found_by_reading_at_most_twice_as_many(count: int) -> None:
     """All peers of real swarms, each with the cells it really holds, meet newcomers."""
     random = Random(count)
     examined = moved = 0

@@ -187,7 +187,7 @@ def test_those_who_heard_the_same_have_the_same_label_in_whatever_order(store: S
     assert told(store) == told(other)
 
 
-def test_who_lacks_what_another_has_done_takes_it_up_and_fetches_it_no_more(store: Store, other: Store) -> None:
+def test_a_peer_adopts_the_keys_it_lacks_and_does_not_fetch_them(store: Store, other: Store) -> None:
     finish(store, 1, 2, 3)
     accept(other, 2)
     accept(other, 9)
@@ -302,7 +302,7 @@ def test_a_label_that_claims_too_much_costs_no_memory_and_still_travels(make: Ca
     assert len(told(store)[0].bits) < 10_000
 
 
-async def test_a_slice_that_cannot_be_read_again_is_forgotten_and_the_store_starts(
+async def test_an_unreadable_epoch_filter_is_forgotten_and_the_store_starts(
     make: Callable[[str], Store],
 ) -> None:
     store = make("one")
@@ -335,7 +335,7 @@ def test_one_slice_told_again_and_again_is_joined_once(
     assert [one.bits] == read
 
 
-async def test_slices_of_ever_more_cells_do_not_fill_memory_and_none_is_forgotten(
+async def test_epoch_filters_of_ever_more_cells_stay_on_disk_and_are_all_kept(
     make: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seen_cells, "FILTERS_BYTES_MAX", 20_000)

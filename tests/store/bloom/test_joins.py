@@ -127,9 +127,7 @@ async def test_an_owner_hides_nothing_that_a_backup_alone_knows(make: Make) -> N
 
 @pytest.mark.parametrize("filters", list(ENGINES))
 @pytest.mark.parametrize("seed", range(12))
-async def test_an_owner_and_two_backups_with_anything_become_the_same_and_then_say_nothing(
-    seed: int, filters: str, make: Make
-) -> None:
+async def test_an_owner_and_two_backups_converge_and_then_send_nothing(seed: int, filters: str, make: Make) -> None:
     random = Random(seed)
     owner = make(2, Period(HOUR, 1, error=0.01, filters=filters))
     holders = [owner, *owner.others]
@@ -210,7 +208,7 @@ def measured(one: EpochFilter, asked: int = 40_000) -> float:
 
 @pytest.mark.parametrize("filters", list(ENGINES))
 @pytest.mark.parametrize("count", [1_024, 4_096], ids=["one filter", "two"])
-def test_joins_of_full_slices_err_as_much_as_they_say_and_no_more_than_they_may(filters: str, count: int) -> None:
+def test_joins_of_full_filters_err_as_much_as_they_say_and_are_allowed(filters: str, count: int) -> None:
     error = 0.01
     union = full(0, count, error, filters)
     assert measured(union) <= error
@@ -223,7 +221,7 @@ def test_joins_of_full_slices_err_as_much_as_they_say_and_no_more_than_they_may(
         union.joined(full(3, count, error, filters))
 
 
-def test_half_full_filters_become_one_as_long_as_that_errs_no_more_than_two() -> None:
+def test_half_full_filters_join_while_the_result_errs_no_more_than_two() -> None:
     error = 0.01
     union = full(0, 500, error)
     for number in range(1, 6):
@@ -247,7 +245,7 @@ def test_what_is_added_after_a_join_leaves_it_fit_to_travel() -> None:
     assert from_bytes(to_bytes(seen, 0.0), period, 0.0).false_positive_rate(0.0) <= RATE_FACTOR_MAX * 0.01
 
 
-def test_a_join_of_several_filters_of_one_shape_takes_little_more_memory_than_what_comes_of_it() -> None:
+def test_a_join_of_equal_shaped_filters_needs_little_extra_memory() -> None:
     """Each of them is put in order by what stands for its bits, once, however many pairs there are."""
     alone = [full(number, 20_000, 1e-2) for number in range(5)]
     one, other = EpochFilter(0, engine("pybloom"), 1e-2), EpochFilter(0, engine("pybloom"), 1e-2)
