@@ -286,7 +286,7 @@ class CatchUp:
                     continue
                 if answer.releasing:
                     self._say("unreleased", f"cell={cell} by={contact}")  # As if it could not tell its clocks.
-                    answer = replace(answer, releasing=False, untold=True)
+                    answer = replace(answer, releasing=False, clocks_incomplete=True)
                 answers[contact.id] = answer
                 if answer.rival is not None:
                     # Somebody nearer lives, they say: see for ourselves, and come back.
