@@ -29,7 +29,7 @@ from kadcrawl.link.wire.messages import (
     Pong,
 )
 from kadcrawl.overlay import Overlay, OverlaySettings
-from kadcrawl.overlay.protocol import HEADER, Protocol, decode, encode
+from kadcrawl.overlay.protocol import HEADER, DatagramProtocol, decode, encode
 from kadcrawl.overlay.routing import Neighbor
 
 ME = NodeId(0x5A << 152)
@@ -68,7 +68,7 @@ class Story:
         self.overlay = Overlay(ME, random, cell_bits=16, settings=SETTINGS)
         self.overlay.me = Contact(id_bytes(ME), "10.1.0.1", 4160)
         self.membership = self.overlay._membership
-        self.protocol = Protocol(self.membership, random, SETTINGS, self.overlay._verify)
+        self.protocol = DatagramProtocol(self.membership, random, SETTINGS, self.overlay._verify)
         self.overlay._protocol = self.protocol
         self.wire = SilentTransport()
         self.protocol.connection_made(self.wire)

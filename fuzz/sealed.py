@@ -15,10 +15,10 @@ from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.link.wire.messages import DATAGRAM_BYTES_MAX
 from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey
-from kadcrawl.members.sealing import FIRST_CONTACT, PAIRED, SEALED_MORE, Sealing
+from kadcrawl.members.sealing import FIRST_CONTACT, PAIRED, SEAL_BYTES, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.membership import Membership
-from kadcrawl.overlay.protocol import Protocol, encode
+from kadcrawl.overlay.protocol import DatagramProtocol, encode
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 STEPS_MAX = 60
@@ -37,7 +37,7 @@ class SilentTransport(asyncio.DatagramTransport):
         return False
 
     def sendto(self, data: Any, addr: Any = None) -> None:
-        assert len(data) <= DATAGRAM_BYTES_MAX + SEALED_MORE, "a datagram is too long to be sent"
+        assert len(data) <= DATAGRAM_BYTES_MAX + SEAL_BYTES, "a datagram is too long to be sent"
         assert data[:4] in (KEY.label, NEW.label), "something is said openly"
         self.sent += 1
 
@@ -58,7 +58,7 @@ class SealedStory:
         assert self.member.open(self.sealing.seal(b"", other.id) or b"") is not None
         random = Random(1)
         membership = Membership(me.node_id, 16, SETTINGS, random)
-        self.protocol = Protocol(membership, random, SETTINGS, lambda contact: None, self.sealing)
+        self.protocol = DatagramProtocol(membership, random, SETTINGS, lambda contact: None, self.sealing)
         self.wire = SilentTransport()
         self.protocol.connection_made(self.wire)
 
@@ -74,7 +74,7 @@ class SealedStory:
         elif kind == INTRODUCED:
             self._first_contact(number, bites)
         else:
-            self.sealing.use(((KEY,), (KEY, NEW), (NEW, KEY))[number % 3])
+            self.sealing.use_keys(((KEY,), (KEY, NEW), (NEW, KEY))[number % 3])
 
     def receive(self, datagram: bytes, opens: bool | None) -> None:
         """Let it arrive; `opens` says whether it must be known for a member's, None that it may be."""

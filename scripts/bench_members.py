@@ -235,8 +235,8 @@ class CrawlFigures(NamedTuple):
 def _kept(data: Path) -> float:
     """Return that share, from the peers' logs."""
     text = "".join(log.read_text() for log in data.glob("peer-*/peer.log"))
-    asked, dialled = (sum(map(int, re.findall(rf" link\.ends .*{what}=(\d+)", text))) for what in ("asked", "dialled"))
-    return 1 - dialled / asked
+    asked, dialed = (sum(map(int, re.findall(rf" link\.ends .*{what}=(\d+)", text))) for what in ("asked", "dialed"))
+    return 1 - dialed / asked
 
 
 def crawls(place: Path, repetitions: int) -> list[CrawlFigures]:

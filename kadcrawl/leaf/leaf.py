@@ -20,7 +20,7 @@ from kadcrawl.leaf.leaf_crawl import LeafCrawl
 from kadcrawl.leaf.peer_selection import FullPeers
 from kadcrawl.leaf.work_requests import WorkRequester
 from kadcrawl.lending.borrower import Borrower
-from kadcrawl.link.wire.leaf_messages import Doing, leaf_contact
+from kadcrawl.link.wire.leaf_messages import SwarmActivity, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerRow
 from kadcrawl.peer.base import PeerBase
@@ -195,7 +195,7 @@ class Leaf(PeerBase):
 
     # --- what it hears ---------------------------------------------------------------------------------------------
 
-    def _follow(self, doing: Doing) -> None:
+    def _follow(self, doing: SwarmActivity) -> None:
         """Do what the swarm does."""
         self.work.set_pause_reason("paused", doing == "paused")
         if doing == "stopped":

@@ -30,7 +30,7 @@ class LeafOwners:
         """Return whom to offer links of this cell."""
         return self._known.get(cell, self._now()) or self._home()
 
-    def learned(self, cell: Cell, owner: Contact) -> None:
+    def learn_owner(self, cell: Cell, owner: Contact) -> None:
         """Take the hint "not mine, ask `owner`", also if that is farther: who was asked may have another ID by now."""
         if ip_version(owner.host) is not None:
             self._known.put(cell, owner, self._now())

@@ -16,8 +16,8 @@ from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.leaf.peer_selection import FullPeer, FullPeers
 from kadcrawl.lending.lender import CONNECTION_WAIT_S
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_score import Lines, more
-from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, HOLD_S, Doing, WorkGrant, WorkRequest
+from kadcrawl.link.peer_score import LogLimiter, left_out_note
+from kadcrawl.link.wire.leaf_messages import GRANT_URLS_MAX, WORK_WAIT_S_MAX, SwarmActivity, WorkGrant, WorkRequest
 from kadcrawl.link.wire.messages import (
     WIRE_VERSION,
     Contact,
@@ -34,7 +34,7 @@ from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
 from kadcrawl.settings.config import Job
 
-WORK_REQUEST_DEADLINE_S = HOLD_S + CONNECTION_WAIT_S + 5.0
+WORK_REQUEST_DEADLINE_S = WORK_WAIT_S_MAX + CONNECTION_WAIT_S + 5.0
 HAND_BACK_S = 5.0
 WORK_REQUEST_INTERVAL_S = 0.05
 """Between two questions."""
@@ -65,7 +65,7 @@ class WorkRequester:
         room: Callable[[], int],
         job: Callable[[], Job],
         on_seeds: Callable[[Sequence[str]], None],
-        on_doing: Callable[[Doing], None],
+        on_doing: Callable[[SwarmActivity], None],
     ) -> None:
         """`take` says whether a loan is taken; `row` describes the leaf; `room` says how many URLs more it wants.
 
@@ -81,12 +81,12 @@ class WorkRequester:
         self._job = job
         self._on_seeds = on_seeds
         self._on_doing = on_doing
-        self._doing: Doing = "crawling"
+        self._doing: SwarmActivity = "crawling"
         self.home: Contact | None = None
         """The full peer that last answered."""
         self._heard_at = -inf
         self._refused_at = -inf
-        self._lines = Lines()
+        self._lines = LogLimiter()
 
     @property
     def is_lost(self) -> bool:
@@ -125,7 +125,7 @@ class WorkRequester:
             return
         self._refused_at = now
         if (left_out := self._lines.count("refused", now)) is not None:
-            log.warning("leaf.refused why=%s%s", error, more(left_out))
+            log.warning("leaf.refused why=%s%s", error, left_out_note(left_out))
 
     async def _request_work(self, peer: FullPeer) -> None:
         """Ask one peer. Raises RemoteError."""
@@ -135,9 +135,9 @@ class WorkRequester:
         row = self._row()
         draw = WorkRequest(
             leaf=self._me.id,
-            room=room,
+            urls_max=room,
             wait_s=self._patience_s() if room else 0.0,
-            known=self._doing,
+            known_activity=self._doing,
             state=row.state,
             in_flight=row.in_flight,
             uptime_s=row.uptime_s,
@@ -151,10 +151,10 @@ class WorkRequester:
         self._peers.learn(drawn.others)
         if drawn.seeds != peer.seeds:
             await self._fetch_job(peer)  # What is lent may be in scope only by its new seeds.
-        self._doing = drawn.doing
-        self._on_doing(drawn.doing)
-        log.debug("leaf.drawn from=%s room=%d loans=%d", home, room, len(drawn.lends))
-        lends = [replace(lend, lender=home) for lend in drawn.lends]
+        self._doing = drawn.activity
+        self._on_doing(drawn.activity)
+        log.debug("leaf.drawn from=%s room=%d loans=%d", home, room, len(drawn.loans))
+        lends = [replace(lend, lender=home) for lend in drawn.loans]
         not_taken = [lend for lend in lends if not self._take(lend)]
         if not_taken:
             await self._hand_back(home, not_taken)
@@ -170,7 +170,7 @@ class WorkRequester:
         """Return how long to wait at one peer: others may have something meanwhile."""
         if not self._peers.patient:
             return 0.0
-        return HOLD_S if len(self._peers) == 1 or self._doing != "crawling" else SHORT_WAIT_S
+        return WORK_WAIT_S_MAX if len(self._peers) == 1 or self._doing != "crawling" else SHORT_WAIT_S
 
     async def _fetch_job(self, peer: FullPeer) -> None:
         """Hear the job. Raises RemoteError, also if it is not ours."""

@@ -30,7 +30,7 @@ from kadcrawl.link.wire.messages import (
     LoanReport,
     Recall,
     RenewLease,
-    Returned,
+    ReturnedUrl,
 )
 from kadcrawl.replication.cells import FINISHING_S
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, WAIT_MAX_S, site_record
@@ -256,7 +256,7 @@ class Borrower:
                         self._drop(loan)
                 return
             self._silent.discard(lender)
-            standing = {one.loan: one for one in answer.standing}
+            standing = {one.loan: one for one in answer.active}
             for loan, report in zip(loans, reports, strict=True):
                 told = [Key(key) for key in report.done]
                 for key in told:
@@ -293,7 +293,7 @@ class Borrower:
         if over:
             for key, entry in loan.entries.items():
                 unfinished = UNFINISHED_WAIT_S if self.crawler.is_taken(entry) else 0.0
-                returned.append(Returned(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
+                returned.append(ReturnedUrl(key, entry.tries, min(max(0.0, entry.due - now, unfinished), WAIT_MAX_S)))
         clock = site_record(loan.site, *self._frontier.clock(loan.site, now))
         return LoanReport(loan.id, clock, [*islice(loan.done, BATCH_MAX)], returned, over)
 

@@ -22,7 +22,7 @@ from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
 from kadcrawl.lending.lender import CONNECTION_WAIT_S
 from kadcrawl.lending.throughput_learning import ThroughputLearning
-from kadcrawl.link.wire.loan_messages import BUSY_S_MOST, LEVEL_MOST, URL_S_LEAST, URL_S_MOST
+from kadcrawl.link.wire.loan_messages import BUSY_S_MAX, LEVEL_MAX, URL_S_MAX, URL_S_MIN
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 
 HAND_OVER_S = 0.2
@@ -92,7 +92,7 @@ class DrainPolicy:
             if len(self._askers) > ASKERS_MAX:
                 self._askers.popitem(last=False)
         own, borrowed = self._blocks.waiting  # Once, as that looks at every site.
-        return Load(min(self._level(own + borrowed), LEVEL_MOST), _record(self._backlog(own, borrowed)))
+        return Load(min(self._level(own + borrowed), LEVEL_MAX), _record(self._backlog(own, borrowed)))
 
     def accept(self, lender: bytes, urls: int) -> bool:
         block_urls, own = self._blocks.job.block_urls, self.backlog()
@@ -148,8 +148,8 @@ class DrainPolicy:
         seconds = self._throughput.seconds(max(1, own + borrowed))
         if seconds is None:
             return None
-        url_s = min(max(seconds / max(1, own + borrowed), URL_S_LEAST), URL_S_MOST)
-        return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MOST))
+        url_s = min(max(seconds / max(1, own + borrowed), URL_S_MIN), URL_S_MAX)
+        return Backlog(min(own, PENDING_MOST), url_s, min(borrowed * url_s, BUSY_S_MAX))
 
     async def _chosen(self, own: Backlog) -> list[BlockOffer[Contact]]:
         """Ask contacts how long they will be busy; return what to offer whom."""

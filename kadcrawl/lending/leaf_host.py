@@ -17,7 +17,7 @@ from kadcrawl.errors import KadcrawlError
 from kadcrawl.link.wire.leaf_messages import (
     GRANT_LOANS_MAX,
     LEAF_STATE,
-    Doing,
+    SwarmActivity,
     WorkGrant,
     WorkRequest,
     is_leaf,
@@ -67,7 +67,7 @@ class LeafHost:
         while True:
             doing = self._doing()
             lends = await self._lend(request) if doing == "crawling" else []
-            if lends or doing != request.known or time() >= until:
+            if lends or doing != request.known_activity or time() >= until:
                 return WorkGrant(self._peer.contact, lends, doing, len(self._peer.job.seeds), self._others())
             await asyncio.sleep(WAITING_LEAF_POLL_S)
 
@@ -99,7 +99,7 @@ class LeafHost:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _doing(self) -> Doing:
+    def _doing(self) -> SwarmActivity:
         peer = self._peer
         if self.stopped:
             return "stopped"
@@ -112,7 +112,7 @@ class LeafHost:
     async def _lend(self, request: WorkRequest) -> list[Lend]:
         peer = self._peer
         lending = peer.balancing.loans.lender
-        if not request.room or peer.components.crawler.pause_reasons:
+        if not request.urls_max or peer.components.crawler.pause_reasons:
             return []
         taker = leaf_contact(request.leaf)
         if not lending.may_lend_to(taker):
@@ -126,7 +126,7 @@ class LeafHost:
             leaves=len(self._heard),
             in_hand=in_hand,
             lent=sum(len(loan.entries) for loan in lent),
-            room=min(request.room, URLS_PER_LEAF_MAX - in_hand),
+            room=min(request.urls_max, URLS_PER_LEAF_MAX - in_hand),
             block_urls=peer.job.block_urls,
             loans=min(GRANT_LOANS_MAX, LOANS_MAX - len(own)),
         )

@@ -27,6 +27,7 @@ from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     CONNECTIONS_MAX,
     LOANS_MAX,
+    ActiveLoan,
     Contact,
     LeaseRenewed,
     Lend,
@@ -35,7 +36,6 @@ from kadcrawl.link.wire.messages import (
     Recall,
     Recalled,
     RenewLease,
-    Standing,
 )
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import NotRunningError
@@ -168,7 +168,7 @@ class Lender:
         for message in await self.offers(borrower, [(site, count)]):
             loan = self._loans[message.loan]
             try:
-                taken = (await self._client.ask(borrower, message, Lent, LOAN_DEADLINE_S)).taken
+                taken = (await self._client.ask(borrower, message, Lent, LOAN_DEADLINE_S)).accepted
             except RemoteError as error:
                 log.info("loan.failed to=%s why=%s", borrower, error.why)
                 taken = loan.begun  # Else it will hear that it has not got it, before it begins.
@@ -304,9 +304,9 @@ class Lender:
         self._loan_backoff.note_failure(loan.site, now + self._frontier.wait_s(loan.site, now), now)
         self._loan_backoff.note_failure(loan.borrower.id, now, now)
 
-    def _standing(self, loan: Loan) -> Standing:
+    def _standing(self, loan: Loan) -> ActiveLoan:
         wait_s, delay_s = self._frontier.clock(loan.site, self._now())
-        return Standing(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+        return ActiveLoan(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
 
     # --- inside --------------------------------------------------------------------------------------------------
 

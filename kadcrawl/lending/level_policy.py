@@ -13,7 +13,7 @@ from kadcrawl.balance.level import BlockLoad
 from kadcrawl.balance.shedding import OfferRound, accepted_blocks, advertised_level, room, spare_blocks, urls_to_keep
 from kadcrawl.balance.sizing import Rates, WorkCounts, work_area_blocks
 from kadcrawl.lending.blocks import Blocks
-from kadcrawl.link.wire.loan_messages import LEVEL_MOST
+from kadcrawl.link.wire.loan_messages import LEVEL_MAX
 from kadcrawl.link.wire.messages import Contact, GetLoad, Load
 
 RATES_INTERVALS = 6
@@ -50,7 +50,7 @@ class LevelPolicy:
         self._rates.add(tally)
 
     def answer(self, question: GetLoad | None = None) -> Load:
-        return Load(min(max(-LEVEL_MOST, self._advertised_level()), LEVEL_MOST), None)
+        return Load(min(max(-LEVEL_MAX, self._advertised_level()), LEVEL_MAX), None)
 
     def accept(self, lender: bytes, urls: int) -> bool:
         blocks = -(-urls // self._blocks.job.block_urls)

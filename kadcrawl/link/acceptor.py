@@ -16,7 +16,7 @@ from typing import NamedTuple
 HANDSHAKES_MAX = 100
 HANDSHAKE_S = 5.0
 BACKLOG = 128
-PAUSE_S = 0.5
+RETRY_S = 0.5
 """Between two tries while the system has no file left for a connection."""
 
 _WHY = {
@@ -92,7 +92,7 @@ class Acceptor:
             try:
                 connection, (host, *_) = await loop.sock_accept(listening)
             except OSError:
-                await asyncio.sleep(PAUSE_S)  # Gone again already, or no file is left.
+                await asyncio.sleep(RETRY_S)  # Gone again already, or no file is left.
                 continue
             self._make_room()
             task = loop.create_task(self._let_in(connection), name="link handshake")

@@ -15,7 +15,7 @@ import aiohttp
 from yarl import URL
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, Connection, UnsentError
+from kadcrawl.link.client_connection import CLOSE_S, NO_ANSWER, NUMBER_BYTES, BrokenError, ClientConnection, UnsentError
 from kadcrawl.link.peer_score import Misbehavior, PeerScore, Source
 from kadcrawl.link.server import LINK_PATH
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
@@ -31,7 +31,7 @@ ANOTHER_KEY = "it goes by another swarm's key, or its swarm's was changed (kadcr
 
 Expected = TypeVar("Expected", bound=Message)
 Address = tuple[str, int]
-Place = tuple[str, int, bytes | None]
+Endpoint = tuple[str, int, bytes | None]
 """Host, port, and the ID of the peer that must be there, if it is known and can be proven."""
 
 
@@ -44,12 +44,12 @@ class LinkClient:
         """Without `credentials` all is said openly; `conduct` is what this peer knows of others."""
         self.message_bytes_max = message_bytes_max
         self.asked = 0
-        self.dialled = 0
+        self.dialed = 0
         self._credentials = credentials
         self._peer_score = peer_score or PeerScore()
         self._peer_score.on_banned.append(self._disconnect_from)
         self._session: aiohttp.ClientSession | None = None
-        self._connections: dict[Place, Connection] = {}
+        self._connections: dict[Endpoint, ClientConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         """Of the connections, those that are being closed included."""
 
@@ -131,22 +131,22 @@ class LinkClient:
             if place[2] == banned:
                 connection.drop("is shunned, as it has done wrong too often")
 
-    def _connection(self, place: Place) -> Connection:
+    def _connection(self, place: Endpoint) -> ClientConnection:
         """Return the connection to a peer, dialling if there is none."""
         connection = self._connections.get(place)
         if connection is None:
-            connection = Connection(partial(self._dial, place), partial(self._forget, place))
+            connection = ClientConnection(partial(self._dial, place), partial(self._forget, place))
             self._connections[place] = connection
-            self.dialled += 1
+            self.dialed += 1
             self._tasks.add(connection.task)
             connection.task.add_done_callback(self._tasks.discard)
         return connection
 
-    def _forget(self, place: Place, connection: Connection) -> None:
+    def _forget(self, place: Endpoint, connection: ClientConnection) -> None:
         if self._connections.get(place) is connection:
             del self._connections[place]
 
-    async def _dial(self, place: Place) -> aiohttp.ClientWebSocketResponse[bool]:
+    async def _dial(self, place: Endpoint) -> aiohttp.ClientWebSocketResponse[bool]:
         if self._credentials is None:
             return await self._dial_by(place[:2], None, None)
         refused: aiohttp.ClientConnectorError | None = None
@@ -172,7 +172,7 @@ class LinkClient:
                 await socket.close()
                 raise
             return socket
-        tried = " and ".join(key.told for key, _ in self._credentials.to_dial)
+        tried = " and ".join(key.description for key, _ in self._credentials.to_dial)
         raise BrokenError(f"{REFUSED_PREFIX} by {tried}: {_other(refused)}") from refused
 
     async def _dial_by(
@@ -203,7 +203,7 @@ def _other(refused: aiohttp.ClientConnectorError | None) -> str:
     return ANOTHER_KEY
 
 
-async def _ask(connection: Connection, message: Message, question: bytes) -> bytes:
+async def _ask(connection: ClientConnection, message: Message, question: bytes) -> bytes:
     if isinstance(
         message, Offer | DatedOffer
     ):  # It waits at the other end until copies of its links are safe elsewhere.

@@ -45,11 +45,11 @@ class UnsentError(BrokenError):
     """It broke before the question was sent, so that another connection may be tried."""
 
 
-class Connection:
+class ClientConnection:
     """One WebSocket, dialled when made, until it breaks, is given up, or is without use for `KEPT_IDLE_S`."""
 
     def __init__(
-        self, dial: Callable[[], Awaitable[ClientWebSocketResponse[bool]]], gone: Callable[["Connection"], None]
+        self, dial: Callable[[], Awaitable[ClientWebSocketResponse[bool]]], gone: Callable[["ClientConnection"], None]
     ) -> None:
         """`dial` raises BrokenError, ValueError (no such address can be), aiohttp.ClientError or OSError.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from aiohttp.http_exceptions import HttpProcessingError
 
 
-class Wrong(logging.Filter):
+class HttpErrorFilter(logging.Filter):
     """Keeps back what is said of broken HTTP, and passes on who sent it and why; a fault of ours is logged as ever."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
@@ -24,9 +24,9 @@ class Wrong(logging.Filter):
         return False
 
 
-def limited(log: logging.Logger, note: Callable[[str], None]) -> logging.Logger:
+def quiet_logger(log: logging.Logger, note: Callable[[str], None]) -> logging.Logger:
     """Return a logger for one server of aiohttp that logs as `log`, but for broken HTTP."""
     logger = logging.Logger(f"{log.name}.http")
     logger.parent = log
-    logger.addFilter(Wrong(note))
+    logger.addFilter(HttpErrorFilter(note))
     return logger

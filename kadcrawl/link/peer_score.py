@@ -19,15 +19,15 @@ MISBEHAVIORS_MAX = 60.0
 """Faults, less what is forgotten, at which a source is shunned; one in two seconds for ever is less."""
 HALF_LIFE_S = 60.0
 BAN_S = 60.0
-BAN_MOST_S = 3600.0
-REMEMBERED_S = 3600.0
+BAN_S_MAX = 3600.0
+BAN_REMEMBERED_S = 3600.0
 """How long after it was shunned a source is one that was."""
 SOURCES_MAX = 1_000
 """Sources with faults that are remembered, and as many that were shunned."""
 
-LINE_S = 10.0
+LOG_INTERVAL_S = 10.0
 REASONS_MAX = 100
-OTHERS = "another reason"
+OTHER_REASON = "another reason"
 """What stands for all reasons beyond so many."""
 
 Source = bytes | str
@@ -109,8 +109,8 @@ class PeerScore:
 
     def _ban(self, source: Source, now: float) -> None:
         before = self._banned.pop(source, None)
-        times = before.times if before is not None and now < before.until + REMEMBERED_S else 0
-        seconds = min(BAN_S * 2.0 ** min(times, 16), BAN_MOST_S)
+        times = before.times if before is not None and now < before.until + BAN_REMEMBERED_S else 0
+        seconds = min(BAN_S * 2.0 ** min(times, 16), BAN_S_MAX)
         self._banned[source] = _Ban(times + 1, now + seconds)
         self.bans += 1
         if len(self._banned) > SOURCES_MAX:
@@ -119,7 +119,7 @@ class PeerScore:
             tell(source)
 
 
-class Lines:
+class LogLimiter:
     """Which refusals are logged: the first for each reason, and then one in `LINE_S`, however many there are."""
 
     def __init__(self) -> None:
@@ -132,15 +132,15 @@ class Lines:
         `reason` is of few: beyond `REASONS_MAX` all further ones are one.
         """
         if reason not in self._reasons and len(self._reasons) >= REASONS_MAX:
-            reason = OTHERS
+            reason = OTHER_REASON
         at, left_out = self._reasons.get(reason, (-inf, 0))
-        if now < at + LINE_S:
+        if now < at + LOG_INTERVAL_S:
             self._reasons[reason] = at, left_out + 1
             return None
         self._reasons[reason] = now, 0
         return left_out
 
 
-def more(left_out: int) -> str:
+def left_out_note(left_out: int) -> str:
     """Return what to add to a line for those left out before it."""
     return f" (refused {left_out} more since the last such line)" if left_out else ""

@@ -20,17 +20,17 @@ from kadcrawl.errors import DiskFullError, KadcrawlError, StorageError
 from kadcrawl.link.acceptor import Acceptor
 from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client_connection import CLOSE_S, NUMBER_BYTES
-from kadcrawl.link.http_log import limited
-from kadcrawl.link.peer_score import Lines, Misbehavior, MisbehaviorError, PeerScore, Source, more
+from kadcrawl.link.http_log import quiet_logger
+from kadcrawl.link.peer_score import LogLimiter, Misbehavior, MisbehaviorError, PeerScore, Source, left_out_note
 from kadcrawl.link.sender_check import claimed_sender
-from kadcrawl.link.server_connection import Incoming
+from kadcrawl.link.server_connection import ServerConnection
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import Message, Refused, Request
 from kadcrawl.members.certificates import peer_id_of
 from kadcrawl.members.credentials import Credentials
 
 LINK_PATH = "/kadcrawl/3"
-OF_ONE_PEER_MAX = 8
+CONNECTIONS_PER_PEER_MAX = 8
 """Connections; a peer needs one, and may have lost some without either end knowing."""
 SERVER_CONNECTIONS_MAX = 4_000
 """Of all peers, as in a swarm of so many all may ask within a minute: each takes a file, and up to half a megabyte. Who
@@ -42,7 +42,7 @@ Kind = TypeVar("Kind", bound=Message)
 Handler = Callable[[Any], Awaitable[Message]]
 
 
-class Asker(NamedTuple):
+class RemotePeer(NamedTuple):
     """Who is at the other end of a connection."""
 
     remote: str | None
@@ -68,12 +68,12 @@ class LinkServer:
         self.malformed = 0
         self.non_members = 0
         """Who knocked and did not prove to be a member."""
-        self._lines = Lines()
+        self._lines = LogLimiter()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
         self._acceptor: Acceptor | None = None
         """Of a swarm with a key."""
-        self._incoming: dict[Incoming, Asker] = {}
+        self._incoming: dict[ServerConnection, RemotePeer] = {}
         """The connections; a dict, as it keeps their order."""
         self._used: set[asyncio.BaseTransport] = set()
         """Theirs."""
@@ -101,7 +101,7 @@ class LinkServer:
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
         note = partial(self._log, "http", "a member")
         # Cancelled with its connection: what was read and has not begun is let go.
-        server = web.Server(self._respond, access_log=None, logger=limited(log, note), handler_cancellation=True)
+        server = web.Server(self._respond, access_log=None, logger=quiet_logger(log, note), handler_cancellation=True)
         self._admission_control = AdmissionControl(self._disconnect_from)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
@@ -166,7 +166,7 @@ class LinkServer:
         except ConnectionError:
             return web.Response(status=400)  # Whoever dialled is gone already.
         tls = transport.get_extra_info("ssl_object")
-        asker = Asker(request.remote, peer_id_of(tls) if tls is not None else None)
+        asker = RemotePeer(request.remote, peer_id_of(tls) if tls is not None else None)
         if tls is not None and asker.peer is None:
             transport.abort()  # Its certificate has a key, but none that a peer can have.
             return socket
@@ -182,7 +182,9 @@ class LinkServer:
         burden = self._quotas.get(asker.peer or b"") or PeerQuota(self._admission_control)
         if asker.peer is not None:
             self._quotas[asker.peer] = burden
-        incoming = Incoming(socket, request.protocol, transport, partial(self._reply, asker), self._answering, burden)
+        incoming = ServerConnection(
+            socket, request.protocol, transport, partial(self._reply, asker), self._answering, burden
+        )
         self._incoming[incoming] = asker
         self._used.add(transport)
         code = WSCloseCode.OK
@@ -197,12 +199,12 @@ class LinkServer:
         await incoming.close(code)
         return socket
 
-    def _make_room(self, asker: Asker) -> None:
+    def _make_room(self, asker: RemotePeer) -> None:
         """End the oldest connection of a peer that has as many as one may have, or one of who has most, if all have."""
         before = [incoming for incoming, other in self._incoming.items() if other.peer == asker.peer is not None]
-        if len(before) >= OF_ONE_PEER_MAX:
+        if len(before) >= CONNECTIONS_PER_PEER_MAX:
             self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
-            for incoming in before[: len(before) - OF_ONE_PEER_MAX + 1]:
+            for incoming in before[: len(before) - CONNECTIONS_PER_PEER_MAX + 1]:
                 incoming.disconnect()
         if len(self._incoming) < SERVER_CONNECTIONS_MAX:
             return  # As nearly always: each that comes would have all looked through.
@@ -220,7 +222,7 @@ class LinkServer:
                 self._log("unread", asker, "more waits here of its questions and answers than of anybody else's")
                 incoming.disconnect()
 
-    async def _reply(self, asker: Asker, question: bytes) -> bytes:
+    async def _reply(self, asker: RemotePeer, question: bytes) -> bytes:
         """Return the packed answer to a packed question; nothing if it is malformed."""
         try:
             message = unpack(question, Request, self.message_bytes_max)
@@ -243,7 +245,7 @@ class LinkServer:
             log.exception("link.bug request=%s", type(message).__name__)
             return pack(Refused(f"a fault of this peer: {error!r}"[:1000]))
 
-    async def _answer(self, asker: Asker, message: Message) -> Message:
+    async def _answer(self, asker: RemotePeer, message: Message) -> Message:
         if asker.peer is not None and (named := claimed_sender(message)) is not None and named != asker.peer:
             self._note_malformed(f"{type(message).__name__} in the name of {named.hex()}", asker, Misbehavior.CLAIM)
             return Refused("this peer takes nothing in the name of another")
@@ -252,7 +254,7 @@ class LinkServer:
             return Refused(f"this peer does not answer {type(message).__name__}")
         return await handler(message)
 
-    def _note_malformed(self, why: object, asker: Asker, misbehavior: Misbehavior = Misbehavior.MALFORMED) -> None:
+    def _note_malformed(self, why: object, asker: RemotePeer, misbehavior: Misbehavior = Misbehavior.MALFORMED) -> None:
         self.malformed += 1
         self._log("malformed", asker, str(why))
         # Only a proven ID is to blame: at one address there may be many.
@@ -268,11 +270,11 @@ class LinkServer:
         self.non_members += 1
         self._log("non_member", host, why)
 
-    def _is_banned(self, asker: Asker) -> bool:
+    def _is_banned(self, asker: RemotePeer) -> bool:
         now = asyncio.get_running_loop().time()
         return asker.peer is not None and self._peer_score.banned_until(asker.peer, now) is not None
 
     def _log(self, what: str, who: object, why: str) -> None:
         left_out = self._lines.count(what, asyncio.get_running_loop().time())
         if left_out is not None:
-            log.warning("link.%s from=%s why=%s%s", what, who, why, more(left_out))
+            log.warning("link.%s from=%s why=%s%s", what, who, why, left_out_note(left_out))

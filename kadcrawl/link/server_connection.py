@@ -23,7 +23,7 @@ SILENCE_MAX_S = 5 * KEPT_IDLE_S
 """The dialler closes what it does not use; one that has said nothing for this long is not there any more."""
 
 
-class Incoming:
+class ServerConnection:
     """Answers what comes by one connection."""
 
     def __init__(
@@ -55,7 +55,7 @@ class Incoming:
         self._is_over = False
         # A release of aiohttp that has it elsewhere goes without: the bounds of each connection hold all the same.
         if (parser := getattr(protocol, "_payload_parser", None)) is not None:
-            protocol._payload_parser = _Meter(parser, self._note_read)
+            protocol._payload_parser = _ByteCounter(parser, self._note_read)
         self._places = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -167,7 +167,7 @@ class Incoming:
             self._told = told
 
 
-class _Meter:
+class _ByteCounter:
     """Counts what comes for aiohttp's parser of frames, which tells nobody of a frame before it is whole."""
 
     def __init__(self, parser: Any, count: Callable[[int], None]) -> None:

@@ -35,7 +35,7 @@ class Credentials:
         self.server.num_tickets = 0
         self._prepare()
 
-    def become(self, peer_key: PeerKey) -> None:
+    def use_peer_key(self, peer_key: PeerKey) -> None:
         """Be this one from now on."""
         self.peer_key = peer_key
         # It may be the same again, and no number of a key is used twice.
@@ -44,10 +44,10 @@ class Credentials:
         self._clients.clear()
         self._prepare()
 
-    def use(self, keyring: Keyring) -> None:
+    def use_keyring(self, keyring: Keyring) -> None:
         """Go by these keys of the swarm; call it as well when half of the time for two of them is over."""
         self.keyring = keyring
-        self.sealing.use(keyring.to_speak(self._now()))
+        self.sealing.use_keys(keyring.to_speak(self._now()))
         self._prepare()
 
     @property

@@ -20,7 +20,7 @@ class ReplayWindow:
         ahead = number - self._largest
         return ahead > 0 or (ahead > -WINDOW and not self._seen >> -ahead & 1)
 
-    def take(self, number: int) -> None:
+    def add(self, number: int) -> None:
         """Note a number that is new."""
         ahead = number - self._largest
         if ahead > 0:

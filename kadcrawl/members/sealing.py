@@ -36,17 +36,17 @@ NUMBER_AT = PUBLIC_AT + PUBLIC_BYTES
 HEADER_BYTES = NUMBER_AT + 8
 CHECK_BYTES = 16
 BODY_AT = HEADER_BYTES + CHECK_BYTES
-SEALED_MORE = BODY_AT + 16
+SEAL_BYTES = BODY_AT + 16
 """Bytes that a sealed datagram is longer than what it says."""
 CORRESPONDENTS_MAX = 20_000
 """Peers whose keys are kept; of one beyond that they are worked out again, which takes a fifth of a millisecond."""
 UNPROVEN_MAX = 5_000
 """Keys kept as well of whom nothing whole has come: who repeats the beginnings of datagrams makes one of each."""
-NUMBERS_A_SECOND = 2**32
+NUMBERS_PER_SECOND = 2**32
 """A peer's numbers begin by the time, or above those of its run before if that is more: above all of earlier runs."""
 
 
-class _Keys:
+class _DerivedKeys:
     """What follows from one swarm's key."""
 
     def __init__(self, swarm_key: SwarmKey) -> None:
@@ -90,10 +90,10 @@ class _Correspondent:
         """The label of the key it last spoke by."""
 
 
-class Opened(msgspec.Struct, gc=False):
+class OpenedDatagram(msgspec.Struct, gc=False):
     """A datagram that a member has sent."""
 
-    said: bytes
+    plaintext: bytes
     sender: bytes
     """Its ID; of an introduction, only said to be its."""
     proven: bool
@@ -109,17 +109,17 @@ class Sealing:
         self._paired_as = _PAIRED + peer_key.public
         self.number = first_number
         """Of the last datagram."""
-        self._by_label: dict[bytes, _Keys] = {}
+        self._by_label: dict[bytes, _DerivedKeys] = {}
         self._labels: tuple[bytes, ...] = ()
         self._correspondents: dict[bytes, _Correspondent] = {}
         self._by_id: dict[bytes, _Correspondent] = {}
         self._unproven: dict[bytes, _Correspondent] = {}
-        self.use(keys)
+        self.use_keys(keys)
 
-    def use(self, keys: tuple[SwarmKey, ...]) -> None:
+    def use_keys(self, keys: tuple[SwarmKey, ...]) -> None:
         """Go by these keys from now on."""
         if tuple(key.label for key in keys) != self._labels:
-            self._by_label = {key.label: self._by_label.get(key.label) or _Keys(key) for key in keys}
+            self._by_label = {key.label: self._by_label.get(key.label) or _DerivedKeys(key) for key in keys}
             self._labels = tuple(self._by_label)
             self._unproven.clear()
             for correspondent in self._correspondents.values():
@@ -160,10 +160,10 @@ class Sealing:
         check.update(header)
         return header + check.digest() + sealed
 
-    def open(self, datagram: bytes) -> Opened | None:
+    def open(self, datagram: bytes) -> OpenedDatagram | None:
         """Return what a member says to us for the first time; None for anything else."""
         keys = self._by_label.get(datagram[:LABEL_BYTES])
-        if keys is None or len(datagram) < SEALED_MORE:
+        if keys is None or len(datagram) < SEAL_BYTES:
             return None
         header = datagram[:HEADER_BYTES]
         check = keys.check.copy()
@@ -192,14 +192,14 @@ class Sealing:
                 return None
         except (InvalidTag, ValueError):  # Not from a member, or by a public key nobody can have.
             return None
-        window.take(count)
+        window.add(count)
         if known is None:
             if public == self.peer_key.public:
                 return None
             del self._unproven[public]
             self._keep(correspondent)
         correspondent.heard_by = keys.label
-        return Opened(said, correspondent.id, kind == PAIRED)
+        return OpenedDatagram(said, correspondent.id, kind == PAIRED)
 
     def _label_for(self, correspondent: _Correspondent | None, again: bool) -> bytes:
         first = self._labels[0]
@@ -214,7 +214,7 @@ class Sealing:
         cipher = correspondent.ciphers[label] = ChaCha20Poly1305(key)
         return cipher
 
-    def _first_contact_cipher(self, correspondent: _Correspondent, keys: _Keys) -> ChaCha20Poly1305:
+    def _first_contact_cipher(self, correspondent: _Correspondent, keys: _DerivedKeys) -> ChaCha20Poly1305:
         cipher = correspondent.first_contact_ciphers.get(keys.label)
         if cipher is None:
             cipher = ChaCha20Poly1305(_first_contact_key(keys, correspondent.public))
@@ -235,6 +235,6 @@ class Sealing:
         self._by_id[correspondent.id] = correspondent
 
 
-def _first_contact_key(keys: _Keys, public: bytes) -> bytes:
+def _first_contact_key(keys: _DerivedKeys, public: bytes) -> bytes:
     """Return the key of one sender's introductions, so that the numbers of two of them never meet."""
     return blake2s(public, key=keys.group, digest_size=32).digest()

@@ -52,7 +52,7 @@ class SwarmKey:
             ) from None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Which key it is, to a person who may have several."""
         return f"the key in {self.source}" if self.source else f"the key {self.name}"
 

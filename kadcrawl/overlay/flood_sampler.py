@@ -12,11 +12,11 @@ import logging
 
 log = logging.getLogger(__name__)
 
-LOOKED_AT_MAX = 20_000
+NON_MEMBERS_PER_SECOND_MAX = 20_000
 """Strangers' datagrams looked at in a second: less than a tenth of a core."""
 ONE_IN_MAX = 1024
 """Of twenty million a second there are 20,000 left."""
-CALM = 4
+CALM_FACTOR = 4
 """Twice the share is let through only when so many times fewer come than may, so that it is no flood again."""
 
 
@@ -39,10 +39,10 @@ class FloodSampler:
         if since is None or now <= since:
             return False
         a_second, before = came / (now - since), self.one_in
-        while a_second > LOOKED_AT_MAX and self.one_in < ONE_IN_MAX:
+        while a_second > NON_MEMBERS_PER_SECOND_MAX and self.one_in < ONE_IN_MAX:
             self.one_in *= 2
             a_second /= 2
-        if self.one_in == before > 1 and a_second < LOOKED_AT_MAX / CALM:
+        if self.one_in == before > 1 and a_second < NON_MEMBERS_PER_SECOND_MAX / CALM_FACTOR:
             self.one_in //= 2
         if self.one_in != before:
             log.warning("overlay.flood one_in=%d non_members=%d", self.one_in, non_members)

@@ -28,7 +28,7 @@ class LivenessVerdict(Enum):
 
 
 @dataclass(slots=True)
-class Pulse:
+class LivenessRecord:
     """What is known of one peer's life; instants in seconds."""
 
     heard_at: float = NEVER
@@ -45,8 +45,8 @@ class Liveness:
     def __init__(self, settings: OverlaySettings, random: Random) -> None:
         self._settings = settings
         self._random = random
-        self._members: dict[bytes, Pulse] = {}
-        self._non_members: OrderedDict[bytes, Pulse] = OrderedDict()
+        self._members: dict[bytes, LivenessRecord] = {}
+        self._non_members: OrderedDict[bytes, LivenessRecord] = OrderedDict()
 
     def heard(self, peer: bytes, now: float) -> None:
         """Note that `peer` (its ID) answered, or as a known one spoke."""
@@ -90,7 +90,7 @@ class Liveness:
     def admit(self, peer: bytes) -> None:
         """Watch `peer` from now on: it has entered the table."""
         if peer not in self._members:
-            self._members[peer] = self._non_members.pop(peer, Pulse())
+            self._members[peer] = self._non_members.pop(peer, LivenessRecord())
 
     def expel(self, peer: bytes) -> None:
         """Stop watching `peer`, but remember it as a stranger."""
@@ -109,23 +109,23 @@ class Liveness:
                 due.append(peer)
         return due
 
-    def _spacing(self, pulse: Pulse) -> float:
+    def _spacing(self, pulse: LivenessRecord) -> float:
         first, later = self._settings.miss_spacing_s
         return first if pulse.misses <= 1 else later
 
-    def _verdict(self, pulse: Pulse) -> LivenessVerdict:
+    def _verdict(self, pulse: LivenessRecord) -> LivenessVerdict:
         if pulse.misses >= self._settings.misses_evict:
             return LivenessVerdict.DEAD
         return LivenessVerdict.SUSPECT if pulse.misses >= self._settings.misses_suspect else LivenessVerdict.LIVE
 
-    def _pulse(self, peer: bytes) -> Pulse:
+    def _pulse(self, peer: bytes) -> LivenessRecord:
         pulse = self._members.get(peer)
         if pulse is None:
-            pulse = self._non_members.get(peer) or Pulse()
+            pulse = self._non_members.get(peer) or LivenessRecord()
             self._remember(peer, pulse)
         return pulse
 
-    def _remember(self, peer: bytes, pulse: Pulse) -> None:
+    def _remember(self, peer: bytes, pulse: LivenessRecord) -> None:
         self._non_members[peer] = pulse
         self._non_members.move_to_end(peer)
         if len(self._non_members) > self._settings.non_members_max:

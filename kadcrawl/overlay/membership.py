@@ -18,7 +18,7 @@ from kadcrawl.overlay.liveness import Liveness, LivenessVerdict
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
 from kadcrawl.overlay.routing import LiveRoutingTable, Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
-from kadcrawl.overlay.siblings import Pace, Siblings
+from kadcrawl.overlay.siblings import Siblings, TrickleTimer
 
 
 class Membership:
@@ -30,7 +30,7 @@ class Membership:
         self.liveness = Liveness(settings, random)
         self.siblings = Siblings(me, settings.siblings)
         self.owners = OwnerCache(cell_bits, settings.owners_max, settings.owner_ttl_s)
-        self.pace = Pace(settings.round_s_min, settings.round_s_max, random)
+        self.round_timer = TrickleTimer(settings.round_s_min, settings.round_s_max, random)
         self.evicted: OrderedDict[bytes, Contact] = OrderedDict()
         """Peers that fell silent, latest last: after a partition they are the way back."""
         self.unreached: OrderedDict[bytes, Contact] = OrderedDict()
@@ -86,7 +86,7 @@ class Membership:
             neighbor.load = load
         return None
 
-    def spoke(self, contact: Contact, now: float) -> None:
+    def heard_request(self, contact: Contact, now: float) -> None:
         """Count a request from a live contact as its heartbeat: of two siblings only one need ask."""
         neighbor = self.table.members.get(contact.id)
         if neighbor is not None and neighbor.live and neighbor.contact.address == contact.address:
@@ -120,7 +120,7 @@ class Membership:
         return []
 
     @property
-    def away(self) -> list[Contact]:
+    def retry_candidates(self) -> list[Contact]:
         """Those to be tried now and then, as they may be there (again)."""
         return [*self.evicted.values(), *self.unreached.values()]
 
@@ -128,7 +128,11 @@ class Membership:
     def addresses(self) -> list[tuple[str, int]]:
         """Whence members may be heard: siblings, those that did not answer, all others in the table."""
         siblings, others = self.siblings.nearest, self.table.members.values()
-        contacts = [neighbor.contact for neighbor in siblings], self.away, [neighbor.contact for neighbor in others]
+        contacts = (
+            [neighbor.contact for neighbor in siblings],
+            self.retry_candidates,
+            [neighbor.contact for neighbor in others],
+        )
         return list(dict.fromkeys(contact.address for some in contacts for contact in some))
 
     def gone(self, contact: Contact, now: float) -> list[Contact]:
@@ -188,18 +192,18 @@ class Membership:
             if len(self.unreached) > self._settings.unreached_max:
                 self.unreached.popitem(last=False)  # Of so many some are dead: no haste.
             else:
-                self.pace.reset(now)
+                self.round_timer.reset(now)
 
     def _joined(self, neighbor: Neighbor, now: float) -> None:
         self.owners.drop_taken_by(neighbor.contact)
         if self.siblings.update(self.table.live()):
-            self.pace.reset(now)
+            self.round_timer.reset(now)
         for listener in self.on_joined:
             listener(neighbor.contact)
 
     def _lost(self, neighbor: Neighbor, now: float) -> None:
         self.owners.drop_peer(neighbor.id)
         if self.siblings.update(self.table.live()):
-            self.pace.reset(now)
+            self.round_timer.reset(now)
         for listener in self.on_lost:
             listener(neighbor.contact)

@@ -25,7 +25,7 @@ from kadcrawl.overlay.flood_sampler import FloodSampler
 from kadcrawl.overlay.lookup import Lookup
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.packet_filter import attach_packet_filter
-from kadcrawl.overlay.protocol import Address, DatagramCounters, Protocol
+from kadcrawl.overlay.protocol import Address, DatagramCounters, DatagramProtocol
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.overlay.settings import OverlaySettings
 
@@ -67,7 +67,7 @@ class Overlay:
         self._cell_bits = cell_bits
         self._credentials = credentials
         self._membership = Membership(node_id, cell_bits, self._settings, random)
-        self._protocol: Protocol | None = None
+        self._protocol: DatagramProtocol | None = None
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._resolving: dict[Cell, asyncio.Task[Contact]] = {}
         self._verifying: set[bytes] = set()
@@ -83,7 +83,7 @@ class Overlay:
         """Open the UDP socket; port 0 lets the system choose. Raises OSError if it cannot."""
         loop = asyncio.get_running_loop()
         transport, self._protocol = await loop.create_datagram_endpoint(
-            lambda: Protocol(
+            lambda: DatagramProtocol(
                 self._membership, self._random, self._settings, self._verify, self._sealing, self._peer_score
             ),
             local_addr=(host, port),
@@ -100,7 +100,7 @@ class Overlay:
             udp = self._transport.get_extra_info("socket").fileno()
             attach_packet_filter(udp, self._sealing.labels, self._flood_sampler.one_in, self._membership.addresses)
 
-    def keep_nameless(self) -> None:
+    def withhold_answers(self) -> None:
         """Answer nobody until `identify`: our ID is not settled. Call right after `listen`."""
         self._socket.nameless = True
 
@@ -109,7 +109,7 @@ class Overlay:
         assert self._socket.nameless, "others may know us by our ID"
         self._node_id = node_id
         self._membership = Membership(node_id, self._cell_bits, self._settings, self._random)
-        self._socket.become(self._membership, self._sealing)
+        self._socket.use_membership(self._membership, self._sealing)
         self._socket.nameless = False
         self.me = Contact(id_bytes(node_id), self.me.host, self.me.port)
 
@@ -275,7 +275,7 @@ class Overlay:
             self._resolve(cell)
         return await asyncio.shield(self._resolving[cell])
 
-    def learned(self, cell: Cell, owner: Contact) -> None:
+    def learn_owner(self, cell: Cell, owner: Contact) -> None:
         """Take the hint "not mine, ask `owner`": a call of `owner` from now on asks that peer, too."""
         best = self._membership.owners.get(cell, self._now()) or self.nearest_known(anchor(cell, self._cell_bits), 1)[0]
         target = anchor(cell, self._cell_bits)
@@ -354,7 +354,7 @@ class Overlay:
                 continue
             for peer in self._membership.liveness.due(now, self._membership.siblings.ids):
                 self._verify(self._membership.table.members[peer].contact)
-            if self._membership.pace.due(now):
+            if self._membership.round_timer.due(now):
                 self._spawn(self._sibling_round(), "sibling round")
             if now >= refresh_at:
                 refresh_at = now + self._jittered(self._settings.refresh_s)
@@ -362,7 +362,7 @@ class Overlay:
 
     async def _sibling_round(self) -> None:
         """Ask some siblings whom they know near us, and try some of those that were away."""
-        away = self._membership.away
+        away = self._membership.retry_candidates
         for contact in self._random.sample(away, min(ROUND_AWAY, len(away))):
             self._verify(contact)
         siblings = list(self._membership.siblings.nearest)
@@ -421,7 +421,7 @@ class Overlay:
         return self._credentials.sealing if self._credentials is not None else None
 
     @property
-    def _socket(self) -> Protocol:
+    def _socket(self) -> DatagramProtocol:
         assert self._protocol is not None, "call listen() first"
         return self._protocol
 

@@ -24,7 +24,7 @@ from kademlia.node import Node
 from kademlia.protocol import KademliaProtocol
 
 from kadcrawl.keys import id_bytes
-from kadcrawl.link.peer_score import Lines, Misbehavior, PeerScore, more
+from kadcrawl.link.peer_score import LogLimiter, Misbehavior, PeerScore, left_out_note
 from kadcrawl.link.wire.codec import MalformedError, VersionError, pack, unpack
 from kadcrawl.link.wire.messages import (
     DATAGRAM_BYTES_MAX,
@@ -59,7 +59,7 @@ CONTACT_BYTES = 28
 """One contact without its host: array, 20 bytes of ID, port, and what msgpack puts before bytes and text."""
 UNPROVEN_BYTES_MAX = 346
 """Of an answer to who may be somewhere else: with its seal three times what a FindNode takes (as RFC 9000, 8.1)."""
-NON_MEMBERS_A_LOOK = 1000
+NON_MEMBERS_PER_LOG_CHECK = 1000
 """Of so many datagrams of strangers one may be worth a line."""
 LOOP_STALL_S = 0.1
 """A timer later than this means that our own loop was held up."""
@@ -101,7 +101,7 @@ class Sender(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Exchange:
+class PendingRequest:
     """One request in flight."""
 
     address: Address
@@ -116,7 +116,7 @@ class Exchange:
     """When it should be given up."""
 
 
-class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untyped
+class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package is untyped
     """One UDP socket. `verify` is called with each peer that should be pinged; it must not block."""
 
     def __init__(
@@ -130,10 +130,10 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
     ) -> None:
         """Without `sealing` all is said openly; `conduct` is what this peer knows of others."""
         super().__init__(Node(id_bytes(membership.me)), None, settings.k)
-        self.become(membership, sealing)
+        self.use_membership(membership, sealing)
         self.counters = DatagramCounters()
         self._peer_score = peer_score or PeerScore()
-        self._lines = Lines()
+        self._lines = LogLimiter()
         self.load = 0
         self.state_fingerprint = 0
         self.on_state_fingerprint: Callable[[Contact, int], None] = lambda contact, course: None
@@ -149,13 +149,13 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         self._loop = asyncio.get_running_loop()
         self._ip_version: int | None = None
         self._slots = asyncio.Semaphore(settings.requests_max)
-        self._outstanding: dict[int, Exchange] = {}
+        self._outstanding: dict[int, PendingRequest] = {}
 
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError, where rpcudp would make up a remote call of that name."""
         raise AttributeError(name)
 
-    def become(self, membership: Membership, sealing: Sealing | None = None) -> None:
+    def use_membership(self, membership: Membership, sealing: Sealing | None = None) -> None:
         """Speak for this one from now on."""
         self._sealing = sealing
         self.source_node = Node(id_bytes(membership.me))
@@ -182,10 +182,10 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
             opened = self._sealing.open(data)
             if opened is None:
                 self.counters.non_members += 1
-                if self.counters.non_members % NON_MEMBERS_A_LOOK == 1:
+                if self.counters.non_members % NON_MEMBERS_PER_LOG_CHECK == 1:
                     self._log("non_member", addr, "no member has sent it, or not to this peer, or before")
                 return
-            data, sender, proven = opened.said, opened.sender, opened.proven
+            data, sender, proven = opened.plaintext, opened.sender, opened.proven
             if self._peer_score.banned_until(sender, self._loop.time()) is not None:
                 self.counters.banned += 1
                 return
@@ -213,7 +213,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
     def _log(self, what: str, addr: tuple[Any, ...], why: str) -> None:
         left_out = self._lines.count(what, self._loop.time())
         if left_out is not None:
-            log.warning("overlay.%s from=%s:%s why=%s%s", what, addr[0], addr[1], why, more(left_out))
+            log.warning("overlay.%s from=%s:%s why=%s%s", what, addr[0], addr[1], why, left_out_note(left_out))
 
     def _answer(self, request_id: int, message: Datagram, sender: Sender) -> None:
         reply = getattr(self, HANDLERS[type(message)])(sender, message)
@@ -290,7 +290,7 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
     def _welcome(self, sender: Sender, peer: bytes, load: int | None = None) -> None:
         contact = Contact(peer, sender.host, sender.port)
         if sender.proven:
-            self._membership.spoke(contact, self._loop.time())
+            self._membership.heard_request(contact, self._loop.time())
         if (asked := self._membership.met(contact, load)) is not None:
             self._verify(asked)
 
@@ -389,11 +389,13 @@ class Protocol(KademliaProtocol):  # type: ignore[misc]  # the package is untype
         request = encode(request_id, message)
         timer = self._loop.call_later(self._settings.resend_s, self._resend, request_id)
         due_at = self._loop.time() + self._settings.timeout_s
-        self._outstanding[request_id] = Exchange(address, to, request, REPLY_TO[type(message)], settle, timer, due_at)
+        self._outstanding[request_id] = PendingRequest(
+            address, to, request, REPLY_TO[type(message)], settle, timer, due_at
+        )
         self._send(request, address, to)
         return request_id
 
-    def _end(self, request_id: int) -> Exchange | None:
+    def _end(self, request_id: int) -> PendingRequest | None:
         """Wait no more for the reply to a request; return what was waited for."""
         exchange = self._outstanding.pop(request_id, None)
         if exchange is not None:

@@ -49,7 +49,7 @@ class Siblings:
         return len(self.nearest) < self._count
 
 
-class Pace:
+class TrickleTimer:
     """An interval that doubles from `low` to `high` seconds, +-25 %, while nothing changes (Trickle, RFC 6206)."""
 
     def __init__(self, low: float, high: float, random: Random) -> None:

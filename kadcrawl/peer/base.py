@@ -173,7 +173,7 @@ class PeerBase:
 
     async def _shut(self) -> None:
         """End the background tasks, commit what they have done, and close what they used."""
-        log.info("link.ends asked=%d dialled=%d", self.client.asked, self.client.dialled)
+        log.info("link.ends asked=%d dialed=%d", self.client.asked, self.client.dialed)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -328,7 +328,7 @@ class Peer(PeerBase):
         stack.push_async_callback(self.overlay.close)
         stack.push_async_callback(self.server.close)
         if not self._identity.settled:
-            self.overlay.keep_nameless()
+            self.overlay.withhold_answers()
         self._bound_host = self.overlay.me.host
         self.overlay.listen_state_fingerprints(self.state_gossip.heard)
         await self._find_host()

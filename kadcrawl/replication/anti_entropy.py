@@ -19,7 +19,7 @@ from kadcrawl.link.wire.messages import (
     CompareDigests,
     Contact,
     DigestsCompared,
-    Later,
+    LaterState,
     Reconcile,
     Reconciled,
     Replicate,
@@ -130,7 +130,7 @@ class AntiEntropy:
             self.examined += len(rows)
             done: list[bytes] = [key for key, state in rows if state == DONE]
             pending: list[bytes] = [key for key, state in rows if state == PENDING]
-            later = [Later(key, state) for key, state in rows if state > DONE]
+            later = [LaterState(key, state) for key, state in rows if state > DONE]
             exchanged = await self._client.ask(
                 other, Reconcile(cell, after, upto, done, pending, later), Reconciled, RECONCILE_DEADLINE_S
             )

@@ -282,7 +282,7 @@ class Cells:
             return size  # Not kept: who owns the cell is to send it.
         if seen.labels(sent.cell).get(sent.encoded.epoch) == sent.encoded.label:
             return size  # It came another way, or the answer was lost.
-        upto = self._incoming.take(sent, message.at, message.bits, asyncio.get_running_loop().time())
+        upto = self._incoming.take(sent, message.offset, message.bits, asyncio.get_running_loop().time())
         if upto == size:
             await self.records.merge_epoch_filters(sent.cell, [self._incoming.whole()], adopt=True)
             self.holder_side.backed([sent.cell], message.owner)

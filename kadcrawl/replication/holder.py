@@ -215,7 +215,7 @@ class HolderSide:
             # Backups know the clocks as well, and who leaves knows them best.
             sites = self._crawl.clocks(cell, min(room, BACKUP_CLOCKS_MAX)) or []
             in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
-            return CellState(held, None, others, releasing=False, released=False, sites=sites, in_hand=in_hand)
+            return CellState(held, None, others, releasing=False, released=False, sites=sites, in_progress=in_hand)
         if owned.open:
             owned.open, owned.closing = False, True
             self._closing[cell] = None
@@ -238,7 +238,7 @@ class HolderSide:
             releasing=False,
             released=released,
             sites=clocks or [],
-            in_hand=in_hand,
+            in_progress=in_hand,
             clocks_incomplete=untold,
         )
 

@@ -156,7 +156,7 @@ class EpochFilterSync:
                     await self._store.durable()
             if push:
                 ours = seen.labels(cell)
-                self._put(other, cell, [grain for grain in got.unlike if grain in ours])
+                self._put(other, cell, [grain for grain in got.differing if grain in ours])
                 unlike = [grain for grain, label in labels.items() if grain in ours and ours[grain] != label]
                 self._put(other, cell, unlike)
             if got.upto is None or got.upto <= after:
@@ -189,7 +189,7 @@ class EpochFilterSync:
                 if begun is None or got.size != assembly.size:
                     return None
                 try:
-                    assembly.take(question.at, got.bits)
+                    assembly.take(question.offset, got.bits)
                 except PartError as error:
                     log.warning("epoch_filter.bad_part from=%s why=%s", other, error)
                     return None
@@ -226,7 +226,7 @@ class EpochFilterSync:
         large = seen.large(cell, question.epoch) if seen is not None else None
         if large is None or large.pieces.size > EPOCH_FILTER_WHOLE_BYTES_MAX:
             return GotFilterPart(None, 0, b"")
-        bits = large.pieces.cut(question.at, EPOCH_FILTER_BYTES_MAX)
+        bits = large.pieces.cut(question.offset, EPOCH_FILTER_BYTES_MAX)
         await self._store.durable()
         return GotFilterPart(_label(question.epoch, large.label), large.pieces.size, bits)
 

@@ -10,10 +10,10 @@ from collections.abc import Generator
 from typing import TypeVar
 
 Result = TypeVar("Result")
-Turns = Generator[None, None, Result]
+CooperativeWork = Generator[None, None, Result]
 
 
-def run_to_end(work: Turns[Result]) -> Result:
+def run_to_end(work: CooperativeWork[Result]) -> Result:
     """Return what the work comes to, done without a pause."""
     while True:
         try:
@@ -23,7 +23,7 @@ def run_to_end(work: Turns[Result]) -> Result:
             return result
 
 
-async def run_cooperatively(work: Turns[Result], alone: asyncio.Lock) -> Result:
+async def run_cooperatively(work: CooperativeWork[Result], alone: asyncio.Lock) -> Result:
     """Return what the work comes to, done in turns with everything else; from its first yield on it holds `alone`."""
     try:
         next(work)

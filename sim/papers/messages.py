@@ -18,7 +18,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Message, Offer, Replicate
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.system.cooperative import Turns
+from kadcrawl.system.cooperative import CooperativeWork
 
 from ..network import HOST
 from ..synthetic_sites import PLAIN
@@ -104,7 +104,9 @@ def counted(count: Count) -> Iterator[None]:
         count.note(message)
         return await ask(client, address, message, *rest)
 
-    def discovered(finder: LinkFinder, entry: FrontierEntry, fetched: FetchResult, *rest: Any) -> Turns[FoundLinks]:
+    def discovered(
+        finder: LinkFinder, entry: FrontierEntry, fetched: FetchResult, *rest: Any
+    ) -> CooperativeWork[FoundLinks]:
         result = yield from found(finder, entry, fetched, *rest)
         count.discovered.append((HOST.get().ip, result.links))
         return result

@@ -59,7 +59,7 @@ from kadcrawl.link.wire.messages import (
     Hello,
     KeepEpochFilters,
     KeepFilterPart,
-    Later,
+    LaterState,
     LeaveStats,
     Lend,
     Link,
@@ -77,7 +77,7 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     Reply,
     Request,
-    Returned,
+    ReturnedUrl,
     RobotsRecord,
     SiteRecord,
     Status,
@@ -184,13 +184,13 @@ def lies(me: Contact) -> Iterator[Message]:
         yield Lend(speaker, bytes(8), clock, 1000, pending, batch().robots)
         yield Lend(speaker, bytes(8), clock, 1000, [PendingRecord(url, 0, 0, 0, 0.0) for url in URLS], [])
         yield Recall(speaker, [bytes(8)] * 64)
-        never = LoanReport(bytes(8), clock, [LIAR, bytes(20)], [Returned(LIAR, SMALL_MAX, 86_400.0)], True)
+        never = LoanReport(bytes(8), clock, [LIAR, bytes(20)], [ReturnedUrl(LIAR, SMALL_MAX, 86_400.0)], True)
         yield RenewLease(speaker, [never, never])
     for cell in CELLS:
         for after, last in [(None, None), (b"\xff" * 20, bytes(20)), (bytes(20), b"\xff" * 20)]:
             yield CompareDigests(cell, after, [Window(last, COUNT_MAX, DIGEST), Window(after, 0, DIGEST)] * 3)
             keys = [LIAR, bytes(20), b"\xff" * 20]
-            yield Reconcile(cell, after, last, keys, keys, [Later(key, STATE_MAX) for key in keys])
+            yield Reconcile(cell, after, last, keys, keys, [LaterState(key, STATE_MAX) for key in keys])
             yield Reconcile(cell, after, last, [number.to_bytes(20, "big") for number in range(BATCH_MAX)], keys, [])
         yield GetEpochFilters(cell, COUNT_MAX, [EpochFilterLabel(COUNT_MAX, 1, DIGEST)])
     yield GetLoad(me.id, BacklogRecord(SMALL_MAX, 1e5, 1e9))
@@ -474,7 +474,7 @@ def test_a_state_at_the_end_of_all_rounds_can_still_be_told(tmp_path: Path, stat
             assert known is not None
             message = Replicate(Contact(LIAR, "10.0.0.1", 1), Batch([], [], [], [], [visit(url, known)]))
             assert message == unpack(pack(message), Request, BYTES_MAX)
-            later = Reconcile(0, None, None, [], [], [Later(KEY, known)])
+            later = Reconcile(0, None, None, [], [], [LaterState(KEY, known)])
             assert later == unpack(pack(later), Request, BYTES_MAX)
             entry = store.begin_round(KEY) or store.entry(KEY)
             if entry is not None:

@@ -22,7 +22,7 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
     TakeOverAnswer,
 )
-from kadcrawl.overlay.protocol import Protocol
+from kadcrawl.overlay.protocol import DatagramProtocol
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
 from tests.hostile.test_members import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
@@ -36,7 +36,7 @@ CELL = Cell(7)
 class Watched:
     """The wire of a peer, that remembers to which hosts anything was sent."""
 
-    def __init__(self, protocol: Protocol, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, protocol: DatagramProtocol, monkeypatch: pytest.MonkeyPatch) -> None:
         self._wire: Any = protocol.transport
         self.hosts: set[str] = set()
         monkeypatch.setattr(protocol, "transport", self)
@@ -74,7 +74,7 @@ def test_no_datagram_goes_to_an_address_that_an_answer_or_a_hint_names(monkeypat
 
                 async def hint(contact: Contact = contact) -> None:
                     nearest = id_bytes(anchor(cell, 16) ^ 1)
-                    bert.learned(cell, Contact(nearest, contact.host, 1))
+                    bert.learn_owner(cell, Contact(nearest, contact.host, 1))
                     before = bert.counters.malformed
                     bert._socket.welcome_if_new(Neighbor(contact))
                     assert 1 == bert.counters.malformed - before

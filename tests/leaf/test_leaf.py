@@ -294,7 +294,7 @@ async def test_leaves_and_their_loans_are_bounded_and_silent_leaves_lose_theirs(
         sites: list[str] = []
         for _ in range(SITES):
             drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
-            sites += [lend.clock.site for lend in drawn.lends]
+            sites += [lend.clock.site for lend in drawn.loans]
         assert len(sites) == len(set(sites)) == len(lending.loans()) <= LOANS_MAX
         # Half of what is ready is not the leaf's to have.
         assert 0 < lending.urls <= 20 * SITES
@@ -315,12 +315,12 @@ async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_pee
         peer.components.crawler._may_start = lambda: False
         await peer.crawl([f"http://127.0.0.{n % SITES + 2}:9/{n}" for n in range(40 * SITES)])
         peer.components.crawler.pause_reasons.add("disk")
-        assert [] == (await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)).lends
+        assert [] == (await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)).loans
         peer.components.crawler.pause_reasons.discard("disk")
         sites: list[str] = []
         for _ in range(SITES):
             drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)
-            sites += [lend.clock.site for lend in drawn.lends]
+            sites += [lend.clock.site for lend in drawn.loans]
         assert len(sites) == len(set(sites)) > 0
 
 

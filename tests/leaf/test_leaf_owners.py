@@ -27,7 +27,7 @@ def owner_after(*said: Contact, suspects: Contact | None = None, wait_s: float =
     async def scenario() -> Contact:
         owners = LeafOwners(leaf_contact(id_bytes(1)), BITS, lambda: HOME)
         for one in said:
-            owners.learned(CELL, one)
+            owners.learn_owner(CELL, one)
         if suspects is not None:
             owners.suspect(suspects)
         loop.now += wait_s

@@ -25,7 +25,7 @@ from kadcrawl.link.wire.messages import (
     LoanReport,
     PendingRecord,
     RenewLease,
-    Returned,
+    ReturnedUrl,
     SiteRecord,
 )
 from kadcrawl.overlay.waves.activity import Activity
@@ -81,7 +81,7 @@ class Bench:
     async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
         """Report of the `number`th loan; return which loans go on."""
         one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
-        return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(taker, [one]))).standing]
+        return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(taker, [one]))).active]
 
 
 def taken(bench: Bench) -> FrontierEntry | None:
@@ -237,10 +237,10 @@ def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play:
     async def scenario(bench: Bench) -> None:
         await bench.lender.lend(A, SITE, 2)
         first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
-        back = [Returned(key, 0, 0.0) for key in ([second] if fruitful else [first, second])]
+        back = [ReturnedUrl(key, 0, 0.0) for key in ([second] if fruitful else [first, second])]
         done: list[bytes] = [first] if fruitful else []
         report = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), done, back, True)
-        assert [] == (await bench.lender.renew_lease(RenewLease(A, [report]))).standing
+        assert [] == (await bench.lender.renew_lease(RenewLease(A, [report]))).active
         assert (fruitful, True) == (bench.lender.may_lend_to(A), bench.lender.may_lend_to(B))
         assert [SITE] * fruitful == [site for site, _ in bench.lender.sites_with_spare_connections()]
         await asyncio.sleep(BACKOFF_FIRST_S + 2.0)
@@ -260,7 +260,7 @@ def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Pla
         assert 1 == bench.lender.lost[SITE]
         for loan, key in ((bench.lends[0].loan, first), (b"long ago", second)):
             report = LoanReport(loan, SiteRecord(SITE, 0.0, 0.0), [key], [], False)
-            assert [] == (await bench.lender.renew_lease(RenewLease(taker, [report]))).standing
+            assert [] == (await bench.lender.renew_lease(RenewLease(taker, [report]))).active
         assert [DONE, PENDING if leaf else DONE] == [bench.store.state(first), bench.store.state(second)]
         await asyncio.sleep(BACKOFF_FIRST_S + 5.0)
         left = {entry.key for _ in range(6) if (entry := taken(bench)) is not None}

@@ -10,7 +10,7 @@ from kadcrawl.balance.leases import LEASE_S, MARGIN_S, RENEW_S
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
 from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, RenewLease, Returned, SiteRecord
+from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, RenewLease, ReturnedUrl, SiteRecord
 from kadcrawl.store.store import DONE, PENDING
 from tests.lending.test_lender import SITE, Bench, Play, play as play
 
@@ -31,7 +31,7 @@ async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -
     """Report of a loan; return which go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
     answer = await bench.lender.renew_lease(RenewLease(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
-    return [one.loan for one in answer.standing]
+    return [one.loan for one in answer.active]
 
 
 def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> None:
@@ -58,7 +58,7 @@ def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> 
     async def scenario(bench: Bench) -> None:
         lend = await given(bench, 3)
         first, second, third = (key_of(lend, number) for number in range(3))
-        await say(bench, lend, returned=[Returned(first, 0, 5.0)], over=True)
+        await say(bench, lend, returned=[ReturnedUrl(first, 0, 5.0)], over=True)
         assert PENDING == bench.store.state(first)
         await say(bench, lend, OTHER, done=[first])
         assert PENDING == bench.store.state(first), "it was not lent to that one"

@@ -15,7 +15,7 @@ from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import leaf_contact
-from kadcrawl.link.wire.messages import Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord, Standing
+from kadcrawl.link.wire.messages import ActiveLoan, Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord
 from kadcrawl.settings.config import Limits
 from sim.loop import world
 
@@ -54,7 +54,7 @@ class Bench:
     async def ask(self, to: Contact, message: RenewLease, expected: object, deadline_s: float) -> LeaseRenewed:
         if to.address in self.dead:
             raise RemoteError("giver", "cannot be reached")
-        return LeaseRenewed([Standing(one.loan, 0.0, 1.0) for one in message.loans])
+        return LeaseRenewed([ActiveLoan(one.loan, 0.0, 1.0) for one in message.loans])
 
     def silent(self) -> list[bool]:
         """Say of each giver's loan that there is whether nothing of it is to be begun."""

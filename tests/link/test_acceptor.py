@@ -13,8 +13,8 @@ import pytest
 
 from kadcrawl.link import acceptor as module, server as server_module
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_score import Lines
-from kadcrawl.link.server import OF_ONE_PEER_MAX, LinkServer
+from kadcrawl.link.peer_score import LogLimiter
+from kadcrawl.link.server import CONNECTIONS_PER_PEER_MAX, LinkServer
 from kadcrawl.link.wire.messages import Hello, Ok
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
@@ -108,15 +108,15 @@ async def test_a_member_that_is_let_in_and_says_nothing_is_sent_away(
 async def test_one_member_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
     async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
         greedy = credentials(tmp_path)
-        clients = [LinkClient(1_000_000, greedy) for _ in range(3 * OF_ONE_PEER_MAX)]
+        clients = [LinkClient(1_000_000, greedy) for _ in range(3 * CONNECTIONS_PER_PEER_MAX)]
         for client in clients:
             await client.open()
             stack.push_async_callback(client.close)
             assert await client.ask(address, Hello(1), Ok, 10) == Ok()
-        await until(lambda: len(server._incoming) == OF_ONE_PEER_MAX)
+        await until(lambda: len(server._incoming) == CONNECTIONS_PER_PEER_MAX)
         assert await clients[0].ask(address, Hello(1), Ok, 10) == Ok(), "its oldest was ended: it dials anew"
         assert await is_answered(address, tmp_path)
-        assert len(server._incoming) <= OF_ONE_PEER_MAX + 1
+        assert len(server._incoming) <= CONNECTIONS_PER_PEER_MAX + 1
 
 
 async def test_members_hold_no_more_connections_than_all_together_may(
@@ -172,7 +172,7 @@ async def test_it_is_said_who_was_refused_and_why(
         ):
             if shown is None:
                 monkeypatch.setattr(module, "HANDSHAKE_S", 0.05)
-            server._lines = Lines()
+            server._lines = LogLimiter()
             before = server.non_members
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection(*address, ssl=shown, server_hostname=name)
@@ -201,7 +201,7 @@ async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
 
 
 async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
     refusals = 0
     loop = asyncio.get_running_loop()
     accept = loop.sock_accept
@@ -221,7 +221,7 @@ async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch:
 
 async def test_without_a_file_left_it_tries_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it cannot accept stays to be accepted, so without a pause it would do nothing else."""
-    monkeypatch.setattr(module, "PAUSE_S", 3600.0)
+    monkeypatch.setattr(module, "RETRY_S", 3600.0)
     tries, loop = 0, asyncio.get_running_loop()
 
     async def sock_accept(listening: socket.socket) -> tuple[socket.socket, object]:

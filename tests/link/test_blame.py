@@ -8,9 +8,9 @@ import pytest
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.client_connection import BrokenError, Connection
+from kadcrawl.link.client_connection import BrokenError, ClientConnection
 from kadcrawl.link.peer_score import MISBEHAVIORS_MAX, Misbehavior, PeerScore
-from kadcrawl.link.server import OF_ONE_PEER_MAX, Asker, LinkServer
+from kadcrawl.link.server import CONNECTIONS_PER_PEER_MAX, LinkServer, RemotePeer
 from kadcrawl.link.wire.messages import Contact, GetStatus, Hello, Ok
 from kadcrawl.members.credentials import Credentials
 from tests.link.test_acceptor import credentials, is_answered, served
@@ -35,7 +35,7 @@ def shun(conduct: PeerScore, peer: bytes) -> None:
     assert [conduct.note(peer, Misbehavior.MALFORMED, now) for _ in range(int(MISBEHAVIORS_MAX))][-1]
 
 
-async def talk_nonsense(connection: Connection) -> None:
+async def talk_nonsense(connection: ClientConnection) -> None:
     for _ in range(MANY):
         await connection.ask(b"nonsense")
 
@@ -64,7 +64,7 @@ async def test_the_log_names_who_opens_connection_upon_connection_in_one_line(
 ) -> None:
     async with served(tmp_path) as (_, _, address), contextlib.AsyncExitStack() as stack:
         greedy = credentials(tmp_path)
-        for _ in range(OF_ONE_PEER_MAX + 5):
+        for _ in range(CONNECTIONS_PER_PEER_MAX + 5):
             client = LinkClient(1_000_000, greedy)
             await client.open()
             stack.push_async_callback(client.close)
@@ -77,7 +77,7 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
 ) -> None:
     asked = 0
 
-    async def nonsense(asker: Asker, question: bytes) -> bytes:
+    async def nonsense(asker: RemotePeer, question: bytes) -> bytes:
         nonlocal asked
         asked += 1
         return b"nonsense"
@@ -104,7 +104,7 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
 async def test_who_is_shunned_keeps_no_connection_wherever_its_faults_came(tmp_path: Path) -> None:
     async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
         fool, honest = (LinkClient(1_000_000, credentials(tmp_path)) for _ in range(2))
-        connections: dict[LinkClient, Connection] = {}
+        connections: dict[LinkClient, ClientConnection] = {}
         for client in (fool, honest):
             await client.open()
             stack.push_async_callback(client.close)
@@ -143,7 +143,7 @@ async def test_an_answer_of_whom_nobody_can_name_is_laid_to_nobody(
 ) -> None:
     """At an address there may be anybody: only a proven ID is to blame."""
 
-    async def nonsense(asker: Asker, question: bytes) -> bytes:
+    async def nonsense(asker: RemotePeer, question: bytes) -> bytes:
         return b"nonsense"
 
     async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:

@@ -71,7 +71,7 @@ async def test_a_former_member_returns_neither_by_a_session_nor_by_a_handshake(t
         assert len(sessions) == 1
         begun, idle = await former.dial(FORMER.name), await former.dial(FORMER.name)
         now = 200.0
-        ours.use(ours.keyring.at(now))
+        ours.use_keyring(ours.keyring.at(now))
         assert not await is_heard(begun, [])
         server.disconnect()
         assert await asyncio.to_thread(is_ended, idle)

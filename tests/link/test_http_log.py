@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from kadcrawl.link.http_log import limited
+from kadcrawl.link.http_log import quiet_logger
 from kadcrawl.link.server import LINK_PATH, LinkServer
 from kadcrawl.link.wire.messages import Hello, Ok
 
@@ -39,7 +39,7 @@ async def test_broken_http_fills_no_log(said: bytes, caplog: pytest.LogCaptureFi
 
 def test_a_fault_of_ours_is_logged_as_ever(caplog: pytest.LogCaptureFixture) -> None:
     noted: list[str] = []
-    logger = limited(logging.getLogger("kadcrawl.link.server"), noted.append)
+    logger = quiet_logger(logging.getLogger("kadcrawl.link.server"), noted.append)
     try:
         raise KeyError("ours")
     except KeyError:

@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given, strategies as st
 
 from kadcrawl.link.peer_score import (
-    BAN_MOST_S,
+    BAN_REMEMBERED_S,
     BAN_S,
+    BAN_S_MAX,
     HALF_LIFE_S,
-    LINE_S,
+    LOG_INTERVAL_S,
     MISBEHAVIORS_MAX,
-    OTHERS,
+    OTHER_REASON,
     REASONS_MAX,
-    REMEMBERED_S,
     SOURCES_MAX,
     WEIGHTS,
-    Lines,
+    LogLimiter,
     Misbehavior,
     PeerScore,
-    more,
+    left_out_note,
 )
 
 MALFORMED = Misbehavior.MALFORMED
@@ -88,8 +88,8 @@ def test_each_further_ban_doubles_up_to_an_hour_and_is_forgotten_at_last() -> No
         times.append(misbehave(conduct, "a", now))
         now += times[-1]
     assert times[:4] == [BAN_S, 2 * BAN_S, 4 * BAN_S, 8 * BAN_S]
-    assert times[-1] == BAN_MOST_S == max(times)
-    assert misbehave(conduct, "a", now + REMEMBERED_S) == BAN_S
+    assert times[-1] == BAN_S_MAX == max(times)
+    assert misbehave(conduct, "a", now + BAN_REMEMBERED_S) == BAN_S
 
 
 def test_what_comes_while_it_is_shunned_makes_it_no_longer() -> None:
@@ -146,7 +146,7 @@ def test_nobody_is_shunned_for_less_than_that_nor_for_more_than_an_hour(
             since[source] = since.get(source, 0) + 1
             if until is not None:
                 assert since.pop(source) >= MISBEHAVIORS_MAX
-                assert BAN_S - 1e-6 <= until - now <= BAN_MOST_S + 1e-6
+                assert BAN_S - 1e-6 <= until - now <= BAN_S_MAX + 1e-6
     assert sum(conduct.misbehaviors.values()) == sum(times for *_, times in steps)
 
 
@@ -154,21 +154,21 @@ def test_nobody_is_shunned_for_less_than_that_nor_for_more_than_an_hour(
 
 
 def test_the_first_of_each_reason_is_logged_and_then_one_in_ten_seconds() -> None:
-    lines = Lines()
+    lines = LogLimiter()
     assert lines.count("a", 0.0) == 0
     assert [lines.count("a", 1.0) for _ in range(12_345)] == [None] * 12_345
     assert lines.count("b", 1.0) == 0
-    left_out = lines.count("a", LINE_S)
+    left_out = lines.count("a", LOG_INTERVAL_S)
     assert left_out == 12_345
-    assert more(left_out) == " (refused 12345 more since the last such line)"
-    assert more(0) == ""
-    assert lines.count("a", LINE_S + 1) is None
-    assert lines.count("a", 2 * LINE_S) == 1
+    assert left_out_note(left_out) == " (refused 12345 more since the last such line)"
+    assert left_out_note(0) == ""
+    assert lines.count("a", LOG_INTERVAL_S + 1) is None
+    assert lines.count("a", 2 * LOG_INTERVAL_S) == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.floats(0, 5)), max_size=300))
 def test_lines_tell_of_all_refusals_and_are_few(steps: list[tuple[int, float]]) -> None:
-    lines, now, told = Lines(), 0.0, 0
+    lines, now, told = LogLimiter(), 0.0, 0
     last: dict[int, float] = {}
     for reason, seconds in steps:
         now += seconds
@@ -176,14 +176,14 @@ def test_lines_tell_of_all_refusals_and_are_few(steps: list[tuple[int, float]]) 
         if left_out is not None:
             told += 1 + left_out
             if reason in last and len(last) <= REASONS_MAX:
-                assert now >= last[reason] + LINE_S
+                assert now >= last[reason] + LOG_INTERVAL_S
             last[reason] = now
     assert told + sum(left_out for _, left_out in lines._reasons.values()) == len(steps)
     assert len(lines._reasons) <= REASONS_MAX + 1
 
 
 def test_reasons_without_end_are_one() -> None:
-    lines = Lines()
+    lines = LogLimiter()
     said = [lines.count(str(number), 0.0) for number in range(10 * REASONS_MAX)]
     assert said.count(0) == REASONS_MAX + 1
-    assert lines.count(OTHERS, LINE_S) == 9 * REASONS_MAX - 1
+    assert lines.count(OTHER_REASON, LOG_INTERVAL_S) == 9 * REASONS_MAX - 1

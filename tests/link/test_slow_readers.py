@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from kadcrawl.link import server_connection
-from kadcrawl.link.server import LINK_PATH, Asker, LinkServer
+from kadcrawl.link.server import LINK_PATH, LinkServer, RemotePeer
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello
 from tests.link.ends import BYTES_MAX, LOCAL, until
@@ -21,7 +21,7 @@ UPGRADE = (
 )
 
 
-async def long_answer(asker: Asker, question: bytes) -> bytes:
+async def long_answer(asker: RemotePeer, question: bytes) -> bytes:
     return bytes(ANSWER_BYTES)
 
 

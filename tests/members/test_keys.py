@@ -133,7 +133,7 @@ def test_a_window_takes_each_number_once_unless_it_is_too_old(numbers: list[int]
         fresh = number not in taken and (not taken or number > max(taken) - WINDOW)
         assert window.is_new(number) == fresh
         if fresh:
-            window.take(number)
+            window.add(number)
             taken.add(number)
 
 
@@ -141,7 +141,7 @@ def test_a_jump_by_more_than_the_window_forgets_what_was_before() -> None:
     window = ReplayWindow()
     for number in (*range(10), 2**64 - 1):
         assert window.is_new(number)
-        window.take(number)
+        window.add(number)
     assert not window.is_new(9)
     assert not window.is_new(2**64 - 1)
     assert window.is_new(2**64 - 2)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from kadcrawl.members import sealing as module
 from kadcrawl.members.peer_key import PeerKey, id_of
-from kadcrawl.members.sealing import BODY_AT, HEADER_BYTES, SEALED_MORE, Opened, Sealing
+from kadcrawl.members.sealing import BODY_AT, HEADER_BYTES, SEAL_BYTES, OpenedDatagram, Sealing
 from kadcrawl.members.swarm_key import LABEL_BYTES, SwarmKey
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
@@ -32,7 +32,7 @@ def sealed(by: Sealing, said: bytes, to: bytes | None, *, again: bool = False) -
     datagram = by.seal(said, to, again=again)
     assert datagram is not None
     assert said not in datagram or len(said) < 4
-    assert len(datagram) == len(said) + SEALED_MORE
+    assert len(datagram) == len(said) + SEAL_BYTES
     return datagram
 
 
@@ -46,18 +46,18 @@ def disguised(key: PeerKey, other: PeerKey) -> Sealing:
 
 def test_a_greeting_proves_no_sender_and_its_answer_does() -> None:
     anne, bert = peer(ANNE), peer(BERT)
-    assert bert.open(sealed(anne, b"who is there?", None)) == Opened(b"who is there?", ANNE.id, False)
+    assert bert.open(sealed(anne, b"who is there?", None)) == OpenedDatagram(b"who is there?", ANNE.id, False)
     assert bert.knows(ANNE.id)
     assert not anne.knows(BERT.id)
-    assert anne.open(sealed(bert, b"Bert", ANNE.id)) == Opened(b"Bert", BERT.id, True)
-    assert bert.open(sealed(anne, b"Bert!", BERT.id)) == Opened(b"Bert!", ANNE.id, True)
+    assert anne.open(sealed(bert, b"Bert", ANNE.id)) == OpenedDatagram(b"Bert", BERT.id, True)
+    assert bert.open(sealed(anne, b"Bert!", BERT.id)) == OpenedDatagram(b"Bert!", ANNE.id, True)
 
 
 def test_an_introduction_is_for_one_only() -> None:
     anne, bert, carl = peer(ANNE), peer(BERT), peer(CARL)
     datagram = sealed(anne, b"Bert?", BERT.id)
     assert carl.open(datagram) is None
-    assert bert.open(datagram) == Opened(b"Bert?", ANNE.id, False)
+    assert bert.open(datagram) == OpenedDatagram(b"Bert?", ANNE.id, False)
 
 
 def test_what_must_be_proven_is_not_said_to_whom_one_does_not_know() -> None:
@@ -66,7 +66,7 @@ def test_what_must_be_proven_is_not_said_to_whom_one_does_not_know() -> None:
     anne, bert = acquainted()
     goodbye = anne.seal(b"goodbye", BERT.id, proven=True)
     assert goodbye is not None
-    assert bert.open(goodbye) == Opened(b"goodbye", ANNE.id, True)
+    assert bert.open(goodbye) == OpenedDatagram(b"goodbye", ANNE.id, True)
 
 
 @pytest.mark.parametrize("to", [None, BERT.id], ids=["greeting", "paired"])
@@ -131,11 +131,11 @@ def test_a_member_that_takes_anothers_name_cannot_shut_it_out() -> None:
     anne, bert = acquainted()
     forger = disguised(CARL, ANNE)
     assert forger.open(sealed(bert, b"hello", None)) is not None
-    assert bert.open(sealed(forger, b"I am Anne", None)) == Opened(b"I am Anne", ANNE.id, False)
+    assert bert.open(sealed(forger, b"I am Anne", None)) == OpenedDatagram(b"I am Anne", ANNE.id, False)
     forged = forger.seal(b"I am Anne", BERT.id, proven=True)
     assert forged is not None, "it knows Bert, so it does what it can"
     assert bert.open(forged) is None
-    assert bert.open(sealed(anne, b"no, I am", BERT.id)) == Opened(b"no, I am", ANNE.id, True)
+    assert bert.open(sealed(anne, b"no, I am", BERT.id)) == OpenedDatagram(b"no, I am", ANNE.id, True)
 
 
 def test_a_public_key_with_which_no_secret_can_be_shared_is_refused() -> None:
@@ -155,7 +155,7 @@ def test_nonces_of_a_pair_never_meet() -> None:
     anne, bert = acquainted()
     one, two = sealed(anne, bytes(32), BERT.id), sealed(bert, bytes(32), ANNE.id)
     assert one[HEADER_BYTES - 8 : HEADER_BYTES] == two[HEADER_BYTES - 8 : HEADER_BYTES]
-    assert one[SEALED_MORE - 16 :] != two[SEALED_MORE - 16 :]
+    assert one[SEAL_BYTES - 16 :] != two[SEAL_BYTES - 16 :]
 
 
 def test_those_beyond_the_bound_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,19 +170,19 @@ def test_those_beyond_the_bound_are_forgotten_and_learned_again(monkeypatch: pyt
 
 def test_with_two_keys_each_is_answered_by_the_one_it_speaks() -> None:
     anne, bert = acquainted()
-    anne.use((NEW, KEY))
+    anne.use_keys((NEW, KEY))
     assert anne.labels == (NEW.label, KEY.label)
     assert bert.open(sealed(anne, b"by the old one, as you do", BERT.id)) is not None
     assert bert.open(sealed(anne, b"by the new one, if I hear nothing", BERT.id, again=True)) is None
-    bert.use((KEY, NEW))
+    bert.use_keys((KEY, NEW))
     opened = bert.open(sealed(anne, b"by the new one", BERT.id, again=True))
     assert opened is not None
     assert sealed(bert, b"so do I", ANNE.id)[:LABEL_BYTES] == NEW.label
     carl = peer(CARL, NEW)
     assert anne.open(sealed(carl, b"hello", None)) is not None
     assert carl.open(sealed(anne, b"hello", CARL.id)) is not None
-    anne.use((NEW,))
-    bert.use((KEY,))
+    anne.use_keys((NEW,))
+    bert.use_keys((KEY,))
     assert anne.open(sealed(bert, b"by the old one", ANNE.id)) is None
 
 
@@ -190,10 +190,10 @@ def test_a_run_begins_above_all_numbers_of_the_one_before() -> None:
     anne, bert = acquainted()
     for number in range(1000):
         assert bert.open(sealed(anne, bytes(8), BERT.id)) is not None, number
-    again = peer(ANNE, first=module.NUMBERS_A_SECOND)
+    again = peer(ANNE, first=module.NUMBERS_PER_SECOND)
     assert bert.open(sealed(again, b"back", None)) is not None
     assert again.open(sealed(bert, b"welcome", ANNE.id)) is not None
-    assert bert.open(sealed(again, b"thanks", BERT.id)) == Opened(b"thanks", ANNE.id, True)
+    assert bert.open(sealed(again, b"thanks", BERT.id)) == OpenedDatagram(b"thanks", ANNE.id, True)
 
 
 def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: py
             for datagram in (one[:BODY_AT] + bytes(66 + number), one[:-16] + bytes(16), one):
                 assert carl.open(datagram) is None
     assert asked == [ANNE.public, BERT.public]
-    assert carl.open(sealed(anne, b"hello", None)) == Opened(b"hello", ANNE.id, False)
+    assert carl.open(sealed(anne, b"hello", None)) == OpenedDatagram(b"hello", ANNE.id, False)
     monkeypatch.setattr(module, "UNPROVEN_MAX", 3)
     for number in range(10):
         forger = peer(PeerKey.generate())

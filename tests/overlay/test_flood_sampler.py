@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from kadcrawl.overlay.flood_sampler import CALM, LOOKED_AT_MAX, ONE_IN_MAX, FloodSampler
+from kadcrawl.overlay.flood_sampler import CALM_FACTOR, NON_MEMBERS_PER_SECOND_MAX as MAX, ONE_IN_MAX, FloodSampler
 from kadcrawl.overlay.packet_filter import FILTER_ADDRESSES_MAX, attach_packet_filter
 
 LABELS = (b"abcd", b"efgh")
@@ -29,12 +29,19 @@ def after(*rates: float) -> list[int]:
 @pytest.mark.parametrize(
     ("rates", "shares"),
     [
-        ([LOOKED_AT_MAX] * 3, [1, 1, 1]),
-        ([LOOKED_AT_MAX + 1, LOOKED_AT_MAX / 2], [2, 2]),
-        ([10 * LOOKED_AT_MAX, LOOKED_AT_MAX * 10 / 16], [16, 16]),
+        ([MAX] * 3, [1, 1, 1]),
+        ([MAX + 1, MAX / 2], [2, 2]),
+        ([10 * MAX, MAX * 10 / 16], [16, 16]),
         ([10**12], [ONE_IN_MAX]),
-        ([8 * LOOKED_AT_MAX, 0, 0, 0, 0], [8, 4, 2, 1, 1]),
-        ([2 * LOOKED_AT_MAX, LOOKED_AT_MAX / CALM, LOOKED_AT_MAX / CALM - 1], [2, 2, 1]),
+        ([8 * MAX, 0, 0, 0, 0], [8, 4, 2, 1, 1]),
+        (
+            [
+                2 * MAX,
+                MAX / CALM_FACTOR,
+                MAX / CALM_FACTOR - 1,
+            ],
+            [2, 2, 1],
+        ),
     ],
     ids=["as many as may", "one more", "ten times", "no end", "it is over", "calm enough"],
 )

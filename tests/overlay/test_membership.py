@@ -89,11 +89,11 @@ def test_a_request_keeps_a_live_contact_alive_but_does_not_clear_a_suspect() -> 
     peers = record.membership
     peers.heard(contact(8), 0)
     peers.missed(contact(8), 10)
-    peers.spoke(contact(8), 11)
+    peers.heard_request(contact(8), 11)
     peers.missed(contact(8), 12)
     assert record.live() == [8], "one miss since it spoke"
     peers.missed(contact(8), 13)
-    peers.spoke(contact(8), 14)
+    peers.heard_request(contact(8), 14)
     assert record.live() == []
 
 
@@ -178,20 +178,20 @@ def test_a_silent_non_member_near_us_is_retried_soon_and_then_rarely() -> None:
     peers = record.membership
     peers.heard(contact(8), 0)
     for now in range(1, 100):
-        peers.pace.due(now)
-    assert not peers.pace.due(101)
+        peers.round_timer.due(now)
+    assert not peers.round_timer.due(101)
     peers.missed(contact(9), 102)
-    assert peers.pace.due(104)
-    assert [contact(9)] == peers.away
-    while peers.pace.due(now):
+    assert peers.round_timer.due(104)
+    assert [contact(9)] == peers.retry_candidates
+    while peers.round_timer.due(now):
         now += 1
     peers.missed(contact(9), now)
-    assert not peers.pace.due(now), "one that is tried again and again must not keep us busy"
+    assert not peers.round_timer.due(now), "one that is tried again and again must not keep us busy"
     for number in (10, 11):
         peers.missed(contact(number), now)
-    assert [contact(10), contact(11)] == peers.away
+    assert [contact(10), contact(11)] == peers.retry_candidates
     peers.heard(contact(11), now)
-    assert [contact(10)] == peers.away
+    assert [contact(10)] == peers.retry_candidates
 
 
 def test_a_stranger_that_would_be_no_sibling_is_not_tried_again() -> None:
@@ -199,7 +199,7 @@ def test_a_stranger_that_would_be_no_sibling_is_not_tried_again() -> None:
     for number in (1, 2):
         record.membership.heard(contact(number), 0)
     record.membership.missed(contact(200), 1)
-    assert [] == record.membership.away
+    assert [] == record.membership.retry_candidates
 
 
 def test_more_strangers_than_can_be_kept_do_not_hurry_us() -> None:
@@ -208,6 +208,6 @@ def test_more_strangers_than_can_be_kept_do_not_hurry_us() -> None:
     for _ in range(20):
         for number in (8, 9, 10):
             record.membership.missed(contact(number), now)
-        while not record.membership.pace.due(now):
+        while not record.membership.round_timer.due(now):
             now += 1
     assert now > 200, "the rounds have become seldom"

@@ -300,7 +300,7 @@ def test_a_hint_is_followed_once_its_peer_has_answered() -> None:
         )
         truth = next(o.me for o in swarm.overlays if o.me.number == swarm.true_owner(cell))
         asker._membership.owners.put(cell, stale, swarm.loop.time())
-        host.context.copy().run(asker.learned, cell, truth)
+        host.context.copy().run(asker.learn_owner, cell, truth)
         assert truth == await host.spawn(asker.owner(cell))
         assert truth == await host.spawn(asker.owner(cell)), "and is remembered"
 
@@ -314,7 +314,7 @@ def test_a_hint_at_a_peer_that_does_not_exist_changes_nothing() -> None:
         cell = next(cell for cell in map(Cell, range(1 << CELL_BITS)) if not asker.owns(cell))
         for number in range(5):
             ghost = Contact(id_bytes(anchor(cell, CELL_BITS) + number), "10.9.9.9", 1)
-            host.context.copy().run(asker.learned, cell, ghost)
+            host.context.copy().run(asker.learn_owner, cell, ghost)
             assert swarm.true_owner(cell) == (await host.spawn(asker.owner(cell))).number
             assert ghost not in asker.contacts()
 
@@ -465,7 +465,7 @@ def test_a_peer_without_an_id_answers_nobody_and_joins_under_its_later_id(loop: 
         host = loop.network.host(ip(1))
         bert = Overlay(NodeId(BERT), Random(1), cell_bits=CELL_BITS)
         await host.spawn(bert.listen(host.ip, PORT))
-        bert.keep_nameless()
+        bert.withhold_answers()
         stranger = await scripted_peer(loop, 2)
         for message in (Ping(id_bytes(DORA), 0), FindNode(id_bytes(DORA), id_bytes(DORA)), GetRange(id_bytes(DORA))):
             stranger.send(message, 1)

@@ -6,7 +6,7 @@ from random import Random
 from kadcrawl.keys import firstdiff, id_bytes
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.routing import Neighbor
-from kadcrawl.overlay.siblings import Pace, Siblings
+from kadcrawl.overlay.siblings import Siblings, TrickleTimer
 
 
 def neighbor(number: int) -> Neighbor:
@@ -48,7 +48,7 @@ def test_with_free_places_all_peers_are_known() -> None:
 
 
 def test_the_pace_slows_down_and_quickens_on_a_change() -> None:
-    pace = Pace(1, 8, Random(1))
+    pace = TrickleTimer(1, 8, Random(1))
     rounds = [now / 10 for now in range(1000) if pace.due(now / 10)]
     waits = [later - earlier for earlier, later in pairwise(rounds)]
     for wait, nominal in zip(waits, [1, 2, 4, 8, 8, 8], strict=False):

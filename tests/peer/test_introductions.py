@@ -10,14 +10,14 @@ from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Mess
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.overlay.protocol import NON_MEMBERS_A_LOOK, Protocol, encode
+from kadcrawl.overlay.protocol import NON_MEMBERS_PER_LOG_CHECK, DatagramProtocol, encode
 from tests.support.peers import MakePeer, until
 
 KEY = SwarmKey(b"k" * 32)
 COURSE = 77
 
 
-async def met(make_peer: MakePeer) -> tuple[Protocol, Peer, Peer]:
+async def met(make_peer: MakePeer) -> tuple[DatagramProtocol, Peer, Peer]:
     """Return two peers that know each other, and before them the socket of the first."""
     first = await make_peer("a", key=KEY)
     second = await make_peer("b", key=KEY, join=first)
@@ -85,7 +85,7 @@ async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
 ) -> None:
     first = await make_peer("a", key=KEY)
     protocol, fool = first.overlay._socket, Sealing(PeerKey.generate(), (KEY,), 0)
-    for _ in range(3 * NON_MEMBERS_A_LOOK):
+    for _ in range(3 * NON_MEMBERS_PER_LOG_CHECK):
         protocol.datagram_received(KEY.label + bytes(100), ("10.9.8.7", 9))
     for _ in range(30):
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))

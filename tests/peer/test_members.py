@@ -32,7 +32,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.members.sealing import NUMBERS_A_SECOND, Sealing
+from kadcrawl.members.sealing import NUMBERS_PER_SECOND, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import flood_sampler as flood_module
 from kadcrawl.overlay.protocol import decode, encode
@@ -136,7 +136,7 @@ async def test_a_stranger_gets_no_byte_of_a_datagram_and_no_certificate(make_pee
 async def test_in_a_flood_of_non_members_members_are_still_heard(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(flood_module, "LOOKED_AT_MAX", 50)
+    monkeypatch.setattr(flood_module, "NON_MEMBERS_PER_SECOND_MAX", 50)
     first = await make_peer("one", key=KEY)
     second = await make_peer("two", key=KEY, join=first)
     counters = first.overlay.counters
@@ -223,7 +223,7 @@ async def test_no_number_is_used_by_two_runs_whatever_the_clock_says(
             async with Peer(config, environment=Environment(wall=now)):
                 pass
     assert all(after - before >= 2**29 for before, after in pairwise(first)), first
-    assert 2000 * NUMBERS_A_SECOND <= first[-1] < 2001 * NUMBERS_A_SECOND
+    assert 2000 * NUMBERS_PER_SECOND <= first[-1] < 2001 * NUMBERS_PER_SECOND
 
 
 async def test_a_clock_far_ahead_is_reported_and_spoils_no_directory(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ async def test_going_back_to_the_former_key_ends_nothing_made_by_either(make_pee
         peer.change_key(KEY)
         await asyncio.sleep(ANSWER_S + 0.5)
         await client.ask(peer.contact, GetStatus(), Status, 10)
-        assert 1 == client.dialled
+        assert 1 == client.dialed
     finally:
         await client.close()
 
@@ -449,7 +449,7 @@ async def test_an_answer_in_the_name_of_another_is_none(make_peer: MakePeer) -> 
 
         def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
             if (opened := forger.open(data)) is not None:
-                number, message = decode(opened.said)
+                number, message = decode(opened.plaintext)
                 read.append(message)
                 forger._by_id.clear()  # It cannot answer but by an introduction.
                 self.transport.sendto(forger.seal(encode(number, Pong(absent.id, 0)), first.contact.id) or b"", addr)

@@ -425,10 +425,10 @@ def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, c
         bench.know(NEAREST)
         bench.fill()
         held = bench.held()
-        assert [held] == bench.holder_side.assign_replica(AssignReplica(claimed_sender, 0, [held])).unlike
+        assert [held] == bench.holder_side.assign_replica(AssignReplica(claimed_sender, 0, [held])).differing
         await asyncio.sleep(60.0)
         assert held == bench.held()
-        assert not bench.holder_side.assign_replica(AssignReplica(NEAREST, 0, [held])).unlike
+        assert not bench.holder_side.assign_replica(AssignReplica(NEAREST, 0, [held])).differing
         await asyncio.sleep(1.0)
         assert 0 == bench.held().keys
 
@@ -484,10 +484,10 @@ def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
         bench.fill(2)
         seen = bench.held()
         bench.fill(3)
-        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [seen])).unlike
+        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [seen])).differing
         await asyncio.sleep(2.0)
         assert 3 == bench.store.cells[CELL].keys
-        assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).unlike
+        assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).differing
         await asyncio.sleep(2.0)
         assert {} == bench.store.cells
 
@@ -501,10 +501,10 @@ def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Bench)
         bench.know(NEAR)
         bench.fill()
         bench.own()
-        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).unlike
+        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).differing
         assert bench.holdings.is_open(CELL)
         assert bench.asked_by(NEAR).released
-        assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).unlike
+        assert [] == bench.holder_side.assign_replica(AssignReplica(NEAR, 0, [bench.held()])).differing
 
     run(bench, scenario)
 
@@ -513,7 +513,7 @@ def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
     async def scenario() -> None:
         bench.fill()
         bench.own()
-        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(FAR, 0, [bench.held()])).unlike
+        assert [bench.held()] == bench.holder_side.assign_replica(AssignReplica(FAR, 0, [bench.held()])).differing
         await asyncio.sleep(2.0)
         assert 3 == bench.store.cells[CELL].keys
         assert bench.holdings.is_open(CELL)

@@ -134,7 +134,7 @@ class Backup:
         if self.upset:
             self.upset.pop(0)()
         now = asyncio.get_running_loop().time()
-        upto = self.incoming.take(sent_by(message), message.at, message.bits, now)
+        upto = self.incoming.take(sent_by(message), message.offset, message.bits, now)
         if upto == message.size:
             self.whole.append(self.incoming.whole())
         return KeptFilterPart(upto)

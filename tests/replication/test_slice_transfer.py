@@ -98,7 +98,7 @@ class Side:
             assert outgoing is not None
             while not outgoing.is_over:
                 message = part_message(self.contact, CELL, grain, outgoing)
-                outgoing.kept(incoming.take(sent_by(message), message.at, message.bits, 0.0))
+                outgoing.kept(incoming.take(sent_by(message), message.offset, message.bits, 0.0))
             self.other.store.join_epoch_filters(CELL, [incoming.whole()], adopt=True)
         self.put.clear()
 
@@ -169,7 +169,7 @@ async def test_what_is_alike_does_not_travel(make: Sides) -> None:
         side.now += HOUR
     one.finish(3)
     got = await other.exchange.answer(GetEpochFilters(CELL, -1, one.exchange._labels(CELL, -1)))
-    assert ([], [1_001]) == (got.epoch_filters, got.unlike)
+    assert ([], [1_001]) == (got.epoch_filters, got.differing)
     await one.reconcile()
     assert [1_001] == one.put
 
@@ -246,8 +246,8 @@ async def test_a_slice_beyond_a_message_travels_in_parts_and_is_the_same(
     told = [side.store.expiring_filters.encoded(CELL, 1_000) for side in (one, other)]  # type: ignore[union-attr]
     assert told[0] == told[1]
     assert told[0] is not None
-    assert [*range(0, len(told[0].bits), 1_000)] == sorted({part.at for part in one.parts})
-    assert 2 == len(one.parts) - len({part.at for part in one.parts}), "what failed was asked for again, and no more"
+    assert [*range(0, len(told[0].bits), 1_000)] == sorted({part.offset for part in one.parts})
+    assert 2 == len(one.parts) - len({part.offset for part in one.parts}), "only the failed parts were asked for again"
     assert one.store.cells == other.store.cells
     assert [] == one.put
 

@@ -68,7 +68,7 @@ CONSTANTS = {
     "crawl.scope.query_limits.PATHS_MAX": 100_000,
     # of peers and strangers
     "link.acceptor.HANDSHAKES_MAX": 100,
-    "link.server.OF_ONE_PEER_MAX": 8,
+    "link.server.CONNECTIONS_PER_PEER_MAX": 8,
     "link.server.SERVER_CONNECTIONS_MAX": 4_000,
     "link.admission_control.PEER_BYTES_MAX": 32 * MEGA,
     "link.admission_control.QUESTIONS_BYTES_MAX": 256 * MEGA,
@@ -87,7 +87,7 @@ CONSTANTS = {
     "link.peer_score.REASONS_MAX": 100,
     "members.sealing.CORRESPONDENTS_MAX": 20_000,
     "members.sealing.UNPROVEN_MAX": 5_000,
-    "overlay.flood_sampler.LOOKED_AT_MAX": 20_000,
+    "overlay.flood_sampler.NON_MEMBERS_PER_SECOND_MAX": 20_000,
     "overlay.waves.wave.ROWS_BYTES_MAX": 3 * MEGA,
     "replication.owner.claim_limits.QUOTA_CELLS_MAX": 400_000,
     "replication.owner.claim_limits.PEERS_MAX": 1_000,

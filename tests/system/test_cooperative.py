@@ -2,10 +2,10 @@
 
 import asyncio
 
-from kadcrawl.system.cooperative import Turns, run_cooperatively, run_to_end
+from kadcrawl.system.cooperative import CooperativeWork, run_cooperatively, run_to_end
 
 
-def work(name: str, turns: int, done: list[str]) -> Turns[str]:
+def work(name: str, turns: int, done: list[str]) -> CooperativeWork[str]:
     for _ in range(turns):
         yield
         done.append(name)

@@ -30,7 +30,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.cooperative import Turns, run_to_end
+from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
@@ -121,7 +121,7 @@ class LinkExtractor:
         """
         return run_to_end(self.reading(body, content_type, url, x_robots_tag))
 
-    def reading(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> Turns[Extracted]:
+    def reading(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> CooperativeWork[Extracted]:
         """Return what `extract` does, in turns; yields before it makes anything large of the page. Never raises."""
         is_large = len(body) > TURN_BYTES
         if is_large:
@@ -270,7 +270,7 @@ _LINK_TAG = re.compile(
 that end. Longer end tags are taken, or many that end nowhere would each be read to the end of the page."""
 
 
-def _tags(body: bytes, encoding: str) -> Turns[list[bytes]]:
+def _tags(body: bytes, encoding: str) -> CooperativeWork[list[bytes]]:
     """Return the link tags of a page, without their ``<``, in UTF-8."""
     if encoding != "utf-8":
         parts: list[bytes] = []
@@ -323,7 +323,7 @@ _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]",
 _NAME_END = re.compile(_END)
 
 
-def _base(tags: list[bytes], url: str) -> Turns[str]:
+def _base(tags: list[bytes], url: str) -> CooperativeWork[str]:
     """Return the URL that the links of this page are relative to."""
     if b"base" in b"".join(tags).lower():
         bases = [tag for tag in tags if _BASE.match(tag)][:BASES_MAX]

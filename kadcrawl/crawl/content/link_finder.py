@@ -33,7 +33,7 @@ from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.system.cooperative import Turns, run_to_end
+from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import canonical, origin_of, site_of
 
 TURN_CHARS = 128 * 1024
@@ -99,7 +99,7 @@ class LinkFinder:
         rules: Rules,
         listed: Sitemap | None = None,
         simhash: int | None = None,
-    ) -> Turns[FoundLinks]:
+    ) -> CooperativeWork[FoundLinks]:
         """Return what a final answer leads to; `entry` is what was asked for, `rules` are those of its origin.
 
         `listed` is what `read_sitemap` made of the answer; `simhash` that of its text, if `looks_for_twins`. Yields
@@ -120,7 +120,7 @@ class LinkFinder:
             return [], Counter()
         return run_to_end(self._outlinks(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None))
 
-    def read_sitemap(self, entry: FrontierEntry, result: FetchResult, rules: Rules) -> Turns[Sitemap | None]:
+    def read_sitemap(self, entry: FrontierEntry, result: FetchResult, rules: Rules) -> CooperativeWork[Sitemap | None]:
         """Return what an answer lists, even if it was cut off by us; None if it is no sitemap, or nobody follows them.
 
         Yields when others should have their turn.
@@ -148,7 +148,7 @@ class LinkFinder:
 
     def _find_links(
         self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
-    ) -> Turns[FoundLinks]:
+    ) -> CooperativeWork[FoundLinks]:
         if result.location is not None:
             return self._redirected(entry, result, result.location)
         try:
@@ -169,7 +169,9 @@ class LinkFinder:
         onward, left_out = run_to_end(self._outlinks((target,), entry.depth, entry.hops + 1, entry.url))
         return FoundLinks((target,), onward, result.why_failed, left_out)
 
-    def _page(self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None) -> Turns[FoundLinks]:
+    def _page(
+        self, entry: FrontierEntry, result: FetchResult, rules: Rules, simhash: int | None
+    ) -> CooperativeWork[FoundLinks]:
         extracted = yield from self._extractor.reading(
             result.content, result.content_type, entry.url, result.header(b"x-robots-tag") or ""
         )
@@ -188,7 +190,7 @@ class LinkFinder:
             left_out["links_per_page"] += extracted.cut
         return FoundLinks(tuple(links), onward, None, left_out)
 
-    def _listed(self, entry: FrontierEntry, result: FetchResult, listed: Sitemap) -> Turns[FoundLinks]:
+    def _listed(self, entry: FrontierEntry, result: FetchResult, listed: Sitemap) -> CooperativeWork[FoundLinks]:
         dates = _own_dates(entry.url, listed) if self._newer_lastmod is not None else {}
         onward, left_out = yield from self._outlinks(listed.locations, deeper(entry), 0, None, dates)
         if listed.cut:
@@ -228,7 +230,7 @@ class LinkFinder:
 
     def _outlinks(
         self, urls: Iterable[str], depth: int, hops: int, redirected: str | None, dates: Mapping[str, float] = NO_DATES
-    ) -> Turns[tuple[list[Link], Counter[str]]]:
+    ) -> CooperativeWork[tuple[list[Link], Counter[str]]]:
         """Return the links to be forwarded, and how many limits kept out; `redirected` is the URL that led here.
 
         `dates` are the wall-clock seconds in which some of the URLs changed last.

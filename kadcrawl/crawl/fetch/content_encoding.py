@@ -21,7 +21,7 @@ from typing import Final
 import brotlicffi
 from isal import isal_zlib
 
-from kadcrawl.system.cooperative import Turns, run_to_end
+from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 
 ACCEPT_ENCODING: Final = "gzip, deflate, br"
 CODINGS_MAX: Final = 2
@@ -63,7 +63,7 @@ def decoded(body: bytes, content_encoding: str, bytes_max: int) -> bytes:
     return run_to_end(decoding(body, content_encoding, bytes_max))
 
 
-def decoding(body: bytes, content_encoding: str, bytes_max: int) -> Turns[bytes]:
+def decoding(body: bytes, content_encoding: str, bytes_max: int) -> CooperativeWork[bytes]:
     """Return the content of `body`; `body` itself when no coding was applied.
 
     `content_encoding` is the header's value, all of them joined by commas; the last coding was applied last. Yields
@@ -97,7 +97,7 @@ def inner_bytes_max(coded_bytes: int) -> int:
     return INNER_TIMES_MAX * coded_bytes + INNER_BYTES
 
 
-def _gunzip(body: bytes, bytes_max: int) -> Turns[bytes]:
+def _gunzip(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
     members: list[bytes] = []
     at = 0
     while not members or body.startswith(GZIP_MAGIC, at):
@@ -109,14 +109,14 @@ def _gunzip(body: bytes, bytes_max: int) -> Turns[bytes]:
     return members[0] if len(members) == 1 else b"".join(members)
 
 
-def _undeflate(body: bytes, bytes_max: int) -> Turns[bytes]:
+def _undeflate(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
     # RFC 9110 means the zlib wrapper; some servers send the bare stream. Two bytes tell (RFC 1950 2.2).
     wrapped = body[0] & 0x0F == zlib.DEFLATED and int.from_bytes(body[:2], "big") % 31 == 0
     content, _ = yield from _inflate(body, 0, bytes_max, zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
     return content
 
 
-def _inflate(body: bytes, at: int, bytes_max: int, window_bits: int) -> Turns[tuple[bytes, int]]:
+def _inflate(body: bytes, at: int, bytes_max: int, window_bits: int) -> CooperativeWork[tuple[bytes, int]]:
     """Return the content of the stream that begins at a byte of the body, and at which byte it is over."""
     stream = isal_zlib.decompressobj(window_bits)
     pieces: list[bytes] = []
@@ -141,7 +141,7 @@ def _inflate(body: bytes, at: int, bytes_max: int, window_bits: int) -> Turns[tu
             yield
 
 
-def _unbrotli(body: bytes, bytes_max: int) -> Turns[bytes]:
+def _unbrotli(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
     stream = brotlicffi.Decompressor()
     pieces: list[bytes] = []
     at = 0
@@ -169,7 +169,7 @@ def _unbrotli(body: bytes, bytes_max: int) -> Turns[bytes]:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-_DECODERS: Final[dict[str, Callable[[bytes, int], Turns[bytes]]]] = {
+_DECODERS: Final[dict[str, Callable[[bytes, int], CooperativeWork[bytes]]]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
     "deflate": _undeflate,

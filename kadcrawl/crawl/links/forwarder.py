@@ -39,7 +39,7 @@ class Owners(Protocol):
     """What forwarding asks of the overlay."""
 
     async def owner(self, cell: Cell) -> Contact: ...
-    def learned(self, cell: Cell, owner: Contact) -> None: ...
+    def learn_owner(self, cell: Cell, owner: Contact) -> None: ...
     def suspect(self, contact: Contact) -> None: ...
     @property
     def me(self) -> Contact: ...
@@ -226,7 +226,7 @@ class Forwarder:
             left = set()
             for one in accepted.redirects:
                 if one.index < len(batch):
-                    self._owners.learned(batch[one.index][1].cell, one.owner)
+                    self._owners.learn_owner(batch[one.index][1].cell, one.owner)
                     left.add(one.index)
         for index, (link, place) in enumerate(batch):
             if index not in left:

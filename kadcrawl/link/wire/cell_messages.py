@@ -165,7 +165,7 @@ class CellState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     released: bool
     """I was crawling it and have stopped; these are its clocks."""
     sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
-    in_hand: Keys = []
+    in_progress: Keys = []
     """PENDING pages of it I have fetched, and finish once their links have arrived: leave them to me for a while."""
     clocks_incomplete: bool = False
     """I was crawling it, have stopped, and cannot tell all its clocks: whatever others tell, leave its sites alone."""
@@ -199,7 +199,7 @@ class DigestsCompared(Message, frozen=True):
     differing: Annotated[list[Annotated[int, Meta(ge=0, lt=COMPARED_MAX)]], Meta(max_length=COMPARED_MAX)]
 
 
-class Later(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class LaterState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A key beyond its first round, and its state."""
 
     key: IdBytes
@@ -217,7 +217,7 @@ class Reconcile(Message, frozen=True):
     last: IdBytes | None
     done: Keys
     pending: Keys
-    later: Annotated[list[Later], Meta(max_length=BATCH_MAX)] = field(default_factory=list)
+    later: Annotated[list[LaterState], Meta(max_length=BATCH_MAX)] = field(default_factory=list)
 
 
 class Reconciled(Message, frozen=True):
@@ -267,7 +267,7 @@ class GotEpochFilters(Message, frozen=True):
     """These, in order of time; `upto` is the grain from which to go on, None if that is all."""
 
     epoch_filters: EpochFilterRecords
-    unlike: Epochs
+    differing: Epochs
     """Which of those asked about are otherwise or not at all here."""
     upto: Epoch | None
     large: Epochs = field(default_factory=list)
@@ -279,7 +279,7 @@ class GetFilterPart(Message, frozen=True):
 
     cell: CellNumber
     epoch: Epoch
-    at: Offset
+    offset: Offset
 
 
 class GotFilterPart(Message, frozen=True):
@@ -313,7 +313,7 @@ class KeepFilterPart(Message, frozen=True):
     cell: CellNumber
     label: EpochFilterLabel
     size: Size
-    at: Offset
+    offset: Offset
     bits: Part
 
 
@@ -337,4 +337,4 @@ class AssignReplica(Message, frozen=True):
 class ReplicaAssigned(Message, frozen=True):
     """Done, but for these cells, of which I have something else."""
 
-    unlike: Annotated[list[CellSummary], Meta(max_length=BATCH_MAX)]
+    differing: Annotated[list[CellSummary], Meta(max_length=BATCH_MAX)]

@@ -12,7 +12,7 @@ import msgpack
 from msgspec import DecodeError, Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from kadcrawl.link.wire.map_checks import Look, MapError, check_once, has_maps, job_look, look_at_job
+from kadcrawl.link.wire.map_checks import Check, MapError, check_once, has_maps, job_look, look_at_job
 from kadcrawl.link.wire.messages import Message
 
 WHY_CHARS_MAX = 300
@@ -45,7 +45,7 @@ class _Reading(NamedTuple):
     """How messages of some kind are read."""
 
     decoder: Decoder[Any]
-    jobs: dict[bytes, Look]
+    jobs: dict[bytes, Check]
     """What looks at those that have a job, by tag."""
     maps: frozenset[bytes]
     """Tags of those that have maps."""

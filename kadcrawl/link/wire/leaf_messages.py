@@ -16,7 +16,7 @@ GRANT_LOANS_MAX = 6
 """Loans in one answer: so that it is below 5 MB whatever their URLs, 8 KB each, and their robots.txt, 512 KB a loan."""
 GRANT_URLS_MAX = 200
 """URLs of all loans in one answer."""
-HOLD_S = 2.0
+WORK_WAIT_S_MAX = 2.0
 """How long a question waits at the other end at most."""
 
 NO_HOST, NO_PORT = "0.0.0.0", 1
@@ -25,7 +25,7 @@ NO_HOST, NO_PORT = "0.0.0.0", 1
 LEAF_STATE = "leaf: "
 """How the state of a leaf begins where peers describe themselves (`PeerRow`)."""
 
-Doing = Literal["crawling", "paused", "ended", "stopped"]
+SwarmActivity = Literal["crawling", "paused", "ended", "stopped"]
 """What the whole swarm does, as far as one peer knows; "stopped" if every peer was told to end."""
 
 
@@ -33,10 +33,10 @@ class WorkRequest(Message, frozen=True):
     """A leaf asks for up to `room` URLs to fetch. A repeat draws again."""
 
     leaf: IdBytes
-    room: Annotated[int, Meta(ge=0, le=GRANT_URLS_MAX)]
-    wait_s: Annotated[float, Meta(ge=0, le=HOLD_S)]
+    urls_max: Annotated[int, Meta(ge=0, le=GRANT_URLS_MAX)]
+    wait_s: Annotated[float, Meta(ge=0, le=WORK_WAIT_S_MAX)]
     """How long the answer may wait for something to lend, or for the swarm to do something else than `known`."""
-    known: Doing
+    known_activity: SwarmActivity
     state: Annotated[str, Meta(max_length=30, pattern=PRINTABLE)]
     """How the leaf describes itself, for a person; so all that follows."""
     in_flight: Count
@@ -48,8 +48,8 @@ class WorkGrant(Message, frozen=True):
     """These, on a lease; they are over unless they are soon reported on."""
 
     lender: Contact
-    lends: Annotated[list[Lend], Meta(max_length=GRANT_LOANS_MAX)]
-    doing: Doing
+    loans: Annotated[list[Lend], Meta(max_length=GRANT_LOANS_MAX)]
+    activity: SwarmActivity
     seeds: Count
     """How many the job has by now; the job itself is told by Welcome."""
     others: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]

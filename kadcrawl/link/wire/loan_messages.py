@@ -19,11 +19,11 @@ CONNECTIONS_MAX = 1000
 """Of one site, in one loan."""
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
-LEVEL_MOST = 1e6
-Level = Annotated[float, Meta(ge=-LEVEL_MOST, le=LEVEL_MOST)]
-URL_S_LEAST, URL_S_MOST = 1e-6, 1e5
+LEVEL_MAX = 1e6
+Level = Annotated[float, Meta(ge=-LEVEL_MAX, le=LEVEL_MAX)]
+URL_S_MIN, URL_S_MAX = 1e-6, 1e5
 """Seconds for a URL: no peer is quicker; and one as slow as this is as good as idle."""
-BUSY_S_MOST = 1e9
+BUSY_S_MAX = 1e9
 
 
 class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -31,9 +31,9 @@ class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
     pending: Small
     """Own URLs that wait for the peer and not for their sites."""
-    url_s: Annotated[float, Meta(ge=URL_S_LEAST, le=URL_S_MOST)]
+    url_s: Annotated[float, Meta(ge=URL_S_MIN, le=URL_S_MAX)]
     """How long it takes for one."""
-    busy_s: Annotated[float, Meta(ge=0, le=BUSY_S_MOST)]
+    busy_s: Annotated[float, Meta(ge=0, le=BUSY_S_MAX)]
     """What is borrowed, in seconds."""
 
 
@@ -67,10 +67,10 @@ class Lend(Message, frozen=True):
 class Lent(Message, frozen=True):
     """Whether I shall. Nothing is fetched before the first report was answered."""
 
-    taken: bool
+    accepted: bool
 
 
-class Returned(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ReturnedUrl(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A URL that was not finished, with its retry state."""
 
     key: IdBytes
@@ -84,7 +84,7 @@ class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     loan: LoanId
     clock: SiteRecord
     done: Keys
-    returned: Annotated[list[Returned], Meta(max_length=BATCH_MAX)]
+    returned: Annotated[list[ReturnedUrl], Meta(max_length=BATCH_MAX)]
     over: bool
     """No request is under way, and nothing more of it will be fetched."""
 
@@ -96,7 +96,7 @@ class RenewLease(Message, frozen=True):
     loans: Annotated[list[LoanReport], Meta(max_length=LOANS_MAX)]
 
 
-class Standing(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ActiveLoan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A loan that goes on, and how its site must be treated, as far as its giver knows: it may have heard of others."""
 
     loan: LoanId
@@ -107,7 +107,7 @@ class Standing(Struct, frozen=True, array_like=True, forbid_unknown_fields=True)
 class LeaseRenewed(Message, frozen=True):
     """What is done is journaled here. These loans go on; of all others nothing more is to be fetched."""
 
-    standing: Annotated[list[Standing], Meta(max_length=LOANS_MAX)]
+    active: Annotated[list[ActiveLoan], Meta(max_length=LOANS_MAX)]
 
 
 class Recall(Message, frozen=True):

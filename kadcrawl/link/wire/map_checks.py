@@ -15,7 +15,7 @@ from msgspec.msgpack import Decoder
 
 from kadcrawl.link.wire.basics import ROWS_MAX
 
-Look = Callable[["_MapReader"], None]
+Check = Callable[["_MapReader"], None]
 """Reads one value."""
 
 _TEXT = Decoder(str)
@@ -30,7 +30,7 @@ def has_maps(kind: type) -> bool:
     return _any_map(inspect.type_info(kind))
 
 
-def look_at_job(data: bytes, look: Look) -> None:
+def look_at_job(data: bytes, look: Check) -> None:
     """Look at the job in a packed message, given what looks at its class. Raises ValueError, msgpack.UnpackException.
 
     Nothing is built but one key at a time.
@@ -38,11 +38,11 @@ def look_at_job(data: bytes, look: Look) -> None:
     look(_MapReader(data))
 
 
-def job_look(kind: type) -> Look | None:
+def job_look(kind: type) -> Check | None:
     """Return what looks at the job in messages of a class; None if there is none."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    looks: list[Look] = [_MapReader.skip]  # The tag.
+    looks: list[Check] = [_MapReader.skip]  # The tag.
     last = 0
     for number, field in enumerate(info.fields, 1):
         looks.append(_looker(field.type) or _MapReader.skip)
@@ -106,7 +106,7 @@ class _MapReader:
         return count
 
 
-def _looker(info: inspect.Type) -> Look | None:
+def _looker(info: inspect.Type) -> Check | None:
     match info:
         case inspect.DataclassType(fields=fields):
             return partial(_at_names, {field.encode_name: _looker(field.type) or _MapReader.skip for field in fields})
@@ -115,14 +115,14 @@ def _looker(info: inspect.Type) -> Look | None:
     return None
 
 
-def _at_fields(looks: list[Look], reader: _MapReader) -> None:
+def _at_fields(looks: list[Check], reader: _MapReader) -> None:
     """The first fields of a message; those that follow are nothing to look at."""
     reader.array()
     for look in looks:
         look(reader)
 
 
-def _at_names(known: dict[str, Look], reader: _MapReader) -> None:
+def _at_names(known: dict[str, Check], reader: _MapReader) -> None:
     met = set()
     for _ in range(reader.map()):
         name = reader.name()
@@ -134,6 +134,6 @@ def _at_names(known: dict[str, Look], reader: _MapReader) -> None:
         known[name](reader)
 
 
-def _at_each(look: Look, reader: _MapReader) -> None:
+def _at_each(look: Check, reader: _MapReader) -> None:
     for _ in range(reader.array()):
         look(reader)

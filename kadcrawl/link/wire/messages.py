@@ -69,7 +69,7 @@ from kadcrawl.link.wire.cell_messages import (
     KeepEpochFilters as KeepEpochFilters,
     KeepFilterPart as KeepFilterPart,
     KeptFilterPart as KeptFilterPart,
-    Later as Later,
+    LaterState as LaterState,
     MyCells as MyCells,
     PendingRecord as PendingRecord,
     Reconcile as Reconcile,
@@ -104,7 +104,7 @@ from kadcrawl.link.wire.joining_messages import (
 from kadcrawl.link.wire.leaf_messages import (
     GRANT_LOANS_MAX as GRANT_LOANS_MAX,
     GRANT_URLS_MAX as GRANT_URLS_MAX,
-    Doing as Doing,
+    SwarmActivity as SwarmActivity,
     WorkGrant as WorkGrant,
     WorkRequest as WorkRequest,
 )
@@ -117,6 +117,7 @@ from kadcrawl.link.wire.leave_messages import (
 from kadcrawl.link.wire.loan_messages import (
     CONNECTIONS_MAX as CONNECTIONS_MAX,
     LOANS_MAX as LOANS_MAX,
+    ActiveLoan as ActiveLoan,
     BacklogRecord as BacklogRecord,
     GetLoad as GetLoad,
     LeaseRenewed as LeaseRenewed,
@@ -127,8 +128,7 @@ from kadcrawl.link.wire.loan_messages import (
     Recall as Recall,
     Recalled as Recalled,
     RenewLease as RenewLease,
-    Returned as Returned,
-    Standing as Standing,
+    ReturnedUrl as ReturnedUrl,
 )
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES

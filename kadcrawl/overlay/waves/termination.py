@@ -15,14 +15,14 @@ from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.overlay.waves.quiescence import Quiescence
 from kadcrawl.overlay.waves.wave import Waves
 
-SOON_S = 0.3
+FIRST_WAIT_S = 0.3
 QUIESCENCE_POLL_MAX_S = 10.0
 PEERS_PER_SECOND = 50
 """The wait is spread over one second per this many peers, so that few ask at once however many are idle."""
 WAVES_IN_A_ROW_MAX = 4
-PASSED_OVER_MAX = 5
+ROUNDS_DEFERRED_MAX = 5
 """How often in a row a peer leaves the asking to others."""
-SAMPLE = 3
+SAMPLE_PEERS = 3
 """Peers asked before a wave is sent to all."""
 SAMPLE_S = 2.0
 """How long their answers are waited for."""
@@ -41,20 +41,22 @@ class Termination:
 
     async def run(self) -> None:
         """Ask, and announce the end each time it comes; until cancelled."""
-        wait_s = SOON_S
+        wait_s = FIRST_WAIT_S
         passed_over = 0
         while True:
             await self._activity.idle.wait()
             heard = self._waves.surveys
-            if await self._busy_within(wait_s + self._random.uniform(0, SOON_S + self._members / PEERS_PER_SECOND)):
-                wait_s = SOON_S
+            if await self._busy_within(
+                wait_s + self._random.uniform(0, FIRST_WAIT_S + self._members / PEERS_PER_SECOND)
+            ):
+                wait_s = FIRST_WAIT_S
                 continue
             # Others may ask again and again and not see what we would; but not all are to ask at once.
             passed_over = passed_over + 1 if self._waves.surveys != heard else 0
-            proof = await self._proof() if passed_over % (PASSED_OVER_MAX + 1) == 0 else None
+            proof = await self._proof() if passed_over % (ROUNDS_DEFERRED_MAX + 1) == 0 else None
             if proof is not None:
                 await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
-                wait_s = SOON_S  # If somebody comes now, all soon know whether that changes anything.
+                wait_s = FIRST_WAIT_S  # If somebody comes now, all soon know whether that changes anything.
             else:
                 wait_s = QUIESCENCE_POLL_MAX_S if self._others_busy else min(2 * wait_s, QUIESCENCE_POLL_MAX_S)
 
@@ -69,7 +71,7 @@ class Termination:
     async def _proof(self) -> Tally | None:
         """Return the tally that proves that the swarm is quiescent, with the next visit due; None if it is not."""
         heard = self._waves.surveys
-        sample = await self._waves.ask_some(Survey(), SAMPLE, self._random, SAMPLE_S)
+        sample = await self._waves.ask_some(Survey(), SAMPLE_PEERS, self._random, SAMPLE_S)
         self._others_busy = any(tally.pending or tally.unacknowledged for tally in sample)
         if self._others_busy or not self._activity.idle.is_set() or self._waves.surveys != heard:
             return None

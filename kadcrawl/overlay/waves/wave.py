@@ -22,7 +22,7 @@ WAVE_DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7
 """Of its own deadline each peer gives this much to those below, so that it can still try another contact."""
 TRIES_PER_BUCKET = 3
-TELL_TRIES = 5
+REACH_ALL_TRIES = 5
 """How often a wave that must reach everybody is repeated while somebody is missing."""
 WAVE_RETRY_S = 0.5
 """First wait before that; it doubles."""
@@ -37,7 +37,7 @@ LEFT_BYTES_MAX = 256 * 1024
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 
 
-class Tree(Protocol):
+class BucketTree(Protocol):
     """What a wave asks of the overlay."""
 
     def subtrees(self, below: int = ID_BITS) -> dict[int, list[Contact]]: ...
@@ -47,7 +47,7 @@ class Tree(Protocol):
 class Waves:
     """Starts waves and passes them on."""
 
-    def __init__(self, tree: Tree, client: LinkClient, respond: Respond) -> None:
+    def __init__(self, tree: BucketTree, client: LinkClient, respond: Respond) -> None:
         """`respond` acts on a question and gives this peer's own tally and, for a census, its row."""
         self._tree = tree
         self._client = client
@@ -59,9 +59,9 @@ class Waves:
         """Ask every peer, this one included."""
         return await self.answer(Wave(ID_BITS, deadline_s, question))
 
-    async def tell_all(self, question: Question) -> Answer:
+    async def reach_all(self, question: Question) -> Answer:
         """Ask every peer until all have heard it. Raises RemoteError if some never answer."""
-        for attempt in range(TELL_TRIES):
+        for attempt in range(REACH_ALL_TRIES):
             answer = await self.ask_all(question)
             if not answer.tally.missing:
                 return answer

@@ -45,8 +45,8 @@ async def welcomed(
         key = peer.key_rotation.credentials.keyring.key
         if not rekeyed and not await peer.known.answering(job):
             raise StartError(
-                f"{data} is of a swarm with another key, and no peer it knew lets it in by {key.told}: choose another "
-                "directory with --data; or, if this is that swarm and its key was changed meanwhile, say so by "
+                f"{data} is of a swarm with another key, and no peer it knew lets it in by {key.description}: choose "
+                "another directory with --data; or, if this is that swarm and its key was changed meanwhile, say so by "
                 "--rekeyed"
             )
     return welcome, bootstrap

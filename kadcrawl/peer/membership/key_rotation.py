@@ -8,7 +8,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import OVERLAP_S
 from kadcrawl.members.peer_key import PeerKey
-from kadcrawl.members.sealing import NUMBERS_A_SECOND
+from kadcrawl.members.sealing import NUMBERS_PER_SECOND
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership.key_store import KeyStore
 from kadcrawl.settings.config import Config
@@ -50,7 +50,7 @@ class KeyRotation:
         if run >= RUNS_MAX:  # Once journaled it would be taken for damage, with the clock set right as well.
             raise StartError("this machine's clock says that it is after 2105: set it right")
         store.set_meta("run", str(run).encode())
-        first = int(max(now, float(run)) * NUMBERS_A_SECOND)
+        first = int(max(now, float(run)) * NUMBERS_PER_SECOND)
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
         self._changed = asyncio.Event()
         self.on_changed: list[Callable[[], None]] = []
@@ -66,7 +66,7 @@ class KeyRotation:
     def refuse_newcomer(self) -> None:
         """Raise StartError if it `is_newcomer`, for who begins by itself in such a directory."""
         if self.is_newcomer:
-            told = self.credentials.keyring.key.told
+            told = self.credentials.keyring.key.description
             if self._has_swarm_key:
                 raise StartError(
                     f"{self._data} is of a swarm with another key, and nobody it knew lets it in by {told}: leave that "
@@ -96,7 +96,7 @@ class KeyRotation:
     def settle(self, peer_key: PeerKey) -> None:
         """Be this one from now on, and for ever once the swarm was entered."""
         self.is_known = True
-        self.credentials.become(peer_key)
+        self.credentials.use_peer_key(peer_key)
 
     def change(self, key: SwarmKey) -> None:
         """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError.
@@ -108,7 +108,7 @@ class KeyRotation:
         if changed is not keyring:
             self._key_store.keep(changed)
             self._note(key)
-            self.credentials.use(changed)
+            self.credentials.use_keyring(changed)
             log.warning("swarm.key_changed to=%s former_until=%.0f", key.name, changed.until)
             for listener in self.on_changed:
                 listener()
@@ -130,7 +130,7 @@ class KeyRotation:
             left = [turn - now for turn in turns if turn > now]
             if keyring.former is not None and not left:
                 keyring = keyring.at(now)
-                self.credentials.use(keyring)
+                self.credentials.use_keyring(keyring)
                 log.warning("swarm.former_key_ended")
                 try:
                     self._key_store.keep(keyring)
@@ -144,7 +144,7 @@ class KeyRotation:
                 async with asyncio.timeout(min(left) if left else None):
                     await self._changed.wait()
             except TimeoutError:
-                self.credentials.use(keyring)
+                self.credentials.use_keyring(keyring)
 
 
 def _run(journaled: bytes) -> int:

@@ -41,7 +41,7 @@ class Seeding:
             replace(peer.job, seeds=tuple(dict.fromkeys([*peer.job.seeds, *seeds])))  # Too many? Say so before telling.
             try:
                 for start in range(0, len(seeds), BATCH_MAX):
-                    await peer.waves.tell_all(NewSeeds(seeds[start : start + BATCH_MAX]))
+                    await peer.waves.reach_all(NewSeeds(seeds[start : start + BATCH_MAX]))
             except RemoteError as error:
                 peer.add_seeds(seeds)
                 log.warning("seeds.late count=%d why=%s", len(seeds), error)

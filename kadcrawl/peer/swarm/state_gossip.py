@@ -102,7 +102,7 @@ class StateGossip:
 
     async def order(self, verb: Literal["pause", "resume", "stop"]) -> None:
         """Give the whole swarm an order. Raises RemoteError when part of it cannot be told."""
-        await self._peer.waves.tell_all(self.say(verb))
+        await self._peer.waves.reach_all(self.say(verb))
 
     def say(self, verb: Literal["pause", "resume", "stop"]) -> Order:
         """Return that order, later than all that is known here, for the whole swarm."""

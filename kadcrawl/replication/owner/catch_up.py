@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
-from kadcrawl.link.peer_score import Lines, more
+from kadcrawl.link.peer_score import LogLimiter, left_out_note
 from kadcrawl.link.wire.messages import BATCH_MAX, CellState, CellSummary, Contact
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.anti_entropy import AntiEntropy
@@ -88,7 +88,7 @@ class CatchUp:
         self.places = asyncio.Semaphore(SYNCS_MAX)
         """Whoever calls `once` holds one."""
         self._release_wait = ReleaseWait()
-        self._lines = Lines()
+        self._lines = LogLimiter()
         self._closed: set[Cell] = set()
         """Those of the cells at hand that are closed, or were."""
         self.providers = Providers()
@@ -171,7 +171,7 @@ class CatchUp:
         if is_patient and any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
             return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
         for _, answer in answers:
-            self._crawl.leave_in_hand(cell, answer.in_hand)
+            self._crawl.leave_in_hand(cell, answer.in_progress)
         self._open(cell, (anything or self.bereaved) and not released)
         owned.whole = owned.backups == tuple(backups)
         self.count += 1
@@ -324,7 +324,7 @@ class CatchUp:
         """Log it, but not of each of the thousands of cells that somebody may keep closed."""
         left_out = self._lines.count(what, self._now())
         if left_out is not None:
-            log.warning("sync.%s %s%s", what, of, more(left_out))
+            log.warning("sync.%s %s%s", what, of, left_out_note(left_out))
 
     def _is_patient(self, cell: Cell, since: float) -> bool:
         return self._release_wait.may_wait(cell, since, self._now())

@@ -21,7 +21,7 @@ from kadcrawl.link.wire.messages import DatedLink
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import PageRules, RoleRule
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.system.cooperative import Turns, run_to_end
+from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 
 SITE = "http://a.test"
 ID = ";jsessionid=0123456789abcdef0123456789abcdef"
@@ -388,7 +388,7 @@ def test_many_links_are_judged_in_turns(chars: int, turns: int, monkeypatch: pyt
     assert 75 == sum(len(SITE + path) for path in paths)
     taken = 0
 
-    def counted(work: Turns[Any]) -> Any:
+    def counted(work: CooperativeWork[Any]) -> Any:
         nonlocal taken
         while True:
             try:

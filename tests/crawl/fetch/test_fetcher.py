@@ -28,7 +28,7 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import PASSING, FetchError, FetchResult
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
 from kadcrawl.settings.config import Limits
-from kadcrawl.system.cooperative import Turns
+from kadcrawl.system.cooperative import CooperativeWork
 from tests.crawl.fetch.test_poison_pages import dies_reading
 
 LIMITS = Limits(
@@ -377,7 +377,7 @@ async def test_a_body_that_is_large_as_it_came_is_decoded_once(
     body = gzip.compress(content, mtime=0)
     begun = []
 
-    def counted(*arguments: Any) -> Turns[bytes]:
+    def counted(*arguments: Any) -> CooperativeWork[bytes]:
         begun.append(arguments)
         return decoding(*arguments)
 

@@ -66,7 +66,7 @@ class World:
     async def owner(self, cell: Cell) -> Contact:
         return self.owners[self.cells[cell]]
 
-    def learned(self, cell: Cell, owner: Contact) -> None:
+    def learn_owner(self, cell: Cell, owner: Contact) -> None:
         self.hints.append((cell, owner))
         self.owners[self.cells[cell]] = owner
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
-from kadcrawl.link.wire.leaf_messages import HOLD_S, is_leaf, leaf_contact
+from kadcrawl.link.wire.leaf_messages import WORK_WAIT_S_MAX, is_leaf, leaf_contact
 from kadcrawl.link.wire.messages import (
     CONTACTS_MAX,
     GRANT_LOANS_MAX,
@@ -30,7 +30,7 @@ ID = bytes(range(20))
 CONTACT = Contact(ID, "255.255.255.255", 65_535)
 BYTES_MAX = Limits().message_bytes_max
 DRAW = WorkRequest(
-    ID, GRANT_URLS_MAX, HOLD_S, "paused", "paused: too many open files", 1, 2, PeerCounters(failed={"dns": 1})
+    ID, GRANT_URLS_MAX, WORK_WAIT_S_MAX, "paused", "paused: too many open files", 1, 2, PeerCounters(failed={"dns": 1})
 )
 
 
@@ -54,18 +54,18 @@ def test_the_fullest_answer_fits_a_message() -> None:
     each, more = divmod(GRANT_URLS_MAX, GRANT_LOANS_MAX)
     lends = [lend(each + (number < more)) for number in range(GRANT_LOANS_MAX)]
     assert GRANT_URLS_MAX == sum(len(one.pending) for one in lends)
-    assert len(pack(msgspec.structs.replace(DRAWN, lends=lends))) < BYTES_MAX
+    assert len(pack(msgspec.structs.replace(DRAWN, loans=lends))) < BYTES_MAX
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
         {"leaf": ID[:-1]},
-        {"room": GRANT_URLS_MAX + 1},
-        {"room": -1},
-        {"wait_s": HOLD_S + 0.1},
+        {"urls_max": GRANT_URLS_MAX + 1},
+        {"urls_max": -1},
+        {"wait_s": WORK_WAIT_S_MAX + 0.1},
         {"wait_s": float("nan")},
-        {"known": "dancing"},
+        {"known_activity": "dancing"},
         {"state": "x" * 31},
         {"in_flight": -1},
     ],
@@ -78,10 +78,10 @@ def test_a_question_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"lends": [lend(1)] * (GRANT_LOANS_MAX + 1)},
-        {"lends": [Lend(CONTACT, bytes(8), SiteRecord("a", 0.0, 0.0), 1, [], [])]},
+        {"loans": [lend(1)] * (GRANT_LOANS_MAX + 1)},
+        {"loans": [Lend(CONTACT, bytes(8), SiteRecord("a", 0.0, 0.0), 1, [], [])]},
         {"others": [CONTACT] * (CONTACTS_MAX + 1)},
-        {"doing": "dancing"},
+        {"activity": "dancing"},
     ],
 )
 def test_an_answer_beyond_its_limits_is_malformed(wrong: dict[str, object]) -> None:

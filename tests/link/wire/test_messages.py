@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.link.wire.cell_messages import DIGEST_CHARS_MAX, VALIDATOR_CHARS_MAX, Later, VisitRecord
+from kadcrawl.link.wire.cell_messages import DIGEST_CHARS_MAX, VALIDATOR_CHARS_MAX, LaterState, VisitRecord
 from kadcrawl.link.wire.census_rows import packed_rows
 from kadcrawl.link.wire.codec import MalformedError, pack, unpack
 from kadcrawl.link.wire.messages import (
@@ -20,6 +20,7 @@ from kadcrawl.link.wire.messages import (
     MY_CELLS_MAX,
     ROBOTS_BYTES_MAX,
     ROWS_MAX,
+    ActiveLoan,
     Answer,
     AssignReplica,
     BacklogRecord,
@@ -77,10 +78,9 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     Reply,
     Request,
-    Returned,
+    ReturnedUrl,
     RobotsRecord,
     SiteRecord,
-    Standing,
     Status,
     Survey,
     SwarmStatus,
@@ -132,7 +132,7 @@ LARGE = 2 * 1024 * 1024
         (CompareDigests(7, None, [Window(ID, 3, bytes(16)), Window(None, 0, bytes(16))]), Request),
         (DigestsCompared([0, COMPARED_MAX - 1]), Reply),
         (Reconcile(7, ID, None, [ID], []), Request),
-        (Reconcile(7, ID, None, [], [], [Later(ID, 3)]), Request),
+        (Reconcile(7, ID, None, [], [], [LaterState(ID, 3)]), Request),
         (Reconciled(BATCH, [ID], ID), Reply),
         (GetEpochFilters(7, -1, [LABEL]), Request),
         (GotEpochFilters([EpochFilterRecord(LABEL, b"bits")], [0, 2**53], 5), Reply),
@@ -157,8 +157,8 @@ LARGE = 2 * 1024 * 1024
         (Load(-2.5, BacklogRecord(0, 1e-6, 0.0)), Reply),
         (Lend(CONTACT, LOAN, SITE, 1, [PENDING], BATCH.robots), Request),
         (Lent(True), Reply),
-        (RenewLease(CONTACT, [LoanReport(LOAN, SITE, [ID], [Returned(ID, 1, 2.5)], True)]), Request),
-        (LeaseRenewed([Standing(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
+        (RenewLease(CONTACT, [LoanReport(LOAN, SITE, [ID], [ReturnedUrl(ID, 1, 2.5)], True)]), Request),
+        (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
         (Recalled(), Reply),
         (Answer(TALLY, packed_rows([PeerRow(CONTACT, "idle", 1, 2, 3, PeerCounters(failed={"dns": 1}), 0, 0)])), Reply),

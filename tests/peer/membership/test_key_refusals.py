@@ -67,7 +67,7 @@ async def test_who_begins_by_itself_as_all_it_knew_refuse_it_says_so(
     async with Peer(config) as second:
         await second.join([first.contact.address])
     assert first.key_rotation is not None
-    first.key_rotation.credentials.use(Keyring(OTHER_KEY))  # As after its hour.
+    first.key_rotation.credentials.use_keyring(Keyring(OTHER_KEY))  # As after its hour.
     async with Peer(config) as second:
         await come_back(second)
         assert [] == second.overlay.contacts()
@@ -110,11 +110,11 @@ async def test_a_leaf_that_was_not_told_of_a_change_says_so(
         await leaf.join([first.contact.address])
         await until(lambda: leaf.row().state in ("idle", "done"))
         assert first.key_rotation is not None
-        first.key_rotation.credentials.use(Keyring(OTHER_KEY))  # As after its hour.
+        first.key_rotation.credentials.use_keyring(Keyring(OTHER_KEY))  # As after its hour.
         first.server.disconnect()
         leaf.client.disconnect()
         await until(lambda: leaf.row().state == "refused by all: key changed?")
         assert "leaf.refused" in caplog.text
         assert leaf.key_rotation is not None
-        leaf.key_rotation.credentials.use(Keyring(OTHER_KEY))
+        leaf.key_rotation.credentials.use_keyring(Keyring(OTHER_KEY))
         await until(lambda: leaf.row().state in ("idle", "done"))
