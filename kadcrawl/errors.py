@@ -3,6 +3,8 @@
 Four kinds of failure (and no others): the caller's mistake is a ``ValueError`` that says what to do;
 the remote's fault is a `RemoteError` (count it, drop it, go on); the world's trouble is retried by policy;
 a bug of ours is an ``assert`` with a sentence.
+
+Tests: tests/link/test_link.py, tests/store/test_store.py
 """
 
 from kadcrawl.system.printable import printable

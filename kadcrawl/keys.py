@@ -5,6 +5,8 @@ which both are stored and sent. The key of a URL is ``H(site)[:12] + H(url)[:8]`
 contiguous range with one owner. A *cell* is the top
 ``cell_bits`` bits of a key, the unit in which history is placed; its *anchor* is the key whose remaining bits
 are zero, and the owner of the cell is the peer XOR-closest to that anchor (P1 1.2).
+
+Tests: tests/replication/placement/test_firstdiff_map.py, tests/overlay/test_routing.py
 """
 
 from hashlib import blake2b

@@ -3,6 +3,8 @@
 Exit codes: 0 done, 1 the crawl ended with nothing fetched, 2 a mistake in how it was asked for, 3 the crawl ended
 without what only dead peers knew, 4 a sink lacks something, 11 interrupted.
 What only some commands need is imported inside them, as a peer's rooms take longer to load than a command may last.
+
+Tests: tests/cli/test_command.py
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Asking a running peer something: status, add, pause, resume, leave, stop."""
+"""Asking a running peer something: status, add, pause, resume, leave, stop.
+
+Tests: tests/cli/test_command_live.py
+"""
 
 import asyncio
 from typing import TypeVar

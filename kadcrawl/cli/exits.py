@@ -1,4 +1,7 @@
-"""How a command ends: its exit codes, and what goes wrong on purpose as one sentence."""
+"""How a command ends: its exit codes, and what goes wrong on purpose as one sentence.
+
+Tests: tests/cli/test_command.py
+"""
 
 import asyncio
 import errno

@@ -1,6 +1,8 @@
 """Which key a command goes by, and where it comes from: a file, the environment, a peer's directory; never an argument.
 
 --key-file FILE, else KADCRAWL_KEY, else what the directory of --data was made with.
+
+Tests: tests/cli/test_command_keys.py
 """
 
 import os

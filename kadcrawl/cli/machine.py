@@ -1,4 +1,7 @@
-"""The limits and declared powers of the machine that a local peer runs on."""
+"""The limits and declared powers of the machine that a local peer runs on.
+
+Tests: tests/cli/test_command_train.py
+"""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""What the commands' options have in common: shapes, checks, and the questions asked when something is missing."""
+"""What the commands' options have in common: shapes, checks, and the questions asked when something is missing.
+
+Tests: tests/cli/test_parts.py, tests/cli/test_command_train.py
+"""
 
 import ipaddress
 import re

@@ -1,4 +1,7 @@
-"""The crawl rooms of one peer, built from its job: what `Peer` puts together once it knows what to crawl."""
+"""The crawl rooms of one peer, built from its job: what `Peer` puts together once it knows what to crawl.
+
+Tests: tests/peer/test_peer.py
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

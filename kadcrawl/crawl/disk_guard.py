@@ -4,6 +4,8 @@ What it would fetch has no place; what others hand it still has, as long as the 
 the journal refuses to write and the peer ends (DiskFullError), with nothing corrupted and nothing lost that it had
 promised; whoever runs it waits (`Pauses`) and enters it again on its directory (cli/commands/run_peer.py,
 cli/local/child_main.py).
+
+Tests: tests/peer/test_disk_full.py
 """
 
 import asyncio

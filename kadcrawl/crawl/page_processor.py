@@ -3,6 +3,8 @@
 Between the crawler, which fetched it, and the rooms that each know one thing about it: where it leads
 (crawl/content/link_finder.py), what is written of it (crawl/output/outputs.py), when its page is due again
 (crawl/recrawl/rounds.py), what is taken out of it (crawl/content/record_extractor.py).
+
+Tests: tests/crawl/test_crawler.py
 """
 
 import asyncio

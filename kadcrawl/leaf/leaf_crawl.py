@@ -3,6 +3,8 @@
 It owns no cell, so the frontier over its store stays closed and nothing enters by its intake; its one crawler is over
 the loans, which are nowhere but in memory. Of what it fetched it journals the page line and that it is DONE, until
 whoever lent it knows so: should that one be gone, and another lend it again, it is reported and not fetched again.
+
+Tests: tests/leaf/test_leaf.py
 """
 
 import asyncio

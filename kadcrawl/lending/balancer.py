@@ -2,6 +2,8 @@
 
 At each update, at the same instants everywhere, a peer counts what it has to crawl, and lends blocks of it if it has
 too much: by load level (`levelling`), or by seconds to drain, as measured or at first as predicted (`draining`).
+
+Tests: tests/lending/test_balance.py
 """
 
 import asyncio

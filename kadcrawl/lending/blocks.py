@@ -1,6 +1,8 @@
 """What the ways of balance have in common: to count what waits at this peer, to ask contacts, and to lend blocks.
 
 Blocks are lent in pages of this peer's own sites, the largest sites first (`lending`).
+
+Tests: tests/lending/test_drain_policy.py, tests/lending/test_level_policy.py
 """
 
 import asyncio

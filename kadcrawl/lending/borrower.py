@@ -5,6 +5,8 @@ outputs and forwarder of the peer: so what is found goes to its owners as ever, 
 with. Nothing of a loan is begun before its giver has answered a report, nor once it has been silent for too long
 (balance/leases.py); that is looked at again right before each request. What is fetched is on this disk before it is
 reported.
+
+Tests: tests/lending/test_silent_lender.py, tests/sim/test_loans.py
 """
 
 import asyncio

@@ -2,6 +2,8 @@
 
 The crawler of what is borrowed shares everything with the peer's own but its frontier and its store; both together have
 no more requests under way than one may.
+
+Tests: tests/lending/test_lending_peers.py
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 Its powers are declared by its owner, or measured when it starts, in a thread. With them a trained network predicts how
 long it takes for a number of URLs. What it then measures goes to a file in its directory (balance/training_data.py),
 from which `kadcrawl train` makes such a network: a swarm learns from its own crawls.
+
+Tests: tests/lending/test_drain_policy.py
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 Owns the connections to other peers. In a swarm with a key they are encrypted, and who is named by a contact must be who
 answers there. Every question has a deadline; silence, a broken connection, a malformed or
 unexpected answer all become RemoteError, so that a caller has one thing to handle.
+
+Tests: tests/link/test_link.py, tests/link/test_client_connection.py
 """
 
 import asyncio

@@ -4,6 +4,8 @@ Owns the listening TCP socket. Each request type has one handler, registered by 
 handler may answer Refused, and whatever it raises beyond RemoteError is a bug of ours: logged, answered by Refused.
 A frame whose bytes are no message of this wire is answered by its bare number, and anything else that is no question
 by the end of the connection; both are counted, and never reach a handler.
+
+Tests: tests/link/test_link.py, tests/link/test_non_members.py
 """
 
 import asyncio

@@ -5,6 +5,8 @@ handled no more are read, and TCP makes the asker wait. So it does when those of
 and when each begins is decided for all its connections (link/admission_control.py): what is being handled outlives its
 connection. What is no question ends the connection, and a ping is none, as aiohttp answers all that it has read, some
 forty thousand, before it lets anybody else do anything.
+
+Tests: tests/link/test_slow_readers.py, tests/link/test_client_connection.py
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""What one member shows and asks for: its own key and the swarm's, as TLS and datagrams need them."""
+"""What one member shows and asks for: its own key and the swarm's, as TLS and datagrams need them.
+
+Tests: tests/link/test_certificates.py, tests/peer/test_members.py
+"""
 
 import ssl
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""Secrets in files: written for their owner alone, and refused if others could have read them."""
+"""Secrets in files: written for their owner alone, and refused if others could have read them.
+
+Tests: tests/members/test_keys.py
+"""
 
 import os
 import stat

@@ -3,6 +3,8 @@
 Each peer is told of the new key by its own operator, some sooner than others. So in the first half of the hour it
 speaks by the old key, in the second by the new one, and listens to both all the time; whoever does not answer to one is
 tried by the other. Times are those of the world, as a change outlives a restart.
+
+Tests: tests/members/test_keys.py
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,8 @@
 
 So nobody can take another's ID, and to get one in a chosen place of the space takes as many tries as the place is
 small. The same pair serves X25519, by the map between the two curves (RFC 7748, 4.1), as with libsodium.
+
+Tests: tests/members/test_keys.py
 """
 
 from functools import cached_property

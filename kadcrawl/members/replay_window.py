@@ -1,4 +1,7 @@
-"""Which datagrams of one sender are new: their numbers grow, may come out of order, and each counts once (RFC 6479)."""
+"""Which datagrams of one sender are new: their numbers grow, may come out of order, and each counts once (RFC 6479).
+
+Tests: tests/members/test_keys.py
+"""
 
 WINDOW = 256
 """How far a number may be behind the largest so far."""

@@ -2,6 +2,8 @@
 
 In text it is 64 hexadecimal digits. It is read from a file or the environment, never from a command line, which every
 user of a machine can see.
+
+Tests: tests/members/test_keys.py
 """
 
 import secrets

@@ -1,4 +1,7 @@
-"""Which addresses a datagram may be sent to. What another peer says of third parties is checked here before use."""
+"""Which addresses a datagram may be sent to. What another peer says of third parties is checked here before use.
+
+Tests: tests/overlay/test_protocol.py, tests/peer/membership/test_endpoints.py
+"""
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address

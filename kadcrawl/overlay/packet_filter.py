@@ -4,6 +4,8 @@ A classic BPF program on the socket (socket(7), SO_ATTACH_FILTER), which Linux h
 datagram is looked at here. It keeps out who knows nothing of the swarm; who has seen its datagrams go by can begin
 one alike, and is found out by the keyed hash (members/sealing.py). In a flood of those only a share of what unknown
 addresses send comes through (overlay/flood_sampler.py).
+
+Tests: tests/overlay/test_flood_sampler.py
 """
 
 import ctypes

@@ -1,6 +1,8 @@
 """The overlay's own numbers: how patient it is, how much it keeps, how often it speaks. Units last in each name.
 
 `Overlay` takes one `OverlaySettings`; nothing else in the room holds a number that could be chosen otherwise.
+
+Tests: tests/overlay/test_liveness.py, tests/overlay/test_membership.py
 """
 
 from dataclasses import dataclass

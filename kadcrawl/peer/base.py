@@ -1,4 +1,7 @@
-"""`Member`: what a full peer and a leaf share: a directory with its journal, connections, and one TaskGroup."""
+"""`Member`: what a full peer and a leaf share: a directory with its journal, connections, and one TaskGroup.
+
+Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py
+"""
 
 import asyncio
 import logging

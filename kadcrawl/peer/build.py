@@ -1,4 +1,7 @@
-"""Builds the balance of load of one peer out of its parts."""
+"""Builds the balance of load of one peer out of its parts.
+
+Tests: tests/peer/test_peer.py
+"""
 
 import asyncio
 from typing import TYPE_CHECKING

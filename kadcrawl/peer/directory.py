@@ -1,4 +1,7 @@
-"""A peer's directory: made if missing, and used by one process at a time."""
+"""A peer's directory: made if missing, and used by one process at a time.
+
+Tests: tests/peer/test_peer.py
+"""
 
 import fcntl
 import os

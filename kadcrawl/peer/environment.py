@@ -1,4 +1,7 @@
-"""What a peer takes from the world around it: chance, time, the disk, names. A simulation gives its own."""
+"""What a peer takes from the world around it: chance, time, the disk, names. A simulation gives its own.
+
+Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 One method per request type; each checks that this peer can answer at all, does the least that is needed, and
 acknowledges only what is on disk. Bad requests are Refused with a sentence; see link/wire/messages.py for their
 meaning.
+
+Tests: tests/peer/test_swarm.py
 """
 
 from typing import TYPE_CHECKING

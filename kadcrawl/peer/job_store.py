@@ -1,4 +1,7 @@
-"""Which job this directory serves: what it holds already, joined with what its owner or the swarm says now."""
+"""Which job this directory serves: what it holds already, joined with what its owner or the swarm says now.
+
+Tests: tests/peer/test_traps.py, tests/cli/test_job_options.py
+"""
 
 import sqlite3
 from contextlib import closing

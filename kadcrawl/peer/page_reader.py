@@ -1,4 +1,7 @@
-"""How an embedding application reads the pages of its peer, one by one, until the crawl is over."""
+"""How an embedding application reads the pages of its peer, one by one, until the crawl is over.
+
+Tests: tests/peer/test_peer.py, tests/peer/test_embed.py
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

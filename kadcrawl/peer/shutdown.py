@@ -1,6 +1,8 @@
 """How a peer ends: it finishes what is under way, leaves if it was asked to, and names the disk if that made it end.
 
 Called by `Peer` alone. Nothing here hurries: what is not finished is on disk, and somebody else's or a later run's.
+
+Tests: tests/peer/test_coming_and_going.py
 """
 
 import asyncio

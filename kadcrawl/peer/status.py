@@ -1,4 +1,7 @@
-"""A peer as it describes itself to a person: one row of the status, one word or a few for its state."""
+"""A peer as it describes itself to a person: one row of the status, one word or a few for its state.
+
+Tests: tests/peer/test_peer.py
+"""
 
 from typing import TYPE_CHECKING
 

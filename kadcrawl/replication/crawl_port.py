@@ -1,4 +1,7 @@
-"""What history needs of whoever crawls: to open and close cells, and what is under way in them."""
+"""What history needs of whoever crawls: to open and close cells, and what is under way in them.
+
+Tests: tests/replication/test_cells.py, tests/replication/test_holder.py
+"""
 
 from collections.abc import Iterable
 from typing import Protocol

@@ -3,6 +3,8 @@
 A batch says what the records are at the moment it is made. What arrives is checked as if nobody had: a URL must be
 canonical, its place is worked out here. Taking it in is a join in a lattice (later states, more tries, the later
 instant), so batches may repeat, overtake each other, and meet URLs that have come another way.
+
+Tests: tests/replication/test_cells.py
 """
 
 import asyncio

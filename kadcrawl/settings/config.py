@@ -4,6 +4,8 @@ A `Job` is defined once, by whoever starts the swarm, and handed to every joiner
 or two peers would disagree on owners and manners. A `Config` belongs to one peer and one machine. `Limits` (limits.py)
 are the bounds that keep a peer alive whatever it meets; they rarely need changing. All three are checked when they are
 made.
+
+Tests: tests/settings/test_job_file.py, tests/settings/test_limits.py
 """
 
 import ipaddress

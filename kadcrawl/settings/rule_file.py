@@ -1,6 +1,8 @@
 """The tables of a job file that give pages roles and take records out of them: [[roles]] and [[records]].
 
 Beside `job_file`, which reads everything else and says on which line of which file a mistake is.
+
+Tests: tests/settings/test_page_rules.py, tests/settings/test_job_file.py
 """
 
 from collections.abc import Callable, Mapping

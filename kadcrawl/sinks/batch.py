@@ -3,6 +3,8 @@
 A document's identity is its key: a page's is the key of its URL (keys.py) in hex, a record's that and its number.
 Lines written before page lines had keys are known by their URL. A line that is no such document is refused, which is
 said in the peer's log; the line itself stays in the file.
+
+Tests: tests/sinks/test_delivery.py, tests/sinks/test_log_reader.py
 """
 
 from collections.abc import Sequence

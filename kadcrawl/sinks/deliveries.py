@@ -1,4 +1,7 @@
-"""All sinks of one directory, as a peer runs them in the background and `kadcrawl export` by hand."""
+"""All sinks of one directory, as a peer runs them in the background and `kadcrawl export` by hand.
+
+Tests: tests/sinks/test_delivery.py
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -2,6 +2,8 @@
 
 `step` does one look at each log. Every failure is raised to whoever calls it (`delivery`), who calls again later: the
 sink is then opened anew and asked how far it really has come.
+
+Tests: tests/sinks/test_delivery.py, tests/sinks/test_sinks.py
 """
 
 import logging

@@ -3,6 +3,8 @@
 A batch is one bulk of replacements that insert what is missing; its mark, in the collection `kadcrawl_marks`, moves
 after it was acknowledged. A kill in between repeats the batch, which then replaces what is there by the same.
 Unless the connection string says otherwise, a write counts once it is in the journals of a majority.
+
+Tests: tests/sinks/test_sinks.py
 """
 
 from collections.abc import Sequence

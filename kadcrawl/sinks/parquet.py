@@ -1,4 +1,7 @@
-"""A batch as a Parquet file (pyarrow), with the columns of `tables`: one row for each key, in bounded row groups."""
+"""A batch as a Parquet file (pyarrow), with the columns of `tables`: one row for each key, in bounded row groups.
+
+Tests: tests/sinks/test_sinks.py
+"""
 
 from collections.abc import Sequence
 from io import BytesIO

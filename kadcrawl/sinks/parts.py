@@ -2,6 +2,8 @@
 
 A part appears whole (`places`) and its name says what it holds, so the parts are the mark: what was delivered is what
 is there. A repeat of a part has its name and overwrites it. The JSON lines are those of the log, byte for byte.
+
+Tests: tests/sinks/test_sinks.py
 """
 
 import re

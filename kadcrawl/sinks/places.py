@@ -2,6 +2,8 @@
 
 In a directory it is written under another name, synced, and renamed; by fsspec it is written within a transaction,
 which each of its file systems commits as it can (object stores complete an upload, others rename).
+
+Tests: tests/sinks/test_sinks.py, tests/sinks/test_warc_work.py
 """
 
 import os

@@ -1,4 +1,7 @@
-"""What a sink is, and how one that blocks is kept off the loop."""
+"""What a sink is, and how one that blocks is kept off the loop.
+
+Tests: tests/sinks/test_delivery.py, tests/sinks/test_sinks.py
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence

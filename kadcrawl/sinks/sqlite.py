@@ -2,6 +2,8 @@
 
 The marks are in the same file and move in the same transaction as the rows, so a crash, even of the machine, undoes
 both or neither. Peers that write at the same time wait for each other.
+
+Tests: tests/sinks/test_sinks.py
 """
 
 import sqlite3

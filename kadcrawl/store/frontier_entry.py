@@ -1,4 +1,7 @@
-"""One PENDING URL as the frontier and the journal both see it."""
+"""One PENDING URL as the frontier and the journal both see it.
+
+Tests: tests/crawl/frontier/test_frontier.py
+"""
 
 from typing import NamedTuple
 

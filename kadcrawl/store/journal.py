@@ -7,6 +7,8 @@ that fails, after which every write is refused. A failed journal is closed and o
 
 Files and database agree after a crash because the database leads: WARC bytes beyond the journaled length are cut off
 (crawl/output/outputs.py), lines whose commit is on disk are written again (line_log.py).
+
+Tests: tests/store/test_store.py
 """
 
 import asyncio

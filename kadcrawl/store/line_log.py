@@ -3,6 +3,8 @@
 A line is first journaled in an outbox of the store, with the place in the file where it belongs, and appended to the
 file only after that commit; so every line a person sees is of a URL that is DONE, and after a crash `LineLog` writes
 journaled lines again at their places. Outbox rows may go once the file itself has been synced beyond them.
+
+Tests: tests/store/test_store.py
 """
 
 import os

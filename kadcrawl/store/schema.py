@@ -7,6 +7,8 @@ each key. Without a recrawl there is one round.
 Invariant, at every commit: `frontier` has a row exactly for each `history` row that is pending, `cell` has a row
 exactly for each cell with history, which says what a scan of that cell would find (see cell_digest.py), and each key
 beyond its first round has a row in `visit` (visit.py).
+
+Tests: tests/store/test_store.py
 """
 
 PENDING, DONE = 1, 2

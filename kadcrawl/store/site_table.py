@@ -1,4 +1,7 @@
-"""What a store keeps beside the records of URLs: site clocks, robots.txt rules, the time, and what else has a name."""
+"""What a store keeps beside the records of URLs: site clocks, robots.txt rules, the time, and what else has a name.
+
+Tests: tests/store/test_store.py
+"""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -2,6 +2,8 @@
 
 A word, not an actor: made by `crawl.recrawl` when a page is finished, kept by the store of every holder of its cell,
 and read again when the next round begins.
+
+Tests: tests/store/test_visit_table.py, tests/crawl/recrawl/test_policy.py
 """
 
 from typing import NamedTuple

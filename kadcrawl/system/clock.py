@@ -3,6 +3,8 @@
 The world's clock is read once; from then on the loop's own time is added to that reading. So a step of the machine's
 clock disturbs no delay, a virtual loop gives virtual time, and an instant can still be journaled and read after a
 restart.
+
+Tests: tests/crawl/recrawl/test_scheduler.py, tests/peer/test_peer.py
 """
 
 import time

@@ -1,6 +1,8 @@
 """An executor for what may never end, as a call to a disk that hangs: nobody waits for it at the exit.
 
 The loop's own executor is waited for when the loop is closed, and its threads once more when Python ends.
+
+Tests: tests/sinks/test_warc_work.py
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""What a process has open that the one which started it left open by mistake."""
+"""What a process has open that the one which started it left open by mistake.
+
+Tests: tests/cli/test_command_local.py, tests/cli/test_command_records.py
+"""
 
 import os
 import sys

@@ -1,4 +1,7 @@
-"""What pages and peers say, before a person reads it: nothing of it begins a line or steers a terminal."""
+"""What pages and peers say, before a person reads it: nothing of it begins a line or steers a terminal.
+
+Tests: tests/cli/test_log.py, tests/cli/test_command.py
+"""
 
 
 def printable(text: str) -> str:

@@ -1,7 +1,7 @@
 """The tests of a module: `kadcrawl/a/b/c.py` has `tests/a/b/test_c.py`, or its docstring names others.
 
 The line in the docstring is `Tests: tests/peer/test_swarm.py, tests/peer/test_seeds.py`, on a line of its own. A module
-that defines no function and no class needs no test.
+that defines no function and no class needs no test, nor does an `__init__.py`: the tests of its package are its tests.
 """
 
 import ast
@@ -33,6 +33,8 @@ def untested(root: Path, sources: Sequence[Source]) -> list[HouseFinding]:
     """Return a finding for each module with code whose tests are not there."""
     found = []
     for source in sources:
+        if source.path.endswith("/__init__.py"):
+            continue
         if not any(isinstance(node, Function | ast.ClassDef) for node in ast.walk(source.tree)):
             continue
         try:

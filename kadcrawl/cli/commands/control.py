@@ -1,4 +1,7 @@
-"""The commands that ask a running peer something: status, add, pause, resume, leave, stop."""
+"""The commands that ask a running peer something: status, add, pause, resume, leave, stop.
+
+Tests: tests/cli/test_command_live.py
+"""
 
 import time
 from pathlib import Path

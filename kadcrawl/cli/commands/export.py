@@ -1,6 +1,8 @@
 """`kadcrawl export`: what a peer does for its sinks while it crawls, by hand, for directories of any state.
 
 The parent of a local crawl ends with the same, for what a peer that died, or gave its sinks up, has left.
+
+Tests: tests/cli/test_command_sinks.py
 """
 
 import asyncio

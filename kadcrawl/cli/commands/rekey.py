@@ -3,6 +3,8 @@
 A peer goes by two keys at most: the new one and, for an hour, the former one. So a third while the former one is good
 would end that at once, and shut out who has not been told of the one between. It is refused unless a person says so.
 To go back to the former key ends none.
+
+Tests: tests/cli/test_command_keys.py
 """
 
 import time

@@ -1,6 +1,8 @@
 """One peer of a swarm over several machines, in this process: `kadcrawl start`, `kadcrawl join`, and `join --leaf`.
 
 A peer whose disk is full ends; the command does not: it says so, waits for room, and enters the peer again.
+
+Tests: tests/cli/test_command_live.py, tests/peer/test_disk_full.py
 """
 
 import asyncio

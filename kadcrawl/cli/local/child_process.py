@@ -1,6 +1,8 @@
 """One peer's process as the parent of a local crawl sees it: started, talked to, waited for, and mourned.
 
 What is said goes through `pipe`. The process is started anew by the same object, so that what it did stays with it.
+
+Tests: tests/cli/local/test_supervisor.py, tests/cli/test_command_local.py
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 Down goes an `Assignment`; then, to one child, once all are ready, `Go`; the end of stdin means: finish and exit. Up
 come `Ready`, `Going` in answer to `Go`, a `Doing` now and then, and at last `Final`; or `Unable` in place of any.
 Words only, so that the parent, which crawls nothing, need not load what a peer is made of.
+
+Tests: tests/cli/local/test_child_main.py, tests/cli/test_parts.py
 """
 
 import msgspec

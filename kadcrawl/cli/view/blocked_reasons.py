@@ -1,4 +1,7 @@
-"""Why peers fetch nothing although there is something to fetch: as each says of itself, and what a person can do."""
+"""Why peers fetch nothing although there is something to fetch: as each says of itself, and what a person can do.
+
+Tests: tests/cli/view/test_status.py, tests/cli/view/test_progress.py
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence

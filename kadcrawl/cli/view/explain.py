@@ -1,6 +1,8 @@
 """What the crawl of a job would do with a URL, in words. A decision: no I/O, no clock.
 
 Whether a URL is crawled is decided where the crawler decides it (`crawl.scope`); here it is only told.
+
+Tests: tests/cli/commands/test_check.py
 """
 
 from collections.abc import Sequence

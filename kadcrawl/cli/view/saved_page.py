@@ -1,4 +1,7 @@
-"""`kadcrawl check --page`: what a job's rules take out of a saved page, in the worker a crawl would have for it."""
+"""`kadcrawl check --page`: what a job's rules take out of a saved page, in the worker a crawl would have for it.
+
+Tests: tests/cli/test_command_records.py
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence

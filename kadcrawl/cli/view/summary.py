@@ -1,4 +1,7 @@
-"""The figures of a whole crawl, added up from its peers: what --summary writes and the last lines say."""
+"""The figures of a whole crawl, added up from its peers: what --summary writes and the last lines say.
+
+Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

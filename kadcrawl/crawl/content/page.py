@@ -1,4 +1,7 @@
-"""A fetched page as an embedding application sees it, and a hook that takes records out of it."""
+"""A fetched page as an embedding application sees it, and a hook that takes records out of it.
+
+Tests: tests/crawl/content/test_record_rules.py, tests/crawl/content/test_record_extractor.py
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

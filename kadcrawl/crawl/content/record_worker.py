@@ -3,6 +3,8 @@
 It is told its rules, answers whether their hooks are there, and then answers each page in turn; both ends speak in
 frames, four bytes of length and that much JSON or msgpack. Its memory has a limit, and an alarm ends it should a page
 take too long and nobody be left to kill it. What a hook prints goes to stderr. It exits when its input ends.
+
+Tests: tests/crawl/content/test_record_extractor.py
 """
 
 import os

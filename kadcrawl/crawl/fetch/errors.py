@@ -1,6 +1,8 @@
 """What went wrong with a fetch, in the words of `FetchError`: the one place that reads aiohttp's exceptions.
 
 Called by `Fetcher` with whatever ended a fetch. An exception nobody foresaw is logged and counts as the server's.
+
+Tests: tests/crawl/fetch/test_fetcher.py
 """
 
 import errno

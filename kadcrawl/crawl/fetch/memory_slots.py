@@ -3,6 +3,8 @@
 Whoever makes such a thing takes the place, whoever asked for it keeps the hold: so no more of them are in memory than
 there are places, wherever they are waited with. Who has the last kind it needs waits for nothing but its turn on the
 loop, and none takes a former kind after a later one; so all come to their end.
+
+Tests: tests/crawl/fetch/test_fetcher.py
 """
 
 import asyncio

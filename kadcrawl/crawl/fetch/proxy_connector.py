@@ -3,6 +3,8 @@
 All that goes wrong before there is a connection becomes `Broken`, as nothing else says so surely whose fault it was:
 `FetchError.PROXY` if the proxy itself could not be connected to or wants other credentials, `FetchError.CONNECT` if
 it did not get through to the site. No text of it holds credentials. The guard sees the proxy's address as any other.
+
+Tests: tests/crawl/proxies/test_fetcher.py, tests/peer/test_proxies.py
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 A site that was asked keeps its clock, in memory while it runs and in the journal if that is long; a delay of its own
 is always journaled. Both move with the site's cell: one holder tells them (`clocks`), the next learns them, and the
 later instant and the larger delay win. Pure but for the store; times are wall-clock seconds given by the caller.
+
+Tests: tests/crawl/frontier/test_frontier.py
 """
 
 from collections.abc import Callable, Iterator, Mapping

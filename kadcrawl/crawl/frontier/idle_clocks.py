@@ -2,6 +2,8 @@
 
 Kept by cell, as a cell moves with its clocks. In memory, because most of them run out within seconds; bounded, because
 a broad crawl touches millions of sites. Pure: times are wall-clock seconds given by the frontier.
+
+Tests: tests/crawl/frontier/test_frontier.py
 """
 
 from kadcrawl.keys import Cell

@@ -3,6 +3,8 @@
 Invariant: an entry is either in `ready`, in `waiting`, or `out` with the crawler or another peer, never in two of them;
 what is in `loaded` is still wanted, so an entry that was removed, or whose cell was closed, while it was out does not
 come back. Pure: the frontier gives the time (wall-clock seconds) and reads the store.
+
+Tests: tests/crawl/frontier/test_frontier.py
 """
 
 from dataclasses import dataclass, field

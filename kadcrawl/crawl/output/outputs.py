@@ -2,6 +2,8 @@
 
 Ties the files to the journal: before each commit the WARC is handed to the system and its length journaled, so that
 after a crash it is cut back to what the journal knows. Called by the crawler once per finished URL.
+
+Tests: tests/crawl/test_crawler.py
 """
 
 from collections.abc import Mapping

@@ -4,6 +4,8 @@ The judge is a page named by whoever made the job. It is asked `JUDGE_AT_ONCE` t
 than every `JUDGE_APART_S`, whatever happens. It is no page of the crawl: a request to it counts on no site's clock, and
 so its site is out of scope (crawl/scope/scope.py), else that site would be asked by many peers beside its own pace.
 The source is fetched directly, by each peer for itself; what it answers is bounded, and bad lines are skipped.
+
+Tests: tests/peer/test_proxies.py
 """
 
 import asyncio

@@ -2,6 +2,8 @@
 
 Pure: asks `next_visit` (the store) for the first due page of a cell, gives the cell whose turn it is. Only open cells
 are in it, as only their owner fetches them again. Times are wall-clock seconds.
+
+Tests: tests/crawl/recrawl/test_policy.py
 """
 
 import heapq

@@ -4,6 +4,8 @@ For jobs that keep fingerprints and fetch pages again. At the beginning of each 
 slice that has had its time, and what this peer remembers of links it has sent goes with it. Then whoever crawls a
 seed's cell takes the seed once more: nothing happens if it is still remembered; else it is fetched, the links on it are
 met again, and so the whole crawl comes round, each page when it is met after its period.
+
+Tests: tests/sim/test_bloom.py
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""The rounds of a crawl that comes back to its pages: the rules (`recrawl`) over what the store knows of each page."""
+"""The rounds of a crawl that comes back to its pages: the rules (`recrawl`) over what the store knows of each page.
+
+Tests: tests/crawl/test_crawler.py, tests/peer/test_recrawl.py
+"""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,7 @@
-"""URLs of sitemaps: where a site keeps one, and which URLs look like one. Pure."""
+"""URLs of sitemaps: where a site keeps one, and which URLs look like one. Pure.
+
+Tests: tests/crawl/content/test_sitemap.py
+"""
 
 from kadcrawl.urls import origin_of, path_of
 

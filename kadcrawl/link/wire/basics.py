@@ -1,4 +1,7 @@
-"""What all messages are made of: the limits of the wire, the types of their fields, and where a peer is."""
+"""What all messages are made of: the limits of the wire, the types of their fields, and where a peer is.
+
+Tests: tests/link/wire/test_codec.py, tests/link/wire/test_messages.py
+"""
 
 from typing import Annotated
 

@@ -1,5 +1,8 @@
 """The part of the wire that keeps history: copies at the backups, and cells on the move (replication/owner/sync.py,
-replication/holder.py)."""
+replication/holder.py).
+
+Tests: tests/link/wire/test_messages.py
+"""
 
 from typing import Annotated
 

@@ -2,6 +2,8 @@
 
 On their way they are bytes that nobody looks into; so what a member may put into them costs only who asked, and never
 more than some milliseconds in one go. A row that is none is left out.
+
+Tests: tests/link/wire/test_messages.py, tests/hostile/test_wire.py
 """
 
 import asyncio

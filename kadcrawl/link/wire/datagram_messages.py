@@ -1,4 +1,7 @@
-"""The part of the wire that goes by datagrams: small, idempotent, may be lost or repeated."""
+"""The part of the wire that goes by datagrams: small, idempotent, may be lost or repeated.
+
+Tests: tests/link/wire/test_messages.py
+"""
 
 from typing import Annotated
 

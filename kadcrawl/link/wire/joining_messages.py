@@ -3,6 +3,8 @@
 A newcomer draws a few node IDs and is of the swarm under none of them yet, so it asks its bootstrap peer by the link;
 that one finds the owners and asks each for its range by a datagram. What is told may be a lie: it then draws newcomers
 or keeps them off, which costs balance, never a URL (balance/identity.py).
+
+Tests: tests/link/wire/test_messages.py
 """
 
 from typing import Annotated

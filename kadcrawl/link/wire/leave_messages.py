@@ -3,6 +3,8 @@
 Whoever leaves tells two peers, those nearest to its ID, and what it keeps of others it hands to those nearest to them.
 It is for a person who asks how the crawl stands, and decides nothing: a member can make such figures up, as it can make
 up its own. When a peer comes back, its own row takes the place of what is kept (peer/membership/departed.py).
+
+Tests: tests/link/wire/test_messages.py
 """
 
 from typing import Annotated

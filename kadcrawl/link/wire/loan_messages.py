@@ -4,6 +4,8 @@ A *loan* is some PENDING URLs of one site, and some of the connections the site 
 requests it has only one. The URLs stay PENDING at their owner, the *giver*. The *taker* begins once its first
 report was answered, and stops when it has had no answer for some time (balance/leases.py); so a lost message costs time
 only.
+
+Tests: tests/link/wire/test_messages.py
 """
 
 from typing import Annotated

@@ -3,6 +3,8 @@
 Of a key that stands twice the last one would win. What a job has that this release does not know would be passed over,
 and the swarm be crawled otherwise here than elsewhere. And the lists of a job have no limits of their own but those
 that the job checks once it is made; so it is looked at before anything is built of it.
+
+Tests: tests/link/wire/test_codec.py
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""What peers say of the course of their swarm, when their heartbeats differ (peer/swarm/state_gossip.py)."""
+"""What peers say of the course of their swarm, when their heartbeats differ (peer/swarm/state_gossip.py).
+
+Tests: tests/link/wire/test_messages.py
+"""
 
 from typing import Annotated
 

@@ -5,6 +5,8 @@ first, as in the middle of a crawl one of them is busy; only if none is it sends
 the second at once, and if that proves quiescence it tells the swarm, which is at its end then; or it rests, if pages
 are due again some time. A peer that has just become idle asks soon; one that asked in vain waits longer each time,
 since whoever is still busy will ask when it stops being so.
+
+Tests: tests/peer/test_swarm.py, tests/peer/test_coming_and_going.py
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""How a member of a swarm with a key comes by what it shows others, and goes on with another key when it is told."""
+"""How a member of a swarm with a key comes by what it shows others, and goes on with another key when it is told.
+
+Tests: tests/peer/test_members.py
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,7 @@
-"""Sharing --max-pages out: the conversation around crawl/page_budget.py."""
+"""Sharing --max-pages out: the conversation around crawl/page_budget.py.
+
+Tests: tests/peer/test_swarm.py
+"""
 
 import asyncio
 from math import inf

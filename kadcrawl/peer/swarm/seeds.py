@@ -1,6 +1,8 @@
 """A person's seeds on their way into the swarm: every peer's job is widened first, then their owners are offered them.
 
 Until both are done the crawl is not over: `under_way` is part of what the peer has unacknowledged.
+
+Tests: tests/peer/test_swarm.py
 """
 
 import logging

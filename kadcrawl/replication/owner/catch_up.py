@@ -4,6 +4,8 @@ Everybody who may know of the cell is asked what they have of it: the peer next 
 before, or will), both backups, and whoever has said `CellsHeld` or was named by one of these. Who was crawling it
 stops and passes its clocks on. What differs is exchanged, the cell is opened, its backups are told to keep it and
 everybody else to drop it. Merging is a join in a lattice, so this may be repeated or cut short anywhere.
+
+Tests: tests/replication/owner/test_sync.py
 """
 
 import asyncio

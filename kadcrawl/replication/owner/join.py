@@ -3,6 +3,8 @@
 Of a cell that is empty as yet nobody else would tell it: there is nothing to be copied, and whoever crawls it may be
 none of its holders any more, if several peers came at once. Until all around have answered no cell is opened. A peer
 that was away, and hears nobody, is more likely cut off than the last of its swarm; it waits a minute for somebody.
+
+Tests: tests/replication/owner/test_sync.py
 """
 
 import asyncio

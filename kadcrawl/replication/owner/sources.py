@@ -1,5 +1,8 @@
 """Who is known to have something of a cell, beside its backups: whoever has said `CellsHeld`, or was named by one.
-Pure."""
+Pure.
+
+Tests: tests/replication/owner/test_claim_limits.py
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,7 @@
-"""The two Bloom filter engines by name; each is imported when it is chosen."""
+"""The two Bloom filter engines by name; each is imported when it is chosen.
+
+Tests: tests/store/bloom/test_filter.py, tests/store/bloom/test_expiring_filter.py
+"""
 
 from collections.abc import Callable
 

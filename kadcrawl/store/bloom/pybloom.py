@@ -7,6 +7,8 @@ most have one shape: `asking` computes a few bits first, once for all of a shape
 
 Of its other offers none is safe here: `copy`, `union` and unpickling forget the count or the hashes, `add` raises by a
 count that no join corrects, and `fromfile` believes any header; ours is made here.
+
+Tests: tests/store/bloom/test_filter.py
 """
 
 from collections.abc import Callable, Sequence

@@ -2,6 +2,8 @@
 
 It spreads a hash of 128 bits over the filter with a generator of its own. A place serves as that hash as it is:
 the generator multiplies it first, and takes positions from the middle of the product.
+
+Tests: tests/store/bloom/test_filter.py
 """
 
 from collections.abc import Callable, Sequence

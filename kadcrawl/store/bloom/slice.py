@@ -14,6 +14,8 @@ a union of strangers keeps an error that is known (`errs`): two that are full er
 told from bits, so nothing would put them into one larger filter. What would come to more than `ERRS_JOINED` times its
 share is not joined at all. A join is commutative and idempotent, and joining again what was joined changes nothing: of
 two slices joined each is covered by the union, filter by filter (`covers`).
+
+Tests: tests/store/bloom/test_expiring_filter.py, tests/store/bloom/test_encoding.py
 """
 
 from array import array
