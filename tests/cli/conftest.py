@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.cli.command import STARTED
+from tests.support.command import STARTED
 
 
 @pytest.fixture(autouse=True)

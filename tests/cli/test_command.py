@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import page_lines
-from tests.cli.command import (
+from tests.support.command import (
     KADCRAWL,
     LOOPBACK,
     PIPE,
@@ -29,7 +29,7 @@ from tests.cli.command import (
     start,
     until,
 )
-from tests.cli.endless import endless_web
+from tests.support.endless_web import endless_web
 from tests.support.web import Web, html, tree
 
 

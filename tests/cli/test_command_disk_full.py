@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SITES, address_of, crawl, ended, finished, joinable, kadcrawl, slow_web, start, until
-from tests.cli.endless import endless_web
+from tests.support.command import SITES, address_of, crawl, ended, finished, joinable, kadcrawl, slow_web, start, until
+from tests.support.endless_web import endless_web
 
 DISK_BYTES = 72 * 1024 * 1024
 """A little more than the reserve."""

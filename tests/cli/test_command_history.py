@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import address_of, crawl, finished, interrupted, joinable, kadcrawl, slow_web, until
+from tests.support.command import address_of, crawl, finished, interrupted, joinable, kadcrawl, slow_web, until
 from tests.support.web import Web, html
 
 PAGES = 60

@@ -24,7 +24,18 @@ from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership.key_store import KeyStore
-from tests.cli.command import KADCRAWL, LOOPBACK, Run, address_of, crawl, ended, finished, interrupted, kadcrawl, start
+from tests.support.command import (
+    KADCRAWL,
+    LOOPBACK,
+    Run,
+    address_of,
+    crawl,
+    ended,
+    finished,
+    interrupted,
+    kadcrawl,
+    start,
+)
 from tests.support.web import Web, tree
 
 LOOSE = SwarmKey(b"l" * 32)

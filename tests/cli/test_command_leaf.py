@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.cli.command import (
+from tests.support.command import (
     LOOPBACK,
     SITES,
     address_of,
@@ -22,7 +22,7 @@ from tests.cli.command import (
     start,
     until,
 )
-from tests.cli.endless import endless_web
+from tests.support.endless_web import endless_web
 
 PAGES = 400
 SOME = 20

@@ -10,8 +10,8 @@ from pathlib import Path
 from aiohttp import web
 
 from kadcrawl.cli.local.salvage import pending_urls
-from tests.cli.command import IMPATIENT, SITES, children, crawl, ended, finished, kadcrawl, start, until
 from tests.cli.test_command_local import locked_by
+from tests.support.command import IMPATIENT, SITES, children, crawl, ended, finished, kadcrawl, start, until
 from tests.support.web import Web, html
 
 PEERS = 4

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl.peer.job_store import journaled_job
-from tests.cli.command import (
+from tests.support.command import (
     SITES,
     address_of,
     ended,
@@ -21,7 +21,7 @@ from tests.cli.command import (
     start,
     until,
 )
-from tests.cli.endless import endless_web
+from tests.support.endless_web import endless_web
 from tests.support.web import Web, html, tree
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.peer.job_store import journaled_job
-from tests.cli.command import (
+from tests.support.command import (
     IMPATIENT,
     LOOPBACK,
     SITES,

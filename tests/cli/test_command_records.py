@@ -17,7 +17,7 @@ from kadcrawl.cli.app import main
 from scripts.kadcrawl_run import page_lines
 from sim.sample_pages import SITES
 from sim.sample_web import SampleWeb
-from tests.cli.command import address_of, children, crawl, ended, interrupted, joinable, kadcrawl, start, until
+from tests.support.command import address_of, children, crawl, ended, interrupted, joinable, kadcrawl, start, until
 from tests.support.web import Web, html, slow
 
 EXAMPLE = Path("scripts/records/kadcrawl.toml")
@@ -144,7 +144,7 @@ def test_no_page_steers_the_terminal_of_who_tries_rules_on_it(tmp_path: Path) ->
     assert said.rstrip("\n").isprintable()
     assert title == json.loads(said)["title"]
     assert "\u4e2d\U0001f600" in said
-    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:quotes'\n")
+    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.hooks:quotes'\n")
     code, said = check(str(job), "--page", str(page), "http://a.test/")
     assert 2 == code
     assert said.rstrip("\n").isprintable()
@@ -155,7 +155,7 @@ def test_no_page_steers_the_terminal_of_who_tries_rules_on_it(tmp_path: Path) ->
 
 def test_what_goes_wrong_on_a_saved_page_is_said(tmp_path: Path) -> None:
     job, page = tmp_path / "job.toml", tmp_path / "page.html"
-    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:raises'\n")
+    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.hooks:raises'\n")
     page.write_text("x")
     code, said = check(str(job), "--page", str(page), "http://a.test/")
     assert 2 == code
@@ -189,7 +189,7 @@ async def test_a_worker_does_not_outlive_its_peer(tmp_path: Path) -> None:
 async def test_a_hook_has_no_end_of_a_pipe_that_is_its_peers(tmp_path: Path) -> None:
     """Or it could speak to `kadcrawl crawl` as the peer, and what it starts would hide the peer's death."""
     job = tmp_path / "kadcrawl.toml"
-    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:holds'\n")
+    job.write_text("[[records]]\npattern = '.'\nhook = 'tests.support.hooks:holds'\n")
     async with Web() as site:
         site.fallback = lambda request: web.Response(text="<p>1</p>", content_type="text/html")
         run = await kadcrawl(*crawl(tmp_path, site.url()), "--job", str(job))
@@ -206,14 +206,14 @@ async def test_a_hook_has_no_end_of_a_pipe_that_is_its_peers(tmp_path: Path) -> 
 
 async def test_who_joins_says_which_hook_may_be_called(tmp_path: Path) -> None:
     job = tmp_path / "kadcrawl.toml"
-    job.write_text("seeds = ['http://127.0.0.1:9/']\n[[records]]\npattern = '.'\nhook = 'tests.crawl.hooks:title'\n")
+    job.write_text("seeds = ['http://127.0.0.1:9/']\n[[records]]\npattern = '.'\nhook = 'tests.support.hooks:title'\n")
     one = await joinable("--job", str(job), "--delay", "9", data=tmp_path / "one")
     address = await address_of(one)
     join = ("join", "--bootstrap", address, "--listen", "127.0.0.1:0", "--data", str(tmp_path / "two"))
     refused = await kadcrawl(*join)
     assert refused.code == 2, refused
-    assert "join with --hook tests.crawl.hooks:title" in refused.err
-    two = await start(*join, "--hook", "tests.crawl.hooks:title")
+    assert "join with --hook tests.support.hooks:title" in refused.err
+    two = await start(*join, "--hook", "tests.support.hooks:title")
     assert two.stderr is not None
     async with asyncio.timeout(60):
         await two.stderr.readuntil(b"others join with")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import address_of, ended, finished, joinable, joined, kadcrawl, until
-from tests.cli.endless import endless_web
+from tests.support.command import address_of, ended, finished, joinable, joined, kadcrawl, until
+from tests.support.endless_web import endless_web
 
 JOB = ("--delay", "0", "--scope", "any", "--exit-when-done")
 

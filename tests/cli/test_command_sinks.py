@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from kadcrawl.cli import app
 from kadcrawl.cli.app import main
 from kadcrawl.cli.commands import export
-from tests.cli.command import crawl, ended, finished, kadcrawl, slow_web, start, until
 from tests.sinks.conftest import Directory, in_json_lines, in_parquet, in_sqlite
+from tests.support.command import crawl, ended, finished, kadcrawl, slow_web, start, until
 
 README = Path(__file__).parent.parent.parent / "README.md"
 

@@ -18,7 +18,7 @@ from kadcrawl.peer.job_store import JobRecord
 from kadcrawl.settings.config import Job
 from kadcrawl.settings.job_file import KEYS
 from kadcrawl.store.store import Store
-from tests.cli.command import LOOPBACK, finished, kadcrawl
+from tests.support.command import LOOPBACK, finished, kadcrawl
 from tests.support.proxies import ProxyServer
 from tests.support.web import Web, tree
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import (
+from tests.support.command import (
     children as processes_of,
     crawl,
     finished,
@@ -16,7 +16,7 @@ from tests.cli.command import (
     start,
     until,
 )
-from tests.cli.endless import endless_web
+from tests.support.endless_web import endless_web
 
 
 def leaf(data: Path) -> None:

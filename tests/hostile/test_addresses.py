@@ -22,7 +22,7 @@ from kadcrawl.urls import canonical, host_of
 from tests.crawl.fetch.test_address_guard import NOT_PUBLIC
 from tests.crawl.fetch.test_fetcher import LIMITS
 from tests.hostile.conftest import ALLOWED, Crawl, Listener, Names
-from tests.hostile.forms import FORMS
+from tests.support.address_forms import FORMS
 from tests.support.web import Web, html
 
 LOOPBACK = ("127.0.0.1", "::1")

@@ -26,7 +26,7 @@ from kadcrawl.overlay.protocol import DatagramProtocol
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
 from tests.hostile.test_members import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
-from tests.overlay.situations import ip, our_peer, scripted_peer
+from tests.support.overlay_peers import ip, our_peer, scripted_peer
 from tests.support.peers import MakePeer, make_peer as make_peer, until
 
 ANNE, BERT, CARL = 1 << 150, 2 << 150, 3 << 150

@@ -35,7 +35,7 @@ from tests.crawl.fetch.test_fetcher import (
     fetching,
     length,
 )
-from tests.hostile.servers import Drip, Endless, HostileSite
+from tests.support.hostile_site import Drip, Endless, HostileSite
 from tests.support.proxies import certificate, serving_tls
 
 EMPTY = b"Content-Length: 0\r\n\r\n"

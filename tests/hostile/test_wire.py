@@ -30,10 +30,10 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.protocol import HEADER, KINDS
 from kadcrawl.settings.config import Limits
 from sim.loop import SimLoop
-from tests.hostile.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
-from tests.link.ends import LOCAL, frames
 from tests.overlay.conftest import loop as loop
-from tests.overlay.situations import ip, our_peer, scripted_peer
+from tests.support.link_ends import LOCAL, frames
+from tests.support.overlay_peers import ip, our_peer, scripted_peer
+from tests.support.wrong_fields import plain, right_messages, wrong_messages, wrong_rows
 
 BYTES_MAX = Limits().message_bytes_max
 ANNE, BERT = 1 << 150, 2 << 150

@@ -18,7 +18,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters, WorkGrant, WorkRequest
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.peer.crash import crash
+from tests.support.crash import crash
 from tests.support.peers import QUICK, MakePeer, finish, swarm, until
 from tests.support.web import Web, slow, tree
 

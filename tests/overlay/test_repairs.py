@@ -19,7 +19,7 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.protocol import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
-from tests.overlay.situations import (
+from tests.support.overlay_peers import (
     PORT,
     ip,
     our_peer,

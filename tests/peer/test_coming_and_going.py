@@ -34,7 +34,7 @@ from kadcrawl.peer.membership import bootstrap as entrance_module
 from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
-from tests.peer.crash import crash
+from tests.support.crash import crash
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
 from tests.support.web import Web, html, tree
 

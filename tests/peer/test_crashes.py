@@ -12,7 +12,7 @@ from kadcrawl import Peer
 from kadcrawl.link.wire.messages import Survey
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import page_lines
-from tests.peer.crash import crash
+from tests.support.crash import crash
 from tests.support.peers import MakePeer, finish, swarm, until
 from tests.support.web import Web, tree
 

@@ -12,8 +12,8 @@ from aiohttp import web
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.crawl.fetch.test_poison_pages import dies_reading
-from tests.peer.crash import crash
-from tests.peer.mortal import KILLS
+from tests.support.crash import crash
+from tests.support.mortal import KILLS
 from tests.support.peers import MakePeer, finish, until
 from tests.support.web import Page, Web, html
 
@@ -36,7 +36,7 @@ async def lives(directory: Path, seed: str) -> list[int | None]:
     """Start a peer on a directory until it comes to the end of its crawl; return how each start ended."""
     ends: list[int | None] = []
     while 0 not in ends and len(ends) < 5:
-        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.peer.mortal", directory, seed)
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.support.mortal", directory, seed)
         async with asyncio.timeout(60):
             ends.append(await process.wait())
     return ends

@@ -25,7 +25,7 @@ Lines = Callable[[], dict[str, LoggedPage]]
 ROLES = (RoleRule(pattern="/list/", role="next_link"), RoleRule(pattern="/item/", role="detail_request"))
 FIELDS = (Field("title", "css:h1::text"), Field("links", "css:a::attr(href)", every=True))
 RECORDS = (RecordRule(pattern="/item/", name="item", fields=FIELDS),)
-HOOK = "tests.crawl.hooks:title"
+HOOK = "tests.support.hooks:title"
 LISTS, ITEMS = 5, 4
 WEAK = replace(QUICK, fetches_max=1)
 
@@ -124,7 +124,7 @@ async def test_what_goes_wrong_with_a_page_costs_its_records_only(
     async with Web() as site:
         site.fallback = lambda request: html(*(f"/{hook}" for hook in hooks)) if request.path == "/" else html("/title")
         site.pages["/title?no"] = lambda request: web.Response(status=404)
-        rules = tuple(RecordRule(pattern=f"/{hook}$", hook=f"tests.crawl.hooks:{hook}") for hook in hooks)
+        rules = tuple(RecordRule(pattern=f"/{hook}$", hook=f"tests.support.hooks:{hook}") for hook in hooks)
         peer = await make_peer(records=rules)
         await peer.crawl([site.url("/")])
         await finish([peer])
@@ -175,7 +175,7 @@ async def test_a_strangers_job_calls_nothing_that_was_not_allowed_here(make_peer
             with pytest.raises(StartError, match=f"join with --hook {HOOK}"):
                 await member.join([peer.contact.address])
             assert not member.begun
-    other = replace(config, hooks=("tests.crawl.hooks:raises",))
+    other = replace(config, hooks=("tests.support.hooks:raises",))
     async with Peer(other) as wary:
         with pytest.raises(StartError, match="here nobody allowed that"):
             await wary.join([peer.contact.address])

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from scripts.kadcrawl_run import LoggedPage
-from tests.peer.crash import crash
+from tests.support.crash import crash
 from tests.support.peers import MakePeer, finish, swarm, until
 from tests.support.web import Page, Web, html
 

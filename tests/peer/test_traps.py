@@ -16,7 +16,7 @@ from scripts.kadcrawl_run import LoggedPage
 from sim import sample_traps
 from sim.sample_web import SampleWeb
 from tests.lending.test_drain_policy import SITES, sites_of
-from tests.peer.crash import crash
+from tests.support.crash import crash
 from tests.support.peers import QUICK, MakePeer, finish, swarm, until
 from tests.support.web import Web, html
 

@@ -16,7 +16,7 @@ from pymongo import AsyncMongoClient
 
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.system.daemon_threads import DaemonThreadExecutor
-from tests.sinks.mongo_server import MongoServer
+from tests.support.mongo_server import MongoServer
 
 Documents = dict[str, dict[str, dict[str, Any]]]
 """Table -> key -> document."""

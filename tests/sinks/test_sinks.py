@@ -13,7 +13,7 @@ from kadcrawl.sinks import log_work, mongo, parts, places
 from kadcrawl.sinks.batch import DocumentBatch
 from kadcrawl.sinks.log_reader import LogReader
 from tests.sinks.conftest import Directory, Read, deliver, delivering, in_json_lines, in_mongodb, in_sqlite
-from tests.sinks.mongo_server import MongoServer
+from tests.support.mongo_server import MongoServer
 
 Named = tuple[str, Read]
 

@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl import ConfigError
 from kadcrawl.cli.local.directory_check import check_for_crawl, check_for_peer
-from tests.cli.command import (
+from tests.support.command import (
     LOOPBACK,
     SITES,
     address_of,

@@ -12,8 +12,8 @@ from kadcrawl.cli.local import child_process, supervisor
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.settings.config import Job
-from tests.cli import impatient
-from tests.cli.command import SITES, finished
+from tests.support import impatient
+from tests.support.command import SITES, finished
 from tests.support.web import Web, html
 
 PATIENCE_S = 90.0

@@ -28,7 +28,7 @@ async def make() -> AsyncIterator[Make]:
     async with AsyncExitStack() as stack:
 
         async def started(*hooks: str, **limits: float) -> WorkerExtraction:
-            rules = tuple(RecordRule(pattern=".", hook=f"tests.crawl.hooks:{hook}") for hook in hooks)
+            rules = tuple(RecordRule(pattern=".", hook=f"tests.support.hooks:{hook}") for hook in hooks)
             extraction = WorkerExtraction(rules, Limits(**limits))  # type: ignore[arg-type]
             stack.push_async_callback(extraction.close)
             await extraction.start()
@@ -134,7 +134,7 @@ async def test_the_worker_ends_with_its_peer(make: Make) -> None:
 @pytest.mark.parametrize(
     ("hook", "why"),
     [
-        ("tests.crawl.hooks:no_such", "module tests.crawl.hooks has no function no_such"),
+        ("tests.support.hooks:no_such", "module tests.support.hooks has no function no_such"),
         ("tests.no_such_module:hook", "ModuleNotFoundError: No module named 'tests.no_such_module'"),
     ],
 )

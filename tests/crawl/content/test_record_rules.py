@@ -9,7 +9,7 @@ from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_rules import RecordError, extract
 from kadcrawl.settings.config import Limits
 from kadcrawl.settings.page_rules import Field, RecordRule
-from tests.crawl import hooks
+from tests.support import hooks
 
 HTML = """<html><head><title>A shop</title></head><body>
 <div class=item><h2>Caf\u00e9</h2><a href=/1>one</a><i>a</i><i>b</i></div>

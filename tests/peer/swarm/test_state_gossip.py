@@ -12,7 +12,7 @@ from kadcrawl.link.wire.messages import Command, GetSwarmState, Link, NewSeeds, 
 from kadcrawl.peer.swarm import state_gossip as concord_module
 from kadcrawl.peer.swarm.state_gossip import SEEDS_FINGERPRINTS_MAX, WAITING_MAX, StateGossip
 from kadcrawl.settings.config import SEEDS_MAX
-from tests.peer.crash import crash
+from tests.support.crash import crash
 from tests.support.peers import MakePeer, finish, swarm, until
 from tests.support.web import Web, html
 

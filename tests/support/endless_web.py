@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from tests.cli.command import SITES
+from tests.support.command import SITES
 from tests.support.web import Web, html
 
 WIDE = 40

@@ -1,7 +1,7 @@
-"""The command whose peers give each other up sooner, for tests of what comes after that.
+"""The command kadcrawl with short time-outs between its peers, for tests of what follows a death.
 
-`python -m tests.cli.impatient` is run like `kadcrawl`. The peers of the latter take over ten seconds, as a busy machine
-must not look like a death.
+`python -m tests.support.impatient` runs like `kadcrawl`, whose peers take over ten seconds to give each other up,
+because a busy machine must not look like a death.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from kadcrawl.cli.local import child_main, child_process
 from kadcrawl.overlay import OverlaySettings
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.cli.impatient import peer; peer()"
+PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.support.impatient import peer; peer()"
 SETTINGS = OverlaySettings(
     heartbeat_s=1.0,
     resend_s=0.3,

@@ -1,4 +1,4 @@
-"""A peer in a process of its own that some answers kill: python -m tests.peer.mortal DIRECTORY SEED.
+"""A peer in a process of its own that some answers kill: python -m tests.support.mortal DIRECTORY SEED.
 
 Those are bodies in the coding `deflate`, pages that begin with `KILLS`, and such files of robots.txt.
 """

@@ -13,7 +13,7 @@ from scripts.kadcrawl_run import page_lines
 from tests.support.web import Web, slow, tree
 
 KADCRAWL = str(Path(sys.executable).with_name("kadcrawl"))
-IMPATIENT = (sys.executable, "-m", "tests.cli.impatient")
+IMPATIENT = (sys.executable, "-m", "tests.support.impatient")
 """The same, but its peers give each other up sooner."""
 SITES = 20
 LOOPBACK = ("--allow-network", "127.0.0.0/8")
