@@ -301,7 +301,7 @@ def lease_without_end(_: Any) -> Any:
     return lambda self: None
 
 
-@mutant("kadcrawl.lending.lender:lender_takes_back_at")
+@mutant("kadcrawl.lending.loan:lender_takes_back_at")
 def lease_too_short(_: Any) -> Any:
     """A giver takes pages back before their taker has stopped."""
     return lambda received_at: received_at + 0.3
@@ -341,7 +341,7 @@ def released_while_lent(is_busy: Any) -> Any:
 @mutant("kadcrawl.lending.loans:Loans._journal")
 def borrowed_page_not_written(_: Any) -> Any:
     """A page fetched for another peer is said to be done and is in no output."""
-    return lambda self, entry, line, reported: True
+    return lambda self, entry, line, records, *, reported: True
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ along a gradient that belongs to the logistic function (formula 5), we let L-BFG
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isfinite, tanh
 
@@ -139,7 +139,7 @@ class ThroughputModel:
 
     __slots__ = ("_seconds", "_urls", "predicted")
 
-    def __init__(self, predicted: TimeModel | None = None) -> None:
+    def __init__(self, predicted: Callable[[float], float | None] | None = None) -> None:
         """`predicted`: None where nobody predicts; then nothing is known of a peer until it was measured."""
         self.predicted = predicted
         self._urls = 0.0
@@ -158,12 +158,13 @@ class ThroughputModel:
 
     def seconds(self, urls: float) -> float | None:
         """Return how long the peer will need for `urls`; None if nothing is known of it."""
+        predicted_s = self.predicted(urls) if self.predicted is not None else None
         if not self._urls:
-            return self.predicted(urls) if self.predicted else None
-        as_measured = urls * self._seconds / self._urls
-        if not self.predicted:
-            return as_measured
-        return self.warmth * as_measured + (1 - self.warmth) * self.predicted(urls)
+            return predicted_s
+        measured_s = urls * self._seconds / self._urls
+        if predicted_s is None:
+            return measured_s
+        return self.warmth * measured_s + (1 - self.warmth) * predicted_s
 
 
 def _check(urls: int, seconds: float) -> None:

@@ -114,7 +114,6 @@ class LeafCrawl:
             partitioner=self.components.partitioner,
             forget=self._forget,
             may_lend=lambda giver, site: True,  # Nobody is heard but whom we asked.
-            wants=lambda urls: not self.crawler.pause_reasons,
             now=clock.now,
         )
         # What is fetched for a giver that is gone is fetched again: no heir of it would believe a leaf.
@@ -148,7 +147,7 @@ class LeafCrawl:
 
     def accept(self, lend: Lend) -> bool:
         """Take a loan, if it can be taken; what of it was fetched for a full peer now dead is not fetched again."""
-        if not self.borrower.accept(lend):
+        if not self.borrower.accept(lend, lambda urls: not self.crawler.pause_reasons):
             return False
         loan = self._borrowed.loans[lend.loan]
         self._late.note_lent(loan.entries, lend)

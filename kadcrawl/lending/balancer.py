@@ -1,54 +1,54 @@
-"""When this peer looks at what it has to crawl, and which way of balance then decides what is lent.
+"""`Balancer`: the load balance of one peer.
 
-At each update, at the same instants everywhere, a peer counts what it has to crawl, and lends blocks of it if it has
-too much: by load level (`levelling`), or by seconds to drain, as measured or at first as predicted (`draining`).
+All peers update at the same instants. At each update a peer counts its work, and lends blocks of it if it has too much.
+A `BalancePolicy` decides: by load level (level_policy.py), or by seconds to drain, first predicted and later measured
+(drain_policy.py).
 
-Tests: tests/lending/test_balance.py
+Tests: tests/lending/test_balance.py, tests/lending/test_level_policy.py, tests/lending/test_drain_policy.py
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 from kadcrawl.balance.sizing import UpdateSchedule, WorkCounts
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.throughput_learning import ThroughputLearning
-from kadcrawl.link.wire.messages import GetLoad, Lend, Load
-
-if TYPE_CHECKING:
-    pass
+from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.messages import GetLoad, Lend, Lent, Load, Message, Recall, Recalled, RenewLease
 
 LOAD_POLL_S = 0.5
-"""How often it is seen whether anything waits for this peer."""
+"""Seconds between two samples of the waiting work."""
 LOAD_MOST = 1_000_000
-"""In hundredths of a block: what a heartbeat can tell."""
+"""Hundredths of a block: the largest load that a heartbeat can carry."""
 
 
 class BalancePolicy(Protocol):
-    """A way of balance: what is told, who takes, and who gives."""
+    """A policy of load balance: it answers how loaded the peer is, accepts offered URLs, and lends blocks."""
 
     @property
     def level(self) -> float:
-        """Return the load in heavy blocks, above 0 for heavy, for the status and the heartbeats."""
+        """The load in heavy blocks, above 0 for heavy, for the status and the heartbeats."""
 
-    def sample(self, tally: WorkCounts) -> None:
-        """Take in what was counted at a look, ..."""
+    def sample(self, counts: WorkCounts) -> None:
+        """Take in the counts between two updates."""
 
-    def update(self, tally: WorkCounts) -> None:
-        """... and at an update, and when it all began."""
+    def update(self, counts: WorkCounts) -> None:
+        """Take in the counts at an update, and once at the beginning."""
 
     def answer(self, question: GetLoad | None = None) -> Load:
-        """Return what others are told who ask."""
+        """Return the load that this peer tells others."""
 
     def accept(self, lender: bytes, urls: int) -> bool:
-        """Return whether so many URLs of a peer, by its ID, are welcome; if so they are taken."""
+        """Return whether so many URLs of a lender (by ID) are welcome, and count them as accepted if so."""
 
     async def shed(self) -> None:
-        """Lend what is too much; it may take longer than until the next update."""
+        """Lend the excess; this may take longer than until the next update."""
 
 
 class Balancer:
-    """The balance of one peer."""
+    """The load balance of one peer."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Balancer:
         counters: Counters,
         learning: ThroughputLearning | None = None,
     ) -> None:
-        """`updates` in seconds of the loop; `learning` in a job that predicts."""
+        """Take the parts of the balance; `updates` are in loop seconds, `learning` is for a job that predicts."""
         self.policy = policy
         self.updates = updates
         self.loans = blocks.loans
@@ -67,41 +67,59 @@ class Balancer:
         self._counters = counters
         self._learning = learning
         self._busy_s = 0.0
-        self._lender = b""
-        """ID of who offered a loan last."""
 
     @property
     def wait_s(self) -> float:
         """Seconds until the next update, for a joiner."""
         return self.updates.wait_s(asyncio.get_running_loop().time())
 
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handlers of the messages about loads and loans."""
+        return {
+            GetLoad: self._answer_load,
+            Lend: self._answer_lend,
+            RenewLease: self.loans.lender.renew_lease,
+            Recall: self._answer_recall,
+        }
+
     def answer(self, question: GetLoad) -> Load:
-        """Return what is told to whoever asks how loaded this peer is."""
+        """Return how loaded this peer is."""
         return self.policy.answer(question)
 
-    def wants(self, urls: int) -> bool:
-        """Return whether this peer takes so many URLs more of whoever offers them just now."""
-        return not self._blocks.is_paused() and self.policy.accept(self._lender, urls)
+    def wants(self, lender: bytes, urls: int) -> bool:
+        """Return whether this peer takes so many URLs more of a lender (by ID) at this moment."""
+        return not self._blocks.is_paused() and self.policy.accept(lender, urls)
 
     def accept_loan(self, lend: Lend) -> bool:
-        """Somebody offers a loan; return whether it is taken."""
-        self._lender = lend.lender.id
-        return self._blocks.job.lends_by != "off" and self.loans.borrower.accept(lend)
+        """Take up an offered loan, and return whether this peer has it."""
+        if self._blocks.job.lends_by == "off":
+            return False
+        return self.loans.borrower.accept(lend, lambda urls: self.wants(lend.lender.id, urls))
 
     async def run(self) -> None:
-        """Watch over the loans, and look at the load at each update; until cancelled."""
+        """Watch over the loans and update the load, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.loans.run(), name="loans")
             if self._blocks.job.lends_by != "off":
                 group.create_task(self._update(), name="update")
             if self._learning is not None:
-                group.create_task(self._learning.run(), name="powers")
+                group.create_task(self._learning.run(), name="profile")
 
     # --- inside --------------------------------------------------------------------------------------------------
 
+    async def _answer_load(self, question: GetLoad) -> Load:
+        return self.answer(question)
+
+    async def _answer_lend(self, lend: Lend) -> Lent:
+        return Lent(self.accept_loan(lend))
+
+    async def _answer_recall(self, recall: Recall) -> Recalled:
+        self.loans.borrower.recall(recall)
+        return Recalled()
+
     async def _update(self) -> None:
         loop = asyncio.get_running_loop()
-        self.policy.update(self._tally(loop.time()))
+        self.policy.update(self._counts(loop.time()))
         shedding: asyncio.Task[None] | None = None
         async with asyncio.TaskGroup() as group:
             while True:
@@ -109,13 +127,13 @@ class Balancer:
                 while (left := at - (began := loop.time())) > 0:
                     await asyncio.sleep(min(left, LOAD_POLL_S))
                     if self._blocks.waited_for and not self._blocks.is_paused():
-                        self._busy_s += loop.time() - began  # It may have slept longer than it wanted to.
-                    self.policy.sample(self._tally(loop.time()))
-                self.policy.update(self._tally(loop.time()))
-                self._blocks.overlay.load = min(max(0, round(100 * self.policy.level)), LOAD_MOST)
+                        self._busy_s += loop.time() - began  # The sleep may have taken longer than asked.
+                    self.policy.sample(self._counts(loop.time()))
+                self.policy.update(self._counts(loop.time()))
+                self._blocks.tell_load(min(max(0, round(100 * self.policy.level)), LOAD_MOST))
                 if not self._blocks.is_paused() and (shedding is None or shedding.done()):
-                    # Beside this, as pages are crawled meanwhile: who did not look would take itself for quicker.
+                    # In a task of its own, as pages are crawled meanwhile: without samples the peer would seem quicker.
                     shedding = group.create_task(self.policy.shed(), name="shed")
 
-    def _tally(self, at: float) -> WorkCounts:
+    def _counts(self, at: float) -> WorkCounts:
         return WorkCounts(at, self._counters.urls, self._counters.tried, self._busy_s)

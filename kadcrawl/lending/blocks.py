@@ -1,8 +1,8 @@
-"""What the ways of balance have in common: to count what waits at this peer, to ask contacts, and to lend blocks.
+"""`Blocks`: a policy's view of one peer, to count waiting URLs, to ask contacts for their load, and to lend blocks.
 
-Blocks are lent in pages of this peer's own sites, the largest sites first (`lending`).
+A block is lent in pages of this peer's own sites, the largest sites first (lending/lender.py).
 
-Tests: tests/lending/test_drain_policy.py, tests/lending/test_level_policy.py
+Tests: tests/lending/test_level_policy.py, tests/lending/test_drain_policy.py, tests/lending/test_balance.py
 """
 
 import asyncio
@@ -22,17 +22,16 @@ LOAD_DEADLINE_S = 2.0
 
 
 class LendingOverlay(Protocol):
-    """What balance needs of the overlay."""
-
-    load: int
+    """The part of the overlay that load balance needs."""
 
     def subtrees(self) -> Mapping[int, list[Contact]]: ...
     def is_live(self, peer: bytes) -> bool: ...
     def suspect(self, contact: Contact) -> None: ...
+    def set_load(self, level: int) -> None: ...
 
 
 class Blocks:
-    """What one peer has before it, and what it lends of it."""
+    """The work of one peer, and the way to lend it."""
 
     def __init__(
         self,
@@ -46,81 +45,88 @@ class Blocks:
         is_paused: Callable[[], bool],
         now: Callable[[], float],
     ) -> None:
-        """`holds` says whether this peer starts nothing just now; `now` gives wall-clock seconds."""
+        """Take the parts of the peer.
+
+        Args:
+            is_paused: returns whether this peer starts no pages at this moment.
+            now: gives wall-clock seconds.
+        """
         self.job = job
-        self.overlay = overlay
         self.loans = loans
         self.me = me
         self.is_paused = is_paused
+        self._overlay = overlay
         self._client = client
         self._frontier = frontier
         self._now = now
 
     @property
     def own(self) -> int:
-        """Own URLs that are not with others."""
+        """Own URLs that are not lent."""
         return max(0, self._frontier.pending - self.loans.lender.urls)
 
     @property
     def borrowed(self) -> int:
-        """URLs of others that are here."""
+        """URLs borrowed from other peers."""
         return self.loans.borrower.urls
 
     @property
     def waited_for(self) -> bool:
-        """Whether something could be fetched by now, and has to wait for this peer."""
+        """Whether a URL is due and has to wait for this peer."""
         now = self._now()
         dues = (self._frontier.next_due(), self.loans.borrower.next_due())
-        # Of a site without a delay others could use some connections, and their own lines and processors with them.
+        # Other peers could use spare connections to a site without a delay, with their own lines and processors.
         return any(due is not None and due <= now for due in dues) or self._frontier.is_crowded
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """Return how many own URLs wait for this peer, and how many of others; the rest waits for its sites."""
+        """How many own and how many borrowed URLs wait for this peer. The other URLs wait for their sites."""
         if not self.waited_for:
             return 0, 0
         return self._frontier.waiting(self._now()), self.loans.borrower.waiting
 
     @property
     def has_spare_connections(self) -> bool:
-        """Whether there is a site of which something may be lent now."""
+        """Whether a site can be lent now."""
         return bool(self.loans.lender.sites_with_spare_connections())
 
+    def tell_load(self, level: int) -> None:
+        """Send this load, in hundredths of a block, with each heartbeat from now on."""
+        self._overlay.set_load(level)
+
     def buckets(self) -> Iterator[list[Contact]]:
-        """Yield the live contacts, bucket by bucket, from near to far."""
-        for _, contacts in sorted(self.overlay.subtrees().items()):
-            yield [contact for contact in contacts if self.overlay.is_live(contact.id)]
+        """Yield the live contacts bucket by bucket, from near to far."""
+        for _, contacts in sorted(self._overlay.subtrees().items()):
+            yield [contact for contact in contacts if self._overlay.is_live(contact.id)]
 
     async def ask(self, contact: Contact, question: GetLoad) -> Load | None:
-        """Ask a contact how loaded it is; None if it does not answer."""
+        """Ask a contact how loaded it is, and return None if it does not answer."""
         try:
             return await self._client.ask(contact, question, Load, LOAD_DEADLINE_S)
         except RemoteError:
-            self.overlay.suspect(contact)
+            self._overlay.suspect(contact)
             return None
 
     async def lend_blocks(self, offer: BlockOffer[Contact], until: float = inf) -> int:
-        """Lend a peer up to so many blocks of URLs, the largest sites first; return how many blocks it took.
+        """Lend a peer up to `offer.blocks` blocks of URLs, and return how many blocks it took.
 
-        Of these first those with connections that are free.
-
-        No loan is offered after `until` (seconds of the loop).
+        Sites with free connections come first, then larger sites. No loan is offered after the loop second `until`.
         """
         time = asyncio.get_running_loop().time
         left = offer.blocks * self.job.block_urls
-        lending = self.loans.lender
-        if not lending.may_lend_to(offer.peer):
+        lender = self.loans.lender
+        if not lender.may_lend_to(offer.peer):
             return 0
-        # It has one loan of a site, and no second.
-        tried = {site for site, taker in lending.sites() if taker == offer.peer.id}
+        # A borrower takes no second loan of a site.
+        tried = {site for site, borrower in lender.sites() if borrower == offer.peer.id}
         while left > 0 and len(tried) < LOANS_MAX and time() < until and not self.is_paused():
-            lendable = [one for one in lending.sites_with_spare_connections() if one[0] not in tried]
-            if not lendable:
+            spare = [(site, ready) for site, ready in lender.sites_with_spare_connections() if site not in tried]
+            if not spare:
                 break
-            # Whatever uses a connection may hang.
-            site, _ = max(lendable, key=lambda one: (self._frontier.has_free(one[0]), one[1], one[0]))
+            # A request that uses a connection may hang, so sites with free connections come first.
+            site, _ = max(spare, key=lambda one: (self._frontier.has_free(one[0]), one[1], one[0]))
             tried.add(site)
-            taken = await lending.lend(offer.peer, site, left)
+            taken = await lender.lend(offer.peer, site, left)
             if taken == 0:
                 break
             left -= taken or 0

@@ -1,8 +1,9 @@
-"""The pages this peer fetches for others: what a `Frontier` and a `Crawler` need of a store, in memory, by loan.
+"""`BorrowedStore`: the pages that this peer fetches for others, as a `Frontier` and a `Crawler` see them.
 
-Nothing of a loan is journaled before it is fetched, as the URLs stay PENDING at their owner. What is fetched is
-journaled here as DONE, with its page line: until its owner has heard so, this peer has a record that the owner does not
-know, and should the owner be gone whoever takes its place is told of it like of any stray (replication/holder.py).
+The loans are in memory. A borrowed page is not journaled before it is fetched, because it stays PENDING at its owner.
+A fetched page is journaled here as DONE with its page line. Until the owner has been told, this peer has a record that
+the owner lacks. If the owner is gone by then, the peer that takes its place is told, as of any other record without an
+owner here (replication/holder.py).
 """
 
 from collections.abc import Iterable
@@ -16,49 +17,56 @@ from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 FIRST_CELL = 1 << 32
-"""Loans count as cells here, of numbers no cell has, as each is opened and closed by itself."""
+"""The number of the first loan's cell: each loan opens and closes by itself, and no real cell has such a number."""
 NOWHERE = Cell(FIRST_CELL - 1)
-"""The cell of all sites of which nothing is borrowed; it is never open."""
+"""The cell of every site that is not borrowed; this cell is never open."""
 
 
 @dataclass(slots=True)
 class BorrowedLoan:
-    """One loan."""
+    """One loan as its borrower sees it."""
 
     id: bytes
     lender: Contact
     cell: Cell
     site: str
     entries: dict[Key, FrontierEntry]
-    """Not fetched yet."""
+    """The pages that are not fetched yet."""
     connections: int = 1
-    """Requests that may be under way at a time, if the site has no delay."""
+    """Requests that may be in flight at a time if the site has no delay."""
     done: dict[Key, None] = field(default_factory=dict)
-    """Fetched, and not reported yet."""
+    """The keys of fetched pages that the lender does not know to be done."""
     closing: bool = False
-    """Nothing more of it is begun, ..."""
+    """No further page of the loan is begun."""
     closed_at: float = 0.0
-    """... since this second of the loop."""
+    """The loop second at which `closing` was set."""
+
+    def close(self, loop_s: float) -> None:
+        """Begin no further page of the loan."""
+        self.closing, self.closed_at = True, loop_s
 
 
 class PageJournaler(Protocol):
-    """Writes the page line of an entry, the lines of its records, and that it is DONE; False if it was known to be."""
+    """A function that writes a fetched page: its page line, its record lines, and that it is DONE."""
 
     def __call__(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
-        """`reported` says whether the giver will be told by a report; else its owner must be found."""
+        """Return False if the page was known to be DONE.
+
+        `reported` says that a report will tell the lender. Otherwise this peer must find and tell the page's owner.
+        """
 
 
 class BorrowedStore:
-    """All loans to this peer; a `crawl.active_sites.ActiveStore` and a `crawl.crawler.CrawlStore`."""
+    """All loans of one borrower, as an `ActiveStore` (crawl/frontier) and a `CrawlStore` (crawl/crawler.py)."""
 
     def __init__(self, journal: PageJournaler) -> None:
         self._journal = journal
         self.loans: dict[bytes, BorrowedLoan] = {}
-        """By ID."""
+        """Loans by ID."""
         self.cells: dict[Cell, CellDigest] = {}
         self._by_cell: dict[Cell, BorrowedLoan] = {}
         self._cell_of: dict[bytes, Cell] = {}
-        """By the hash of the site."""
+        """Hash of the site -> cell of its loan."""
         self._clocks: dict[str, tuple[float, float]] = {}
         self._cells = count(FIRST_CELL)
         self._seqs = count(1)
@@ -69,7 +77,7 @@ class BorrowedStore:
         return sum(len(loan.entries) for loan in self.loans.values())
 
     def has_site(self, site: str) -> bool:
-        """Return whether anything of the site is borrowed."""
+        """Return whether there is a loan of the site."""
         return site_hash(site) in self._cell_of
 
     def add(
@@ -80,7 +88,12 @@ class BorrowedStore:
         urls: Iterable[tuple[Key, str, int, int, int, float]],
         connections: int = 1,
     ) -> BorrowedLoan:
-        """Take up a loan of a site nothing else is borrowed of; `urls`: (key, url, depth, hops, tries, due) each."""
+        """Add a loan of a site that has no other loan.
+
+        Args:
+            urls: (key, url, depth, hops, tries, due) of each page.
+            connections: requests that may be in flight at a time if the site has no delay.
+        """
         cell = Cell(next(self._cells))
         entries = {
             key: FrontierEntry(depth, next(self._seqs), key, site, url, hops, tries, due)
@@ -93,21 +106,21 @@ class BorrowedStore:
         return loan
 
     def skip(self, loan: BorrowedLoan, key: Key) -> None:
-        """It is fetched and journaled here already, so it is only to be reported. Call before the loan is opened."""
+        """Only report a page that is fetched and journaled here already. Call before the loan is opened."""
         del loan.entries[key]
         loan.done[key] = None
         self._count(loan)
 
     def drop(self, loan: BorrowedLoan) -> None:
-        """The loan is over."""
+        """Forget a loan that is over."""
         del self.loans[loan.id], self._by_cell[loan.cell], self._cell_of[site_hash(loan.site)]
         self.cells.pop(loan.cell, None)
         self._clocks.pop(loan.site, None)
 
-    # --- what a crawler asks --------------------------------------------------------------------------------------
+    # --- for the crawler -----------------------------------------------------------------------------------------
 
     def finish(self, entry: FrontierEntry, line: bytes, records: bytes = b"") -> bool:
-        """Journal a page line and its records'; return False if the page was finished before."""
+        """Journal a page line and its record lines, and return False if the page was finished before."""
         loan = self._by_cell.get(self.cell_of(entry.key))
         reported = loan is not None and entry.key in loan.entries
         fresh = self._journal(entry, line, records, reported=reported)
@@ -118,38 +131,44 @@ class BorrowedStore:
         return fresh
 
     def latest(self, entry: FrontierEntry) -> FrontierEntry:
-        """Return the entry as it stands now; nobody tells of shorter paths to it here."""
+        """Return the entry as it is: the borrower hears of no shorter paths to a borrowed page."""
         return entry
 
-    # --- what a frontier asks -------------------------------------------------------------------------------------
+    # --- for the frontier ----------------------------------------------------------------------------------------
 
     def cell_of(self, key: Key) -> Cell:
+        """Return the cell of the loan of the key's site, or `NOWHERE`."""
         return self._cell_of.get(key[:SITE_BYTES], NOWHERE)
 
     def sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]:
+        """Return (hash, site) of the loan's one site, if it has pages left and its hash comes after `after`."""
         loan = self._by_cell.get(cell)
         if loan is None or not loan.entries or after >= site_hash(loan.site):
             return []
         return [(site_hash(loan.site), loan.site)]
 
     def window(self, site: str, count: int) -> list[FrontierEntry]:
+        """Return the first `count` entries of a site, breadth first."""
         loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
         return sorted(loan.entries.values())[:count] if loan is not None else []
 
     def postpone(self, entry: FrontierEntry) -> None:
+        """Replace an entry by its later version, unless its loan is over or the page is done."""
         loan = self._by_cell.get(self.cell_of(entry.key))
         if loan is not None and entry.key in loan.entries:
             loan.entries[entry.key] = entry
 
     def site(self, site: str) -> tuple[float, float] | None:
+        """Return (not before, delay in seconds) of a borrowed site; None if the frontier has not set them."""
         return self._clocks.get(site)
 
     def set_site(self, site: str, not_before: float, delay_s: float) -> None:
+        """Keep the clock of a borrowed site."""
         if self.has_site(site):
             self._clocks[site] = not_before, delay_s
 
     def connections(self, site: str) -> int:
-        """Return how many requests to a site may be under way here at a time, as it was lent."""
+        """Return how many requests to a site may be in flight here at a time by its loan."""
         loan = self._by_cell.get(self._cell_of.get(site_hash(site), NOWHERE))
         return loan.connections if loan is not None else 1
 

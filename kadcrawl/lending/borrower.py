@@ -1,12 +1,11 @@
-"""The taker's side of load balance: pages of other owners that this peer fetches for them (link/wire/loan_messages.py).
+"""`Borrower`: the borrower's side of load balance, for pages of other owners that this peer fetches (loan_messages.py).
 
-A loan is crawled by a crawler of its own, over a frontier of its own (lending/borrowed_store.py), with the fetcher,
-outputs and forwarder of the peer: so what is found goes to its owners as ever, and each site keeps the pace it came
-with. Nothing of a loan is begun before its giver has answered a report, nor once it has been silent for too long
-(balance/leases.py); that is looked at again right before each request. What is fetched is on this disk before it is
-reported.
+A crawler and a frontier of their own (lending/borrowed_store.py) crawl the loans, with the fetcher, outputs and
+forwarder of the peer: links go to their owners as ever, and each site keeps the pace it came with. No page of a loan is
+begun before its lender has answered a report, nor once the lender has been silent for too long (balance/leases.py).
+`expire` checks that again right before each request. A fetched page is on this peer's disk before it is reported.
 
-Tests: tests/lending/test_silent_lender.py, tests/sim/test_loans.py
+Tests: tests/lending/test_silent_lender.py, tests/lending/test_lending_peers.py, tests/sim/test_loans.py
 """
 
 import asyncio
@@ -41,15 +40,15 @@ from kadcrawl.urls import is_canonical, origin_of
 
 RENEW_LEASE_DEADLINE_S = 5.0
 BORROWED_CLOCKS_MAX = 1_000
-"""Clocks of sites no longer borrowed that are kept before those that are over, and the oldest, are dropped."""
+"""Clocks kept of sites that are no longer borrowed. Beyond that, the oldest and all that are over are dropped."""
 LOANS_ALL_MAX = 256
-"""Loans one peer has from all others together."""
+"""Loans that one borrower has from all lenders together."""
 
 log = logging.getLogger(__name__)
 
 
 class Borrower:
-    """All loans of one taker."""
+    """All loans of one borrower."""
 
     def __init__(
         self,
@@ -63,13 +62,14 @@ class Borrower:
         partitioner: Partitioner,
         forget: Callable[[Iterable[Key]], None],
         may_lend: Callable[[Contact, str], bool],
-        wants: Callable[[int], bool],
         now: Callable[[], float],
     ) -> None:
-        """`frontier` and `crawler` are over `borrowed`.
+        """Take the parts of the peer, and the frontier and crawler over `borrowed`.
 
-        `forget` is called with keys whose giver knows that they are done; `may_lend` says whether a peer owns a site,
-        as far as we know; `wants` whether so many URLs more may be taken; `now` gives wall-clock seconds.
+        Args:
+            forget: is called with the keys of pages that their lender knows to be done.
+            may_lend: returns whether a peer owns a site, as far as this peer knows.
+            now: gives wall-clock seconds.
         """
         self._me = me
         self._client = client
@@ -80,22 +80,21 @@ class Borrower:
         self._partitioner = partitioner
         self._forget = forget
         self._may_lend = may_lend
-        self._wants = wants
         self._now = now
         self._until: dict[bytes, float] = {}
-        """Loan -> second of the loop at which it is not crawled any more, unless its giver answers."""
+        """Loan ID -> loop second at which this peer stops to crawl the loan, unless the lender answers."""
         self._clocks: dict[str, float] = {}
-        """Second before which a site that was lent must not be asked: who lends it next may not have heard so."""
+        """Site of a former loan -> second before which it must not be asked, as its next lender may not know."""
         self._reporting: set[Contact] = set()
-        """Givers a report is on its way to."""
+        """Lenders to which a report is on its way."""
         self._silent: set[Contact] = set()
-        """Givers that did not answer the last one."""
+        """Lenders that did not answer the last report."""
         self._report_now = asyncio.Event()
         self._reported_at: dict[Contact, float] = {}
-        """Giver -> second of the loop at which the last report to it was begun."""
+        """Lender -> loop second at which the last report to it was begun."""
         crawler.on_unreached = self._unreached
         self.done = 0
-        """URLs fetched for others so far."""
+        """URLs fetched for lenders so far."""
 
     @property
     def urls(self) -> int:
@@ -104,72 +103,75 @@ class Borrower:
 
     @property
     def waiting(self) -> int:
-        """URLs borrowed that wait for this peer: all of loans that it may not begin yet, and what could be fetched."""
-        coming = (loan for loan in self._borrowed.loans.values() if loan.id not in self._until and not loan.closing)
-        return sum(len(loan.entries) for loan in coming) + self._frontier.waiting(self._now())
+        """Borrowed URLs that wait for this peer: the URLs of loans it may not begin yet, and those due by now."""
+        not_begun = (loan for loan in self._borrowed.loans.values() if loan.id not in self._until and not loan.closing)
+        return sum(len(loan.entries) for loan in not_begun) + self._frontier.waiting(self._now())
 
     @property
     def loans(self) -> int:
-        """Loans that are not over."""
+        """The number of loans that are not over."""
         return len(self._borrowed.loans)
 
     def crawlable_loans(self) -> list[BorrowedLoan]:
-        """Return the loans of which pages may be begun at this moment."""
+        """Return the loans whose pages may be begun at this moment."""
         now = asyncio.get_running_loop().time()
         loans = [self._borrowed.loans[loan_id] for loan_id, until in self._until.items() if until > now]
         return [loan for loan in loans if not loan.closing]
 
     def is_silent(self, cell: Cell) -> bool:
-        """Say whether the giver of the loan that counts as this cell did not answer the last report."""
+        """Return whether the lender of the loan with this cell did not answer the last report."""
         return any(loan.cell == cell and loan.lender in self._silent for loan in self._borrowed.loans.values())
 
     def next_due(self) -> float | None:
-        """Return the second from which on something borrowed may be fetched; None for nothing."""
+        """Return the wall-clock second from which a borrowed page may be fetched, or None without one."""
         return self._frontier.next_due()
 
     @property
     def unreported(self) -> int:
-        """URLs fetched of which their givers do not know yet."""
+        """Fetched URLs that their lenders do not know to be done."""
         return sum(len(loan.done) for loan in self._borrowed.loans.values())
 
-    # --- what givers say -----------------------------------------------------------------------------------------
+    # --- messages of lenders -------------------------------------------------------------------------------------
 
-    def accept(self, lend: Lend) -> bool:
-        """A giver offers a loan; return whether it is taken."""
+    def accept(self, lend: Lend, wants: Callable[[int], bool]) -> bool:
+        """Take up an offered loan, and return whether this peer has it.
+
+        `wants` returns whether this peer takes so many URLs. It is called last, for a loan that has no other obstacle.
+        """
         if lend.loan in self._borrowed.loans:
             return True
         site, now = lend.clock.site, self._now()
-        places = [self._partitioner.locate(one.url) for one in lend.pending if is_canonical(one.url)]
+        locations = [self._partitioner.locate(record.url) for record in lend.pending if is_canonical(record.url)]
         if (
-            len(places) < len(lend.pending)
-            or any(place.site != site for place in places)
+            len(locations) < len(lend.pending)
+            or any(location.site != site for location in locations)
             or len(self._borrowed.loans) >= LOANS_ALL_MAX
             or sum(loan.lender.id == lend.lender.id for loan in self._borrowed.loans.values()) >= LOANS_MAX
             or self._borrowed.has_site(site)
             or self._frontier.is_active(site)
             or not self._may_lend(lend.lender, site)
-            or not self._wants(len(places))
+            or not wants(len(locations))
         ):
             return False
         urls = [
-            (place.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0)
-            for place, one in zip(places, lend.pending, strict=True)
+            (location.key, one.url, one.depth, one.hops, one.tries, now + one.wait_s if one.wait_s else 0.0)
+            for location, one in zip(locations, lend.pending, strict=True)
         ]
         self._borrowed.add(lend.loan, lend.lender, site, urls, lend.connections)
         wait_s = max(lend.clock.wait_s, self._clocks.pop(site, 0.0) - now)
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
-        origins = {origin_of(one.url) for one in lend.pending}
+        origins = {origin_of(record.url) for record in lend.pending}
         for robots in (robots for robots in lend.robots if robots.origin in origins):
             self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
         self._report_now.set()
         return True
 
     def report_soon(self) -> None:
-        """Something is done: until its giver knows so, it would be fetched again if this peer died."""
+        """Report at once that a page is done: until the lender knows, the page is fetched again if this peer dies."""
         self._report_now.set()
 
     def recall(self, recall: Recall) -> None:
-        """A giver wants these back."""
+        """Close the loans that their lender recalls."""
         for loan_id in recall.loans:
             loan = self._borrowed.loans.get(loan_id)
             if loan is not None and loan.lender.id == recall.lender.id:
@@ -179,7 +181,10 @@ class Borrower:
     # --- the lease -----------------------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """Stop what has had no answer for too long. Called right before each request, as this peer may have slept."""
+        """Close the loans whose lender has been silent for too long.
+
+        The crawler calls this right before each request, as this machine may have slept.
+        """
         now = asyncio.get_running_loop().time()
         for loan_id, until in self._until.items():
             if until <= now and not (loan := self._borrowed.loans[loan_id]).closing:
@@ -187,30 +192,30 @@ class Borrower:
                 self._close(loan)
 
     def close_all(self) -> None:
-        """Begin nothing more of any loan; what is left is given back."""
+        """Begin no further page of any loan, and give back the rest."""
         for loan in self._borrowed.loans.values():
             self._close(loan)
         self._report_now.set()
 
     async def run(self) -> None:
-        """Report to all givers, until cancelled."""
+        """Report to all lenders, until cancelled."""
         async with asyncio.TaskGroup() as reports:
             while True:
-                stirred = self._report_now.is_set()
+                report_now = self._report_now.is_set()
                 self._report_now.clear()
                 if self.crawler.pause_reasons - {"paused"}:
-                    self.close_all()  # We cannot go on with it, and others can.
-                    stirred = True
+                    self.close_all()  # This peer cannot go on with the loans, and other peers can.
+                    report_now = True
                     self._report_now.clear()
                 self.expire()
-                next_s, due = inf, self._due(stirred)
+                next_s, due = inf, self._due(report_now)
                 self._silent &= due.keys()
-                self._reported_at = {giver: at for giver, at in self._reported_at.items() if giver in due}
-                for giver, left_s in due.items():
+                self._reported_at = {lender: at for lender, at in self._reported_at.items() if lender in due}
+                for lender, left_s in due.items():
                     if left_s <= 0:
-                        self._reporting.add(giver)
-                        self._reported_at[giver] = asyncio.get_running_loop().time()
-                        reports.create_task(self._report(giver), name=f"report to {giver}")
+                        self._reporting.add(lender)
+                        self._reported_at[lender] = asyncio.get_running_loop().time()
+                        reports.create_task(self._report(lender), name=f"report to {lender}")
                     next_s = min(next_s, left_s if left_s > 0 else RENEW_S)
                 try:
                     async with asyncio.timeout(next_s if next_s < inf else None):
@@ -220,27 +225,27 @@ class Borrower:
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _due(self, stirred: bool) -> dict[Contact, float]:
-        """Return in how many seconds each giver is to have a report: now, if there is news for it."""
+    def _due(self, report_now: bool) -> dict[Contact, float]:
+        """Return the seconds until each lender is to have a report: 0 if `report_now` and there is news for it."""
         now = asyncio.get_running_loop().time()
         due: dict[Contact, float] = {}
         for loan in self._borrowed.loans.values():
             news = loan.done or loan.closing or not loan.entries or loan.id not in self._until
-            left_s = 0.0 if stirred and news else self._reported_at.get(loan.lender, -inf) + RENEW_S - now
+            left_s = 0.0 if report_now and news else self._reported_at.get(loan.lender, -inf) + RENEW_S - now
             due[loan.lender] = min(left_s, due.get(loan.lender, inf))
-        return {giver: RENEW_S if giver in self._reporting else left_s for giver, left_s in due.items()}
+        return {lender: RENEW_S if lender in self._reporting else left_s for lender, left_s in due.items()}
 
     def _unreached(self, site: str) -> None:
-        """Perhaps only this machine cannot reach it: its owner is to try."""
+        """Close the loan of a site that does not answer: its owner may reach it from another machine."""
         for loan in self._borrowed.loans.values():
             if loan.site == site:
                 self._close(loan)
         self._report_now.set()
 
     async def _report(self, lender: Contact) -> None:
-        """Say how far all loans of one giver are, and go on with those it lets."""
+        """Report on all loans of one lender, and go on with the loans that it lets stand."""
         try:
-            # By contact: whoever claims the ID of another is not told of that one's loans.
+            # Compared by contact: a peer that claims the ID of a lender does not hear of that lender's loans.
             loans = [loan for loan in self._borrowed.loans.values() if loan.lender == lender][:LOANS_MAX]
             reports = [self._loan_status(loan) for loan in loans]
             await self._store.durable()
@@ -253,22 +258,22 @@ class Borrower:
                 self._silent.add(lender)
                 for loan in loans:
                     if loan.id not in self._until:
-                        self._close(loan)  # Nothing of it was begun.
+                        self._close(loan)  # No page of the loan was begun.
                     if loan.closing and not self._frontier.in_flight(loan.cell):
                         self._drop(loan)
                 return
             self._silent.discard(lender)
-            standing = {one.loan: one for one in answer.active}
+            standings = {standing.loan: standing for standing in answer.active}
             for loan, report in zip(loans, reports, strict=True):
-                told = [Key(key) for key in report.done]
-                for key in told:
+                reported = [Key(key) for key in report.done]
+                for key in reported:
                     loan.done.pop(key, None)
-                self.done += len(told)
-                self._forget(told)
+                self.done += len(reported)
+                self._forget(reported)
                 if report.over:
                     self._drop(loan)
-                elif loan.id in standing and not loan.closing:
-                    clock = standing[loan.id]
+                elif loan.id in standings and not loan.closing:
+                    clock = standings[loan.id]
                     self._frontier.learn_clock(loan.site, clock.wait_s, clock.delay_s, self._now())
                     self._go_on(loan, borrower_stops_at(sent_at))
                 else:
@@ -276,8 +281,8 @@ class Borrower:
         except StorageError:
             raise
         except Exception:
-            # A fault of ours must not cost more than this report in a crawl of months.
-            log.exception("borrowing.bug giver=%s", lender)
+            # In a crawl of months, an error in this code must not cost more than one report.
+            log.exception("borrowing.bug lender=%s", lender)
             return
         finally:
             self._reporting.discard(lender)
@@ -285,7 +290,7 @@ class Borrower:
             self._report_now.set()
 
     def _loan_status(self, loan: BorrowedLoan) -> LoanReport:
-        """Say how far a loan is; one that is to end comes back whole once no request of it is under way."""
+        """Return the report of a loan: a loan that is to end comes back whole once no request of it is in flight."""
         now = self._now()
         over = (loan.closing or not loan.entries) and not self._frontier.in_flight(loan.cell)
         over = over and len(loan.done) <= BATCH_MAX
@@ -308,11 +313,11 @@ class Borrower:
 
     def _close(self, loan: BorrowedLoan) -> None:
         if not loan.closing:
-            loan.closing, loan.closed_at = True, asyncio.get_running_loop().time()
+            loan.close(asyncio.get_running_loop().time())
             self._frontier.close(loan.cell)
 
     def _drop(self, loan: BorrowedLoan) -> None:
-        """The loan is over; what its giver does not know to be done is told to whoever owns it, as any stray record."""
+        """Forget a loan that is over. The owners of pages that the lender does not know to be done are told."""
         for key in loan.done:
             self._store.on_changed(self._store.cell_of(key), key)
         self._keep_clock(loan.site)

@@ -1,19 +1,22 @@
-"""The leaves of a full peer: what it answers when one draws pages (link/wire/leaf_messages.py), and how it shows them.
+"""`LeafHost`: the leaves of a full peer, which lends them pages (link/wire/leaf_messages.py) and shows them.
 
-A leaf is believed nothing: it has no place in the routing table, holds no copy, owns no cell, and what it says of
-itself is only shown. All it can do is fetch what it was lent, on a lease like any taker; how many leaves there are, and
-how much one has in hand, is bounded. Whom it may ask as well it is told with every answer.
+A full peer does not trust a leaf. A leaf has no place in the routing table, holds no copy and owns no cell, and its
+figures about itself are only shown. It can fetch the pages it was lent, on a lease like any borrower. The number of
+leaves, and the number of URLs of each leaf, are bounded. Every answer names other full peers that the leaf may ask.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Set
+from random import Random
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from kadcrawl.balance.leaf_allotment import leaf_allotment
 from kadcrawl.errors import KadcrawlError
+from kadcrawl.lending.lender import Lender
+from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.leaf_messages import (
     GRANT_LOANS_MAX,
     LEAF_STATE,
@@ -23,131 +26,171 @@ from kadcrawl.link.wire.leaf_messages import (
     is_leaf,
     leaf_contact,
 )
-from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, PeerRow
-from kadcrawl.settings.config import why_no_leaf
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+from kadcrawl.link.wire.messages import LOANS_MAX, Contact, Lend, Message, PeerRow
+from kadcrawl.settings.config import Job, why_no_leaf
 
 LEAVES_MAX = 32
-"""Leaves of one peer: each look for one that waits costs up to a millisecond."""
+"""Leaves of one peer: each poll for a waiting leaf costs up to a millisecond."""
 URLS_PER_LEAF_MAX = 1_000
-"""URLs one leaf has in hand of one peer."""
+"""URLs of one peer that one leaf has on loan."""
 OTHER_PEERS_NAMED = 8
-"""Peers a leaf is told of at a time: drawn anew each time, they soon are all of a small swarm."""
+"""Peers named in one answer. They are drawn anew each time, so a leaf soon knows all peers of a small swarm."""
 WAITING_LEAF_POLL_S = 0.2
-"""How often it is seen whether there is something for a leaf that waits."""
+"""Seconds between two polls for a leaf that waits for work."""
 REASONS_SHOWN = 8
-"""Reasons of failures, and limits, shown of one leaf, the most frequent: it names them itself, as long as it likes."""
+"""The most frequent reasons of failures shown of one leaf, which may name as many and as long reasons as it likes."""
 LEAF_FORGOTTEN_S = 10.0
-"""After so long without a question a leaf is not shown, and its place is another's."""
+"""A leaf that is silent for so long is not shown, and its place is free."""
 
 
 class NoLeafError(KadcrawlError):
-    """This leaf draws nothing here."""
+    """A leaf cannot have work from this peer."""
+
+
+class HostOverlay(Protocol):
+    """The part of the overlay that a leaf's host needs."""
+
+    def contacts(self) -> list[Contact]: ...
+    def is_live(self, peer: bytes) -> bool: ...
+
+
+class HostState(Protocol):
+    """The state of the full peer that a leaf's host needs."""
+
+    @property
+    def contact(self) -> Contact: ...
+    @property
+    def job(self) -> Job: ...
+    @property
+    def ended(self) -> bool: ...
+    @property
+    def leaving(self) -> bool: ...
+    @property
+    def paused(self) -> bool: ...
 
 
 class LeafHost:
     """The leaves of one full peer."""
 
-    def __init__(self, peer: "Peer") -> None:
-        self._peer = peer
-        self._heard: dict[bytes, tuple[float, WorkRequest]] = {}
-        """By ID: when one last asked (second of the loop), and what."""
-        self.stopped = False
+    def __init__(
+        self,
+        *,
+        state: HostState,
+        lender: Lender,
+        overlay: HostOverlay,
+        random: Random,
+        pause_reasons: Callable[[], Set[str]],
+    ) -> None:
+        """`pause_reasons` returns the reasons for which this peer's crawler starts no pages at this moment."""
+        self._state = state
+        self._lender = lender
+        self._overlay = overlay
+        self._random = random
+        self._pause_reasons = pause_reasons
+        self._requests: dict[bytes, tuple[float, WorkRequest]] = {}
+        """ID of a leaf -> (loop second, its last request)."""
+        self._stopped = False
         """Every peer of the swarm was told to stop."""
 
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handlers of the messages of leaves."""
+        return {WorkRequest: self.grant}
+
+    def stop(self) -> None:
+        """Tell the leaves from now on that every peer of the swarm stops."""
+        self._stopped = True
+
     async def grant(self, request: WorkRequest) -> WorkGrant:
-        """Lend a leaf what it may have, once there is something, or news, or it waits no more. Raises NoLeafError."""
+        """Return loans for a leaf once there are any, or when there is news or its wait is over.
+
+        Raises NoLeafError if the leaf cannot have work from this peer.
+        """
         time = asyncio.get_running_loop().time
-        if (why := why_no_leaf(self._peer.job)) is not None:
+        if (why := why_no_leaf(self._state.job)) is not None:
             raise NoLeafError(why)
-        self._hear(request, time())
+        self._note_request(request, time())
         until = time() + request.wait_s
         while True:
             doing = self._doing()
             lends = await self._lend(request) if doing == "crawling" else []
             if lends or doing != request.known_activity or time() >= until:
-                return WorkGrant(self._peer.contact, lends, doing, len(self._peer.job.seeds), self._others())
+                return WorkGrant(self._state.contact, lends, doing, len(self._state.job.seeds), self._other_peers())
             await asyncio.sleep(WAITING_LEAF_POLL_S)
 
     def rows(self) -> list[PeerRow]:
-        """Describe the leaves, each at the address of the peer it hangs on."""
-        self._forget(asyncio.get_running_loop().time())
-        me = self._peer.contact
+        """Describe the leaves, each at the address of this peer."""
+        self._forget_silent(asyncio.get_running_loop().time())
+        me = self._state.contact
         lent = Counter[bytes]()
-        for loan in self._peer.balancing.loans.lender.loans():
+        for loan in self._lender.loans():
             lent[loan.borrower.id] += len(loan.entries)
         return [
             PeerRow(
                 contact=Contact(leaf, me.host, me.port),
-                state=LEAF_STATE + draw.state,
+                state=LEAF_STATE + request.state,
                 pending=0,  # Its loans are pending here.
-                in_flight=draw.in_flight,
-                uptime_s=draw.uptime_s,
+                in_flight=request.in_flight,
+                uptime_s=request.uptime_s,
                 counters=replace(
-                    draw.counters,
-                    failed=_most_frequent(draw.counters.failed),
-                    left_out=_most_frequent(draw.counters.left_out),
+                    request.counters,
+                    failed=_most_frequent(request.counters.failed),
+                    left_out=_most_frequent(request.counters.left_out),
                 ),
                 allowance=0,
                 granted=0,
                 borrowed=lent[leaf],
             )
-            for leaf, (_, draw) in self._heard.items()
+            for leaf, (_, request) in self._requests.items()
         ]
 
     # --- inside --------------------------------------------------------------------------------------------------
 
     def _doing(self) -> SwarmActivity:
-        peer = self._peer
-        if self.stopped:
+        if self._stopped:
             return "stopped"
-        if peer.ended:
+        if self._state.ended:
             return "ended"
-        if peer.leaving or "stopping" in peer.components.crawler.pause_reasons:
+        if self._state.leaving or "stopping" in self._pause_reasons():
             raise NoLeafError("this peer is leaving; draw from another")
-        return "paused" if peer.paused else "crawling"
+        return "paused" if self._state.paused else "crawling"
 
     async def _lend(self, request: WorkRequest) -> list[Lend]:
-        peer = self._peer
-        lending = peer.balancing.loans.lender
-        if not request.urls_max or peer.components.crawler.pause_reasons:
+        if not request.urls_max or self._pause_reasons():
             return []
-        taker = leaf_contact(request.leaf)
-        if not lending.may_lend_to(taker):
+        leaf = leaf_contact(request.leaf)
+        if not self._lender.may_lend_to(leaf):
             return []
-        lent = [loan for loan in lending.loans() if is_leaf(loan.borrower)]
-        own = [loan for loan in lent if loan.borrower == taker]
-        sites = {loan.site for loan in own}  # It takes no second loan of a site.
+        lent = [loan for loan in self._lender.loans() if is_leaf(loan.borrower)]
+        own = [loan for loan in lent if loan.borrower == leaf]
+        sites = {loan.site for loan in own}  # A leaf takes no second loan of a site.
         in_hand = sum(len(loan.entries) for loan in own)
-        given = leaf_allotment(
-            [one for one in lending.sites_with_spare_connections() if one[0] not in sites],
-            leaves=len(self._heard),
+        allotment = leaf_allotment(
+            [(site, ready) for site, ready in self._lender.sites_with_spare_connections() if site not in sites],
+            leaves=len(self._requests),
             in_hand=in_hand,
             lent=sum(len(loan.entries) for loan in lent),
             room=min(request.urls_max, URLS_PER_LEAF_MAX - in_hand),
-            block_urls=peer.job.block_urls,
+            block_urls=self._state.job.block_urls,
             loans=min(GRANT_LOANS_MAX, LOANS_MAX - len(own)),
         )
-        return await lending.offers(taker, given) if given else []
+        return await self._lender.offers(leaf, allotment) if allotment else []
 
-    def _others(self) -> list[Contact]:
-        contacts = self._peer.overlay.contacts()
-        return self._peer.random.sample(contacts, min(OTHER_PEERS_NAMED, len(contacts)))
+    def _other_peers(self) -> list[Contact]:
+        contacts = self._overlay.contacts()
+        return self._random.sample(contacts, min(OTHER_PEERS_NAMED, len(contacts)))
 
-    def _hear(self, request: WorkRequest, now: float) -> None:
-        self._forget(now)
-        if request.leaf == self._peer.contact.id or self._peer.overlay.is_live(request.leaf):
+    def _note_request(self, request: WorkRequest, now: float) -> None:
+        self._forget_silent(now)
+        if request.leaf == self._state.contact.id or self._overlay.is_live(request.leaf):
             raise NoLeafError("this ID is a full peer's")
-        if request.leaf not in self._heard and len(self._heard) >= LEAVES_MAX:
+        if request.leaf not in self._requests and len(self._requests) >= LEAVES_MAX:
             raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; draw from another")
-        self._heard[request.leaf] = now, request
+        self._requests[request.leaf] = now, request
 
-    def _forget(self, now: float) -> None:
-        gone = [leaf for leaf, (heard_at, _) in self._heard.items() if heard_at + LEAF_FORGOTTEN_S <= now]
+    def _forget_silent(self, now: float) -> None:
+        gone = [leaf for leaf, (heard_at, _) in self._requests.items() if heard_at + LEAF_FORGOTTEN_S <= now]
         for leaf in gone:
-            del self._heard[leaf]
+            del self._requests[leaf]
 
 
 def _most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

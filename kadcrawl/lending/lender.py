@@ -1,9 +1,9 @@
-"""The giver's side of load balance: pages of ours that other peers fetch for us (link/wire/loan_messages.py).
+"""`Lender`: the lender's side of load balance, for pages of this peer that other peers fetch (loan_messages.py).
 
-What is lent stays PENDING here, as if the crawler had it: it is `out` in the frontier, and nothing else is asked of the
-site by way of the connections lent. A loan ends when all of it is done or has come back, or when its taker has not been
-heard of for so long that it has surely stopped (balance/leases.py). A cell that closes calls its loans back, and is
-busy until they have ended; so a range never moves while somebody else may still ask its sites.
+A lent page stays PENDING here, as if the crawler had it: the frontier counts it as `out`. The connections lent to its
+site are used for nothing else. A loan ends when all its pages are done or returned. It also ends when the borrower has
+been silent for so long that it has surely stopped (balance/leases.py). A cell that closes recalls its loans and is busy
+until they have ended, so a range never moves while another peer may still ask its sites.
 """
 
 import asyncio
@@ -11,16 +11,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from math import inf
 from random import Random
 from typing import Any
 
-from kadcrawl.balance.leases import RENEW_S, lender_takes_back_at
+from kadcrawl.balance.leases import RENEW_S
 from kadcrawl.balance.loan_backoff import LoanBackoff
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
+from kadcrawl.lending.loan import RETURNED_WAIT_MAX_S, LatePages, Loan
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.leaf_messages import is_leaf
 from kadcrawl.link.wire.messages import (
@@ -46,53 +45,16 @@ from kadcrawl.store.store import Store
 LOAN_DEADLINE_S = 5.0
 LOAN_BYTES = 8
 CONNECTION_WAIT_S = 5.0
-"""How long a loan waits for requests of ours that still use its connections."""
+"""A loan waits this long for this peer's own requests to leave its connections."""
 CONNECTION_POLL_S = 0.05
-RECALLED_MAX_S = 130.0
-"""How long after its recall a loan may still be reported on, and how long its site may be asked without anything coming
-of it: no request lasts longer (`Limits.fetch_timeout_s`)."""
 LOST_SITES_MAX = 1_000
-"""Sites remembered as lent and lost."""
-LATE_PAGES_MAX = 10_000
-"""Pages remembered that have come back."""
-RETURNED_WAIT_MAX_S = 3600.0
-"""Of a page that came back: longer its taker cannot keep it from being fetched."""
+"""Sites of lost loans that are remembered."""
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Loan:
-    """Pages of one site with another peer."""
-
-    id: bytes
-    borrower: Contact
-    site: str
-    cell: Cell
-    entries: dict[Key, FrontierEntry]
-    """Neither done nor back."""
-    connections: int
-    """Requests the taker may have under way at a time."""
-    moved_at: float
-    """Wall-clock second at which something of it was last done or came back, or at which it began."""
-    until: float = inf
-    """Second of the loop at which it is taken back unless its taker is heard of."""
-    hold_until: float = 0.0
-    """Wall-clock second before which the site must not be asked, as its taker last said."""
-    waits_until: float = 0.0
-    """The same, of what the site has asked for beyond its delay, as its taker ever said."""
-    recalled_at: float | None = None
-    """Second of the loop at which it was called back, ..."""
-    stuck: bool = False
-    """... as nothing came of it."""
-    begun: bool = False
-    """A report of it was answered, so that its taker may fetch."""
-    made_progress: bool = False
-    """Something of it was done by its taker."""
-
-
 class Lender:
-    """All loans of one giver."""
+    """All loans of one lender."""
 
     def __init__(
         self,
@@ -108,9 +70,12 @@ class Lender:
         wake: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`now` gives wall-clock seconds; `wake` is called when entries have come back or are done.
+        """Take the parts of the peer.
 
-        `spawn` starts a task that ends with the peer.
+        Args:
+            now: gives wall-clock seconds.
+            wake: wakes the crawler after entries have come back or are done.
+            spawn: starts a task that ends with the peer. Raises NotRunningError once the peer has ended.
         """
         self._me = me
         self._client = client
@@ -123,19 +88,19 @@ class Lender:
         self._wake = wake
         self._spawn = spawn
         self._loans: dict[bytes, Loan] = {}
-        self._any = asyncio.Event()
-        """There are loans to be watched."""
-        self._late: dict[tuple[bytes, Key], bytes] = {}
-        """Takers, by the loan that is over and the page that came back."""
+        """Loans by ID."""
+        self._has_loans = asyncio.Event()
+        """Set while loans must be watched."""
+        self._late = LatePages()
         self.lost: Counter[str] = Counter()
-        """By site, how often it was taken back as its taker was not heard of."""
+        """Site -> loans taken back because the borrower was silent."""
         self._loan_backoff = LoanBackoff()
-        """Sites (names) and takers (IDs) whose last loans came to nothing."""
+        """The sites (by name) and borrowers (by ID) of loans that failed."""
         self.done = 0
-        """URLs lent so far that others have fetched."""
+        """Lent URLs that borrowers have fetched so far."""
 
     def sites(self) -> list[tuple[str, bytes]]:
-        """Return (site, ID of its taker) of each loan."""
+        """Return (site, ID of the borrower) of each loan."""
         return [(loan.site, loan.borrower.id) for loan in self._loans.values()]
 
     def loans(self) -> list[Loan]:
@@ -144,26 +109,28 @@ class Lender:
 
     @property
     def urls(self) -> int:
-        """URLs that are with others just now."""
+        """URLs on loan at this moment."""
         return sum(len(loan.entries) for loan in self._loans.values())
 
     def sites_with_spare_connections(self) -> list[tuple[str, int]]:
-        """Return (site, entries ready in memory) of each site of which something may be lent to another peer now."""
+        """Return (site, entries ready in memory) of each site that can be lent to another peer now."""
         now = self._now()
         return [
-            one
-            for one in self._frontier.sites_with_spare_connections(now)
-            if not self._loan_backoff.is_barred(one[0], now)
+            (site, ready)
+            for site, ready in self._frontier.sites_with_spare_connections(now)
+            if not self._loan_backoff.is_barred(site, now)
         ]
 
     def may_lend_to(self, borrower: Contact) -> bool:
-        """Say whether a peer may be lent something: not for a while after its last loan came to nothing."""
+        """Return whether a peer may have a loan: not for a while after its last loan failed."""
         return not self._loan_backoff.is_barred(borrower.id, self._now())
 
-    async def lend(self, borrower: Contact, site: str, count: int) -> int | None:
-        """Offer up to `count` ready URLs of a lendable site, with some connections; return how many it took.
+    # --- offers --------------------------------------------------------------------------------------------------
 
-        None if there was nothing to offer: requests of ours did not leave its connections soon.
+    async def lend(self, borrower: Contact, site: str, count: int) -> int | None:
+        """Offer a peer up to `count` ready URLs of a site with spare connections, and return how many it took.
+
+        Return None if there was no offer because this peer's own requests did not leave the connections in time.
         """
         for message in await self.offers(borrower, [(site, count)]):
             loan = self._loans[message.loan]
@@ -171,7 +138,7 @@ class Lender:
                 taken = (await self._client.ask(borrower, message, Lent, LOAN_DEADLINE_S)).accepted
             except RemoteError as error:
                 log.info("loan.failed to=%s why=%s", borrower, error.why)
-                taken = loan.begun  # Else it will hear that it has not got it, before it begins.
+                taken = loan.begun  # Without a report, the borrower hears before it begins that it has no loan.
             if taken:
                 log.debug("loan.given to=%s site=%s urls=%d", borrower, site, len(message.pending))
                 return len(message.pending)
@@ -181,196 +148,193 @@ class Lender:
         return None
 
     async def offers(self, borrower: Contact, allotment: Iterable[tuple[str, int]]) -> list[Lend]:
-        """Return a loan of up to `count` ready URLs each of these (lendable site, count), and let it begin.
+        """Begin a loan for each (site, URLs) of `allotment`, and return their messages.
 
-        Those are missing whose connections requests of ours do not leave soon.
+        A site is missing from the result if this peer's own requests do not leave its connections in time.
         """
         loans = [self._reserve(borrower, site, count) for site, count in allotment]
         free = await asyncio.gather(*(self._connections_free(loan) for loan in loans))
         messages = []
         for loan, is_free in zip(loans, free, strict=True):
             if not is_free:
-                # Others first: a site that hangs would be tried again and again.
+                # Other sites come first: without a bar a hanging site would be tried again and again.
                 now = self._now()
                 self._loan_backoff.note_failure(loan.site, now, now)
                 self._end(loan)
                 continue
-            loan.until = self._until()
+            loan.renew(asyncio.get_running_loop().time())
             batch = self._records.lending(list(loan.entries.values()))
             most = min(loan.connections, CONNECTIONS_MAX)
             messages.append(Lend(self._me(), loan.id, batch.sites[0], most, batch.pending, batch.robots))
         return messages
 
-    async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
-        """Take in how far some loans are; answer which of them go on."""
-        standing: list[Loan] = []
-        for one in message.loans:
-            loan = self._loans.get(one.loan)
-            if loan is None or loan.borrower.id != message.borrower.id:
-                self._learn_late(one, message.borrower)
-                continue
-            if loan.recalled_at is None or asyncio.get_running_loop().time() < loan.recalled_at + RECALLED_MAX_S:
-                loan.until = self._until()
-            loan.begun = True
-            loan.hold_until = self._now() + min(one.clock.wait_s, RETURNED_WAIT_MAX_S)
-            if one.clock.wait_s > max(one.clock.delay_s, self._frontier.clock(loan.site, self._now())[1]):
-                loan.waits_until = max(loan.waits_until, loan.hold_until)
-            self._take_in(loan, one)
-            over = one.over or not loan.entries
-            # The taker's clock is ours only in the end: what we tell it meanwhile must be news, or both would creep on.
-            self._frontier.learn_clock(loan.site, one.clock.wait_s if over else 0.0, one.clock.delay_s, self._now())
-            if over:
-                if not loan.made_progress and (loan.recalled_at is None or loan.stuck or is_leaf(loan.borrower)):
-                    self._note_failure(loan)
-                self._end(loan)
-            elif self._is_stuck(loan):
-                loan.recalled_at, loan.stuck = loan.recalled_at or asyncio.get_running_loop().time(), True
-            elif loan.recalled_at is None and self._frontier.is_open(loan.cell) and self._is_first(loan):
-                standing.append(loan)
-        await self._store.durable()
-        # What was taken back meanwhile goes on no more.
-        return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
-
     def _reserve(self, borrower: Contact, site: str, count: int) -> Loan:
-        """Take what is to be lent out of the frontier; the loan is not the taker's yet."""
+        """Take the entries to lend out of the frontier; the borrower does not have the loan yet."""
         now = self._now()
         entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
         cell = self._store.cell_of(entries[0].key)
         loan = Loan(loan_id, borrower, site, cell, {entry.key: entry for entry in entries}, connections, now)
         self._loans[loan_id] = loan
-        self._any.set()
+        self._has_loans.set()
         return loan
 
     async def _connections_free(self, loan: Loan) -> bool:
-        """Wait until none of our own requests uses a connection of the loan; return whether it may be given then."""
+        """Wait until this peer's own requests leave the loan's connections; return whether the loan may begin."""
         give_up_at = asyncio.get_running_loop().time() + CONNECTION_WAIT_S
         while self._frontier.connections_overcommitted(loan.site) and asyncio.get_running_loop().time() < give_up_at:  # noqa: ASYNC110
             await asyncio.sleep(CONNECTION_POLL_S)
         return not self._frontier.connections_overcommitted(loan.site) and loan.recalled_at is None
 
-    def _is_stuck(self, loan: Loan) -> bool:
-        """Say whether nothing of a loan has come of it for longer than a site can be slow, whatever its taker says."""
-        _, delay_s = self._frontier.clock(loan.site, self._now())
-        waits_until = min(loan.waits_until, loan.moved_at + RETURNED_WAIT_MAX_S)
-        return self._now() > max(loan.moved_at, waits_until) + delay_s + RECALLED_MAX_S
+    # --- reports -------------------------------------------------------------------------------------------------
+
+    async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
+        """Take in the reports of a borrower, and answer which of its loans go on."""
+        standing: list[Loan] = []
+        for report in message.loans:
+            loan = self._loans.get(report.loan)
+            if loan is None or loan.borrower.id != message.borrower.id:
+                self._take_in_late(report, message.borrower)
+            elif self._goes_on(loan, report):
+                standing.append(loan)
+        await self._store.durable()
+        # A loan that was taken back during the commit goes on no more.
+        return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
+
+    def _goes_on(self, loan: Loan, report: LoanReport) -> bool:
+        """Take in a report on a loan; end the loan if it is over, and return whether the borrower may go on."""
+        loop_s = asyncio.get_running_loop().time()
+        loan.note_report(report.clock, self._delay_s(loan), self._now(), loop_s)
+        self._take_in(loan, report)
+        over = report.over or not loan.entries
+        # The borrower's clock counts here only at the end: told back to it meanwhile, both clocks would creep on.
+        wait_s = report.clock.wait_s if over else 0.0
+        self._frontier.learn_clock(loan.site, wait_s, report.clock.delay_s, self._now())
+        if over:
+            if not loan.made_progress and (loan.recalled_at is None or loan.is_stuck or is_leaf(loan.borrower)):
+                self._note_failure(loan)
+            self._end(loan)
+            return False
+        if loan.makes_no_progress(self._delay_s(loan), self._now()):
+            loan.recall(loop_s, is_stuck=True)
+            return False
+        return loan.recalled_at is None and self._frontier.is_open(loan.cell) and self._is_first(loan)
+
+    def _take_in(self, loan: Loan, report: LoanReport) -> None:
+        now = self._now()
+        for key in map(Key, report.done):
+            entry = loan.finish(key, now)
+            if entry is not None:
+                self.done += 1
+                self._loan_backoff.note_success(loan.site)
+                self._loan_backoff.note_success(loan.borrower.id)
+                self._store.learn_done(key)
+                self._frontier.finish(entry, now)
+                self._activity.move()
+        for returned in report.returned:
+            entry = loan.give_back(Key(returned.key), now)
+            if entry is not None:
+                self._late.note(loan, entry.key)
+                due = now + min(returned.wait_s, RETURNED_WAIT_MAX_S) if returned.wait_s else 0.0
+                self._put_back(entry, returned.tries, due)
+
+    def _take_in_late(self, report: LoanReport, borrower: Contact) -> None:
+        """Take in the finished pages of a loan that is over, or of a loan from an earlier run of this peer.
+
+        Of an earlier run this peer remembers no loans, and trusts full peers as ever, but no leaf.
+        """
+        for key in map(Key, report.done):
+            entry = self._store.entry(key)
+            known = self._late.is_from(report.loan, key, borrower.id)
+            if known or (entry is not None and not is_leaf(borrower)):
+                self._late.forget(report.loan, key)
+                if self._store.learn_done(key) and entry is not None:
+                    self._frontier.remove(entry, self._now())
+                self._activity.move()
+                self._wake()
 
     def _is_first(self, loan: Loan) -> bool:
-        """Say whether a loan may go on beside others of its site: only one may if that turned out to have a delay."""
-        _, delay_s = self._frontier.clock(loan.site, self._now())
-        return delay_s == 0 or loan is next(one for one in self._loans.values() if one.site == loan.site)
+        """Return whether a loan may go on beside others of its site: only one may once the site has a delay."""
+        return self._delay_s(loan) == 0 or loan is next(
+            other for other in self._loans.values() if other.site == loan.site
+        )
 
-    def recall(self, cell: Cell) -> None:
-        """The cell is not crawled here any more: nor is what of it was lent."""
-        self._recall_loans([loan for loan in self._loans.values() if loan.cell == cell])
+    def _standing(self, loan: Loan) -> ActiveLoan:
+        wait_s, delay_s = self._frontier.clock(loan.site, self._now())
+        return ActiveLoan(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
 
-    def recall_all(self) -> None:
-        """Nothing is crawled here any more."""
-        self._recall_loans(list(self._loans.values()))
-
-    def _recall_loans(self, loans: Sequence[Loan]) -> None:
-        takers: dict[Contact, list[bytes]] = {}
-        now = asyncio.get_running_loop().time()
-        for loan in loans:
-            loan.recalled_at = loan.recalled_at or now
-            if not is_leaf(loan.borrower):  # It will hear so when it next reports.
-                takers.setdefault(loan.borrower, []).append(loan.id)
-        for taker, ids in takers.items():
-            with suppress(NotRunningError):
-                self._spawn(self._recall(taker, ids), f"recall from {taker}")
+    # --- ends ----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Take back what was not heard of for too long; until cancelled."""
+        """Take back the loans of silent borrowers, until cancelled."""
         while True:
             if not self._loans:
-                self._any.clear()
-            await self._any.wait()
+                self._has_loans.clear()
+            await self._has_loans.wait()
             await asyncio.sleep(RENEW_S / 2)
             now = asyncio.get_running_loop().time()
             for loan in [loan for loan in self._loans.values() if loan.until <= now]:
                 log.info("loan.lost to=%s site=%s urls=%d", loan.borrower, loan.site, len(loan.entries))
-                # Nobody tells when its last request went out.
-                _, delay_s = self._frontier.clock(loan.site, self._now())
-                self._frontier.hold(loan.site, max(loan.hold_until, self._now() + delay_s), self._now())
+                # Nobody says when the borrower's last request went out.
+                hold_until = max(loan.hold_until, self._now() + self._delay_s(loan))
+                self._frontier.hold(loan.site, hold_until, self._now())
                 self.lost[loan.site] += 1
                 if len(self.lost) > LOST_SITES_MAX:
                     del self.lost[next(iter(self.lost))]
                 self._note_failure(loan)
                 self._end(loan)
 
-    def _note_failure(self, loan: Loan) -> None:
-        """Let the owner of the site have its turn before another has it, and this taker have no more for a while."""
-        now = self._now()
-        self._loan_backoff.note_failure(loan.site, now + self._frontier.wait_s(loan.site, now), now)
-        self._loan_backoff.note_failure(loan.borrower.id, now, now)
+    def recall(self, cell: Cell) -> None:
+        """Recall the loans of a cell that this peer no longer crawls."""
+        self._recall_loans([loan for loan in self._loans.values() if loan.cell == cell])
 
-    def _standing(self, loan: Loan) -> ActiveLoan:
-        wait_s, delay_s = self._frontier.clock(loan.site, self._now())
-        return ActiveLoan(loan.id, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
+    def recall_all(self) -> None:
+        """Recall all loans, as this peer no longer crawls."""
+        self._recall_loans(list(self._loans.values()))
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    def _recall_loans(self, loans: Sequence[Loan]) -> None:
+        by_borrower: dict[Contact, list[bytes]] = {}
+        now = asyncio.get_running_loop().time()
+        for loan in loans:
+            loan.recall(now)
+            if not is_leaf(loan.borrower):  # A leaf hears of the recall when it next reports.
+                by_borrower.setdefault(loan.borrower, []).append(loan.id)
+        for borrower, ids in by_borrower.items():
+            with suppress(NotRunningError):
+                self._spawn(self._send_recall(borrower, ids), f"recall from {borrower}")
 
-    async def _recall(self, borrower: Contact, loans: Sequence[bytes]) -> None:
+    async def _send_recall(self, borrower: Contact, loans: Sequence[bytes]) -> None:
         for start in range(0, len(loans), LOANS_MAX):
             try:
                 message = Recall(self._me(), list(loans[start : start + LOANS_MAX]))
                 await self._client.ask(borrower, message, Recalled, LOAN_DEADLINE_S)
             except RemoteError as error:
-                log.info("loan.not_recalled from=%s why=%s", borrower, error.why)  # It ends by itself.
+                log.info("loan.not_recalled from=%s why=%s", borrower, error.why)  # The lease ends the loan.
 
-    def _take_in(self, loan: Loan, report: LoanReport) -> None:
+    def _note_failure(self, loan: Loan) -> None:
+        """Bar the site until its owner has had a turn at it, and bar the borrower for a while."""
         now = self._now()
-        for key in map(Key, report.done):
-            entry = loan.entries.pop(key, None)
-            if entry is not None:
-                self.done += 1
-                loan.moved_at, loan.made_progress = now, True
-                self._loan_backoff.note_success(loan.site)
-                self._loan_backoff.note_success(loan.borrower.id)
-                self._store.learn_done(key)
-                self._frontier.finish(entry, now)
-                self._activity.move()
-        for one in report.returned:
-            entry = loan.entries.pop(Key(one.key), None)
-            if entry is not None:
-                self._note_late(loan, entry.key)
-                loan.moved_at = now
-                self._put_back(entry, one.tries, now + min(one.wait_s, RETURNED_WAIT_MAX_S) if one.wait_s else 0.0)
-
-    def _note_late(self, loan: Loan, key: Key) -> None:
-        """What comes back its taker may have finished all the same, or be about to."""
-        self._late[loan.id, key] = loan.borrower.id
-        if len(self._late) > LATE_PAGES_MAX:
-            del self._late[next(iter(self._late))]
-
-    def _learn_late(self, report: LoanReport, borrower: Contact) -> None:
-        """Of a loan that is over; or of an earlier run of this peer, for which a full peer is believed as ever."""
-        for key in map(Key, report.done):
-            entry = self._store.entry(key)
-            known = self._late.get((report.loan, key)) == borrower.id
-            if known or (entry is not None and not is_leaf(borrower)):
-                self._late.pop((report.loan, key), None)
-                if self._store.learn_done(key) and entry is not None:
-                    self._frontier.remove(entry, self._now())
-                self._activity.move()
-                self._wake()
-
-    def _put_back(self, entry: FrontierEntry, tries: int, due: float) -> None:
-        now = self._now()
-        if tries > entry.tries or due > now:
-            self._frontier.postpone(entry._replace(tries=max(tries, entry.tries) - 1), due, now)  # Counts one more.
-        else:
-            self._frontier.put_back(entry, now)
+        self._loan_backoff.note_failure(loan.site, now + self._frontier.wait_s(loan.site, now), now)
+        self._loan_backoff.note_failure(loan.borrower.id, now, now)
 
     def _end(self, loan: Loan) -> None:
-        """What is left of the loan is ours again, and so are the connections."""
+        """Take back the rest of the loan's pages and its connections."""
         del self._loans[loan.id]
         for entry in loan.entries.values():
-            self._note_late(loan, entry.key)
+            self._late.note(loan, entry.key)
             self._frontier.put_back(entry, self._now())
         self._frontier.end_loan(loan.site, loan.connections, self._now())
         self._activity.move()
         self._wake()
 
-    def _until(self) -> float:
-        return lender_takes_back_at(asyncio.get_running_loop().time())
+    def _put_back(self, entry: FrontierEntry, tries: int, due: float) -> None:
+        now = self._now()
+        if tries > entry.tries or due > now:
+            # `postpone` counts one more try.
+            self._frontier.postpone(entry._replace(tries=max(tries, entry.tries) - 1), due, now)
+        else:
+            self._frontier.put_back(entry, now)
+
+    def _delay_s(self, loan: Loan) -> float:
+        _, delay_s = self._frontier.clock(loan.site, self._now())
+        return delay_s

@@ -1,16 +1,15 @@
-"""Load balance of one peer put together: what it lends to others and what it borrows of them.
+"""`Loans`: lender and borrower of one peer, put together.
 
-The crawler of what is borrowed shares everything with the peer's own but its frontier and its store; both together have
-no more requests under way than one may.
+The crawler of borrowed pages shares everything with the peer's own crawler but the frontier and the store. Both
+crawlers together have no more requests in flight than one crawler may have.
 
-Tests: tests/lending/test_lending_peers.py
+Tests: tests/lending/test_balance.py, tests/lending/test_lending_peers.py, tests/lending/test_drain_policy.py
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from random import Random
-from typing import Any
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
@@ -32,21 +31,22 @@ LOANS_POLL_S = 0.1
 
 
 class AsideActivity(Activity):
-    """What a crawler of borrowed pages does counts as this peer's activity; that it is idle says nothing about it."""
+    """The activity of a crawler of borrowed pages: its work counts as this peer's activity, its idleness does not."""
 
     def __init__(self, activity: Activity) -> None:
         super().__init__()
         self._activity = activity
 
     def move(self) -> None:
+        """Count a change as a change of this peer."""
         self._activity.move()
 
     def settle(self, idle: bool) -> None:
-        """The pages are pending at their owner, who knows."""
+        """Ignore idleness: borrowed pages are pending at their owner, and only the owner knows when they are done."""
 
 
 class Loans:
-    """The loans of one peer, in both directions."""
+    """The loans of one peer in both directions."""
 
     def __init__(
         self,
@@ -61,12 +61,8 @@ class Loans:
         random: Random,
         limits: Limits,
         may_lend: Callable[[Contact, str], bool],
-        wants: Callable[[int], bool],
-        spawn: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`may_lend` says whether a peer owns a site, as far as we know.
-
-        `wants` says whether this peer is light enough to fetch so many URLs more; `spawn` starts a task."""
+        """`may_lend` returns whether a peer owns a site, as far as this peer knows."""
         self._store = store
         self._cells = cells
         self._own = components.crawler
@@ -83,7 +79,7 @@ class Loans:
             now=clock.now,
             random=random,
             wake=components.crawler.wake,
-            spawn=spawn,
+            spawn=cells.spawn,
         )
         cells.crawl.on_closed.append(self.lender.recall)
         borrowed = BorrowedStore(self._journal)
@@ -104,12 +100,11 @@ class Loans:
             partitioner=components.partitioner,
             forget=self._forget,
             may_lend=may_lend,
-            wants=wants,
             now=clock.now,
         )
 
     async def run(self) -> None:
-        """Watch over the loans in both directions, until cancelled. Only leaves borrow if the job has no balance."""
+        """Watch over the loans until cancelled. In a job without balance only leaves borrow, so this peer does not."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.lender.run(), name="lend")
             if self._active:
@@ -117,19 +112,19 @@ class Loans:
                 group.create_task(self.borrower.crawler.run(), name="crawl borrowed")
 
     def show_pages(self, on_page: Callable[[Page], Awaitable[None]] | None) -> None:
-        """Have `on_page` awaited with each page fetched here, for ourselves or others; nothing any more, for None."""
+        """Await `on_page` with each page fetched here, own or borrowed, from now on. None ends that."""
         self._own.on_page = self.borrower.crawler.on_page = on_page
 
     def recall_all(self) -> None:
-        """Call back what is lent, and begin to give back what is borrowed."""
+        """Recall all lent pages, and begin to return all borrowed pages."""
         self.lender.recall_all()
         self.borrower.close_all()
 
     async def end(self, links_s: float, seconds: float) -> None:
-        """Wait until no borrowed page is under way, and then, `seconds` at most, until all loans are over.
+        """Wait until no borrowed page is in flight, and then until all loans are over, at most `seconds`.
 
-        Call after `call_back`, and when nothing is started any more. What is not back by then is given up by itself.
-        `links_s` is how long pages that were fetched may wait for their links.
+        Call this after `recall_all`, when the peer starts no more pages. The leases end the loans that remain.
+        `links_s` is how long fetched pages may wait for their links.
         """
         await self.borrower.crawler.drained(links_s)
         with suppress(TimeoutError):
@@ -142,14 +137,10 @@ class Loans:
         return True
 
     def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
-        """Write a page fetched for another peer; if a report will tell it, nobody else need be told."""
-        merging, self._cells.records.merging = self._cells.records.merging, reported
-        # The giver may be gone and this peer its heir, who has the page before it as well.
+        """Write a page fetched for a lender, as a `PageJournaler`."""
+        # This peer may have replaced a crashed lender as the owner, and then has the page in its own frontier as well.
         own = self._store.entry(entry.key)
-        try:
-            fresh = self._store.finish(entry, line, records)
-        finally:
-            self._cells.records.merging = merging
+        fresh = self._cells.journal_borrowed(entry, line, records, reported=reported)
         if own is not None:
             self._frontier.remove(own, self._clock.now())
         if reported:
@@ -157,7 +148,7 @@ class Loans:
         return fresh
 
     def _forget(self, keys: Iterable[Key]) -> None:
-        """Their owner knows of these; only if this peer is one of the holders it keeps them."""
+        """Forget pages that their owner knows to be done, unless this peer holds a copy of their cell."""
         holdings = self._cells.holdings
         for key in keys:
             cell = self._store.cell_of(key)

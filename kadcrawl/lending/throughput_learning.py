@@ -1,8 +1,9 @@
-"""What a peer knows of its own pace before it has crawled, and writes down for those that learn (P2).
+"""`ThroughputLearning`: a peer's predicted throughput, and the measurements it writes down for training (P2).
 
-Its powers are declared by its owner, or measured when it starts, in a thread. With them a trained network predicts how
-long it takes for a number of URLs. What it then measures goes to a file in its directory (balance/training_data.py),
-from which `kadcrawl train` makes such a network: a swarm learns from its own crawls.
+The owner declares the machine's profile, or the peer measures it in a thread when it starts. From the profile a trained
+network predicts the seconds for a number of URLs. The peer's own measurements go to a file in its directory
+(balance/training_data.py), and `kadcrawl train` makes a network of such files. So a swarm learns from its own crawls
+and needs no network to begin with.
 
 Tests: tests/lending/test_drain_policy.py
 """
@@ -24,12 +25,12 @@ log = logging.getLogger(__name__)
 
 
 class ThroughputLearning:
-    """The powers of one peer, what they predict, and what is measured."""
+    """The profile of one peer's machine, the prediction made from it, and the file of measurements."""
 
     def __init__(self, directory: Path, powers: Mapping[str, float], network: NeuralNetwork | None) -> None:
-        """`powers`: what is declared, checked; `network`: None if none was trained yet."""
+        """`powers` are the checked declarations of the owner. `network` is None before the first training."""
         self.predicted: TimeModel | None = None
-        """URLs -> seconds; None while the powers are not known, or without a network."""
+        """URLs -> predicted seconds; None without a network, or while the profile is not known."""
         self._directory = directory
         self._declared = powers
         self._network = network
@@ -37,22 +38,26 @@ class ThroughputLearning:
         self._growing = GrowingBatch()
 
     async def run(self) -> None:
-        """Find out about the powers."""
+        """Measure the profile, and predict from it if there is a network."""
         loop = asyncio.get_running_loop()
         try:
             self._profile = await loop.run_in_executor(
                 DaemonThreadExecutor(), measure_profile, self._directory, steady, self._declared
             )
-        except (ValueError, OSError) as error:  # ConfigError is one.
-            # The crawl goes on: without a prediction it takes a little longer until this peer knows its pace.
-            log.warning("balance.no_powers why=%s", error)
+        except (ValueError, OSError) as error:  # ConfigError is a ValueError.
+            # The crawl goes on: without a prediction it takes a little longer until the throughput is known.
+            log.warning("balance.no_profile why=%s", error)
             return
         log.info("balance.profile_measured profile=%s", self._profile)
         if self._network is not None:
             self.predicted = extrapolated(self._network.time(self._profile))
 
+    def predict(self, urls: float) -> float | None:
+        """Return the predicted seconds for a number of URLs, or None while nothing can be predicted."""
+        return self.predicted(urls) if self.predicted is not None else None
+
     def measured(self, urls: int, seconds: float) -> None:
-        """Note that it took so many seconds, in which there was always something to do, to crawl so many URLs."""
+        """Note that the peer crawled `urls` in `seconds`, in which it always had URLs to crawl."""
         if self._profile is None or (grown := self._growing.measured(urls, seconds)) is None:
             return
         path = self._directory / BATCHES_FILE
@@ -63,9 +68,9 @@ class ThroughputLearning:
 
 
 def throughput_learning(config: Config) -> ThroughputLearning:
-    """Return what a peer of this configuration learns with.
+    """Return the learning of a peer with this configuration.
 
-    Raises ConfigError for a network or powers that are none.
+    Raises ConfigError for a file that is no network, or for declared powers that are out of range.
     """
     network = None if config.network is None else load_network(config.network)
     return ThroughputLearning(config.data, check_declared(dict(config.powers)), network)

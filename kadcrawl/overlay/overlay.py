@@ -232,8 +232,8 @@ class Overlay:
         """Our own load level (heavy blocks times 100), sent with every heartbeat."""
         return self._socket.load
 
-    @load.setter
-    def load(self, level: int) -> None:
+    def set_load(self, level: int) -> None:
+        """Send this load level with every heartbeat from now on; at first it is 0."""
         self._socket.load = level
 
     def set_state_fingerprint(self, fingerprint: int) -> None:

@@ -11,6 +11,7 @@ from kadcrawl.keys import anchor
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.drain_policy import DrainPolicy
+from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.lending.loans import Loans
 from kadcrawl.lending.throughput_learning import ThroughputLearning
@@ -27,12 +28,12 @@ def build_balancer(peer: "Peer", first_update_s: float | None, learns: Throughpu
     """
     parts, job = peer.components, peer.job
 
-    def may_lend(giver: Contact, site: str) -> bool:
+    def may_lend(lender: Contact, site: str) -> bool:
         cell = parts.partitioner.cell(site)
         nearest = peer.overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
-        if not peer.overlay.is_live(giver.id):
-            peer.overlay.suspect(giver)  # We may not know each other yet.
-        return nearest == giver and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
+        if not peer.overlay.is_live(lender.id):
+            peer.overlay.suspect(lender)  # We may not know each other yet.
+        return nearest == lender and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
 
     loans = Loans(
         components=parts,
@@ -45,8 +46,6 @@ def build_balancer(peer: "Peer", first_update_s: float | None, learns: Throughpu
         random=peer.random,
         limits=peer.config.limits,
         may_lend=may_lend,
-        wants=lambda urls: peer.balancing.wants(urls),
-        spawn=peer.cells.spawn,
     )
     first_at = asyncio.get_running_loop().time() + (job.update_s if first_update_s is None else first_update_s)
     blocks = Blocks(
@@ -70,4 +69,16 @@ def build_balancer(peer: "Peer", first_update_s: float | None, learns: Throughpu
         updates=UpdateSchedule(first_at, job.update_s),
         counters=peer.counters,
         learning=learns,
+    )
+
+
+def build_leaf_host(peer: "Peer") -> LeafHost:
+    """Return the host of the leaves that draw pages from a peer."""
+    crawler = peer.components.crawler
+    return LeafHost(
+        state=peer,
+        lender=peer.balancing.loans.lender,
+        overlay=peer.overlay,
+        random=peer.random,
+        pause_reasons=lambda: crawler.pause_reasons,
     )

@@ -13,7 +13,6 @@ import msgpack
 
 from kadcrawl.errors import ConfigError, KadcrawlError
 from kadcrawl.keys import anchor
-from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import (
@@ -101,7 +100,6 @@ class Handlers:
     def __init__(self, peer: "Peer") -> None:
         self._peer = peer
         self._range_finder = RangeFinder()
-        self._leaves = LeafHost(peer)
 
     def register(self, server: LinkServer) -> None:
         """Let the server answer by these handlers."""
@@ -246,8 +244,7 @@ class Handlers:
         return Recalled()
 
     async def request_work(self, request: WorkRequest) -> WorkGrant:
-        self._settled()
-        return await self._leaves.grant(request)
+        return await self._settled().leaf_host.grant(request)
 
     async def leave_stats(self, message: LeaveStats) -> Ok:
         peer = self._ready()
@@ -269,7 +266,8 @@ class Handlers:
         peer = self._peer
         match question:
             case Order():
-                self._leaves.stopped = self._leaves.stopped or question.verb == "stop"
+                if question.verb == "stop":
+                    peer.leaf_host.stop()
                 peer.obey(question)
             case NewSeeds():
                 peer.add_seeds(question.urls)
@@ -287,7 +285,7 @@ class Handlers:
         )
         if not isinstance(question, Census):
             return tally, []
-        return tally, [peer.row(), *self._leaves.rows(), *peer.departed.rows()]
+        return tally, [peer.row(), *peer.leaf_host.rows(), *peer.departed.rows()]
 
     # --- control -------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.lending.balancer import Balancer
+from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.lending.throughput_learning import throughput_learning
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.census_rows import read_rows
@@ -30,7 +31,7 @@ from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.termination import Termination
 from kadcrawl.overlay.waves.wave import Waves
 from kadcrawl.peer.base import PeerBase
-from kadcrawl.peer.build import build_balancer
+from kadcrawl.peer.build import build_balancer, build_leaf_host
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
@@ -71,6 +72,7 @@ class Peer(PeerBase):
         self._service = Handlers(self)
         self._cells: Cells | None = None
         self._balancing: Balancer | None = None
+        self._leaf_host: LeafHost | None = None
         self._recrawling: Recrawling | None = None
         self._expiring: Expiring | None = None
         self._seeding = Seeding(self)
@@ -188,6 +190,11 @@ class Peer(PeerBase):
     def balancing(self) -> Balancer:
         assert self._balancing is not None, "the peer has not begun: call begin, join or crawl"
         return self._balancing
+
+    @property
+    def leaf_host(self) -> LeafHost:
+        assert self._leaf_host is not None, "the peer has not begun: call begin, join or crawl"
+        return self._leaf_host
 
     @property
     def begun(self) -> bool:
@@ -374,6 +381,7 @@ class Peer(PeerBase):
             self.config.limits.batch_spacing_s,
         )
         self._balancing = build_balancer(self, first_update_s, learns)
+        self._leaf_host = build_leaf_host(self)
         if self._components.rounds is not None:
             copies = self._cells.replicator
             self._recrawling = recrawling = Recrawling(

@@ -38,6 +38,7 @@ from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, Records, site_r
 from kadcrawl.replication.slice_chunks import IncomingSlice
 from kadcrawl.replication.slice_transfer import EpochFilterSync, encoded_filters, sent_by
 from kadcrawl.store.cell_digest import EMPTY
+from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
@@ -326,6 +327,17 @@ class Cells:
         finally:
             handed_over.cancel()
             await asyncio.gather(handed_over, return_exceptions=True)
+
+    def journal_borrowed(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
+        """Journal a page fetched for another peer as DONE, and return False if it was known to be.
+
+        If a report tells the lender, this peer does not tell the page's owner.
+        """
+        self.records.merging = reported
+        try:
+            return self._store.finish(entry, line, records)
+        finally:
+            self.records.merging = False
 
     def _changed(self, cell: Cell, key: Key) -> None:
         if cell in self.holdings.owned:

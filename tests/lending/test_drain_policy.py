@@ -95,7 +95,7 @@ async def test_a_cold_peer_is_lent_a_block_to_try_and_no_more(make_peer: MakePee
     assert not mode.accept(b"somebody", 6)
     assert not mode.accept(b"somebody else", 1)
     peer.obey(peer.state_gossip.say("pause"))
-    assert not peer.balancing.wants(5)
+    assert not peer.balancing.wants(b"somebody", 5)
 
 
 async def test_a_cold_peer_gets_more_as_soon_as_none_of_its_loan_waits(

@@ -44,18 +44,14 @@ class Overlay:
 
 def leaves(*loans: object) -> LeafHost:
     """The leaves of a peer that is paused and has these loans out."""
-    peer = SimpleNamespace(
-        contact=Contact(ME, "10.0.0.1", 4160),
+    state = SimpleNamespace(contact=Contact(ME, "10.0.0.1", 4160), job=Job(), ended=False, leaving=False, paused=True)
+    return LeafHost(
+        state=state,
+        lender=SimpleNamespace(loans=lambda: loans),  # type: ignore[arg-type]
         overlay=Overlay(),
-        job=Job(),
-        ended=False,
-        leaving=False,
-        paused=True,
-        random=SimpleNamespace(sample=lambda found, count: []),
-        components=SimpleNamespace(crawler=SimpleNamespace(pause_reasons={"paused"})),
-        balancing=SimpleNamespace(loans=SimpleNamespace(lender=SimpleNamespace(loans=lambda: loans))),
+        random=SimpleNamespace(sample=lambda found, count: []),  # type: ignore[arg-type]
+        pause_reasons=lambda: {"paused"},
     )
-    return LeafHost(peer)  # type: ignore[arg-type]
 
 
 def drawing(leaf: bytes, counters: PeerCounters) -> WorkRequest:

@@ -39,14 +39,13 @@ class Bench:
             partitioner=Partitioner("host", 16),
             forget=lambda keys: None,
             may_lend=lambda giver, site: True,
-            wants=lambda urls: True,
             now=now,
         )
         for giver in GIVERS:
             site = f"{giver.host[-1]}.example"
             pending = [PendingRecord(f"http://{site}/{number}", 0, 0, 0, 0.0) for number in range(3)]
             lend = Lend(giver, Random(site).randbytes(8), SiteRecord(site, 0.0, 1.0), 1, pending, [])
-            assert self.borrower.accept(lend)
+            assert self.borrower.accept(lend, lambda urls: True)
 
     async def durable(self) -> None:
         pass

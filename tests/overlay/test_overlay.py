@@ -363,7 +363,8 @@ def test_load_levels_travel_with_the_heartbeats(loop: SimLoop) -> None:
     async def story() -> None:
         anne = await our_peer(loop, 0, ANNE)
         bert = await our_peer(loop, 1, BERT, bootstrap=0)
-        anne.load, bert.load = 150, 7
+        anne.set_load(150)
+        bert.set_load(7)
         await asyncio.sleep(10)
         assert {bert.me.id: 7} == anne.loads
         assert {anne.me.id: 150} == bert.loads

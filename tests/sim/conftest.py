@@ -1,6 +1,7 @@
 """What several tests of simulated worlds count."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -13,10 +14,10 @@ def lendings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count how often each URL is taken by a peer that does not own it."""
     counted: Counter[str] = Counter()
     loans: set[bytes] = set()
-    take = Borrower.accept
+    accept = Borrower.accept
 
-    def counting(self: Borrower, lend: Lend) -> bool:
-        taken = take(self, lend)
+    def counting(self: Borrower, lend: Lend, wants: Callable[[int], bool]) -> bool:
+        taken = accept(self, lend, wants)
         if taken and lend.loan not in loans:  # An offer may be made again.
             loans.add(lend.loan)
             counted.update(one.url for one in lend.pending)

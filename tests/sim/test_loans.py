@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from kadcrawl.lending.borrower import Borrower
-from kadcrawl.lending.lender import Lender, Loan
+from kadcrawl.lending.lender import Lender
+from kadcrawl.lending.loan import Loan
 from kadcrawl.link.wire.messages import LoanReport
 from sim.plan import Event, Kind, Plan
 from sim.trial import Size, run

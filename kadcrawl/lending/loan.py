@@ -1,0 +1,117 @@
+"""The lender's record of one loan, and of pages that came back from loans that are over.
+
+Decisions only: the caller gives the time. Two clocks appear here: loop seconds for the lease, wall-clock seconds for
+the site's politeness.
+
+Tests: tests/lending/test_lender.py, tests/lending/test_lending_to_leaves.py
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+from kadcrawl.balance.leases import lender_takes_back_at
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.wire.messages import Contact, SiteRecord
+from kadcrawl.store.frontier_entry import FrontierEntry
+
+RECALLED_MAX_S = 130.0
+"""A loan is renewed this long after its recall at most, and its site may make no progress for so long.
+
+No request lasts longer (`Limits.fetch_timeout_s`)."""
+LATE_PAGES_MAX = 10_000
+"""Returned pages of which the borrower is remembered."""
+RETURNED_WAIT_MAX_S = 3600.0
+"""A borrower can keep a returned page or its site from being fetched for no longer."""
+
+
+@dataclass(slots=True)
+class Loan:
+    """Pages of one site that another peer fetches for this peer."""
+
+    id: bytes
+    borrower: Contact
+    site: str
+    cell: Cell
+    entries: dict[Key, FrontierEntry]
+    """The pages that are neither done nor returned."""
+    connections: int
+    """Requests the borrower may have in flight at a time."""
+    moved_at: float
+    """The wall-clock second at which the loan began, or a page of it was last done or returned."""
+    until: float = inf
+    """The loop second at which the lender takes the loan back unless the borrower reports."""
+    hold_until: float = 0.0
+    """The wall-clock second before which the site must not be asked, by the borrower's last report."""
+    waits_until: float = 0.0
+    """The latest such second, over all reports, of waits that the site demanded beyond its delay."""
+    recalled_at: float | None = None
+    """The loop second of the recall; None without a recall."""
+    is_stuck: bool = False
+    """The lender recalled the loan because it made no progress."""
+    begun: bool = False
+    """The lender has answered a report of the loan, so the borrower may fetch."""
+    made_progress: bool = False
+    """The borrower has finished a page of the loan."""
+
+    def renew(self, loop_s: float) -> None:
+        """Start the lease anew, as for an offer or a report received at `loop_s`."""
+        self.until = lender_takes_back_at(loop_s)
+
+    def note_report(self, clock: SiteRecord, delay_s: float, wall_s: float, loop_s: float) -> None:
+        """Take in that the borrower reports, and the site's `clock` as the borrower sees it.
+
+        `delay_s` is the site's delay as the lender knows it. A report does not renew the lease once `RECALLED_MAX_S`
+        have passed since the recall.
+        """
+        if self.recalled_at is None or loop_s < self.recalled_at + RECALLED_MAX_S:
+            self.renew(loop_s)
+        self.begun = True
+        self.hold_until = wall_s + min(clock.wait_s, RETURNED_WAIT_MAX_S)
+        if clock.wait_s > max(clock.delay_s, delay_s):
+            self.waits_until = max(self.waits_until, self.hold_until)
+
+    def finish(self, key: Key, wall_s: float) -> FrontierEntry | None:
+        """Take out a page that the borrower has finished; None if the loan lacks it."""
+        entry = self.entries.pop(key, None)
+        if entry is not None:
+            self.moved_at, self.made_progress = wall_s, True
+        return entry
+
+    def give_back(self, key: Key, wall_s: float) -> FrontierEntry | None:
+        """Take out a page that the borrower returns unfinished; None if the loan lacks it."""
+        entry = self.entries.pop(key, None)
+        if entry is not None:
+            self.moved_at = wall_s
+        return entry
+
+    def recall(self, loop_s: float, *, is_stuck: bool = False) -> None:
+        """Note the first recall, and whether the loan made no progress."""
+        self.recalled_at = self.recalled_at or loop_s
+        self.is_stuck = self.is_stuck or is_stuck
+
+    def makes_no_progress(self, delay_s: float, wall_s: float) -> bool:
+        """Return whether no page has moved for longer than a site can be slow, whatever the borrower says."""
+        waits_until = min(self.waits_until, self.moved_at + RETURNED_WAIT_MAX_S)
+        return wall_s > max(self.moved_at, waits_until) + delay_s + RECALLED_MAX_S
+
+
+class LatePages:
+    """The borrowers of pages that came back: each may finish such a page after its loan is over."""
+
+    def __init__(self) -> None:
+        self._borrowers: dict[tuple[bytes, Key], bytes] = {}
+        """(loan ID, key) -> ID of the borrower; the oldest is first."""
+
+    def note(self, loan: Loan, key: Key) -> None:
+        """Remember the borrower of a page that came back; forget the oldest page beyond `LATE_PAGES_MAX`."""
+        self._borrowers[loan.id, key] = loan.borrower.id
+        if len(self._borrowers) > LATE_PAGES_MAX:
+            del self._borrowers[next(iter(self._borrowers))]
+
+    def is_from(self, loan_id: bytes, key: Key, borrower: bytes) -> bool:
+        """Return whether this peer had the page on that loan."""
+        return self._borrowers.get((loan_id, key)) == borrower
+
+    def forget(self, loan_id: bytes, key: Key) -> None:
+        """Forget a page that is done."""
+        self._borrowers.pop((loan_id, key), None)
