@@ -338,7 +338,7 @@ class Replicator:
         if settled is None:
             # Comes again with the next repair; whoever cannot be told to drop keeps what it has and asks.
             return
-        for unlike in settled.unlike:
+        for unlike in settled.differing:
             if Cell(unlike.cell) in taken:
                 self.on_unlike(stream.contact, Cell(unlike.cell))
 
