@@ -39,8 +39,8 @@ def opened(directory: Path, *, bloom: bool) -> Store:
     store = Store(directory, 0.0, nothing)
     try:
         store.begin(CELL_BITS, Period(epoch_s=86_400.0, epochs=3) if bloom else None, lambda: NOW)
-        store.take_up_time(NOW)
-        Counters.from_bytes(store.meta("totals"))
+        store.saved_time.restore(NOW)
+        Counters.from_bytes(store.meta.get("totals"))
     except BaseException:
         store.close()
         raise
@@ -68,17 +68,17 @@ def prepared(bloom: bool) -> dict[str, bytes]:
             if number % 2:
                 visit = Visit(entry.key, "a.example", url(number), 1, NOW, 60.0, "", "", "", "", 0)
                 store.finish(entry, b'{"number":%d}\n' % number, visit=None if bloom else visit)
-        store.set_site("a.example", NOW, 1.5)
-        store.set_robots("http://a.example", b"user-agent: *\ndisallow: /x", NOW)
-        store.set_meta("totals", Counters(pages=15).to_bytes())
-        store.keep_time(NOW + 5.0)
-        _run(store.commit())
-        store._db.execute("COMMIT")
-        store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        store._db.execute("BEGIN")
+        store.sites.set_clock("a.example", NOW, 1.5)
+        store.sites.set_robots("http://a.example", b"user-agent: *\ndisallow: /x", NOW)
+        store.meta.set("totals", Counters(pages=15).to_bytes())
+        store.saved_time.save(NOW + 5.0)
+        _run(store.journal.commit())
+        store.journal._db.execute("COMMIT")
+        store.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.journal._db.execute("BEGIN")
         for number in range(30, 36):
             store.accept(key(CELLS[number % 3], number), "b.example", url(number), 0, 0)
-        _run(store.commit())
+        _run(store.journal.commit())
         left = {file: (directory / file).read_bytes() for file in FILES}
         store.close()
     return left
@@ -171,22 +171,22 @@ def _memory() -> str | None:
 def _read(store: Store) -> None:
     """Read everything, each URL in one of the ways there are."""
     for cell in _cells(store):
-        for number, (one, _) in enumerate(store.records(cell, b"", 20)):
-            (store.state, store.entry, store.visit)[number % 3](one)
-        store.digest_between(cell, b"", None)
-        for site_hash, _ in store.sites(cell, b"", 5):
-            store.site_keys(site_hash)
-        store.next_visit(cell)
-        store.due_visits(cell, NOW, 3)
+        for number, (one, _) in enumerate(store.scan.records(cell, b"", 20)):
+            (store.state, store.entry, store.visits.get)[number % 3](one)
+        store.scan.digest_between(cell, b"", None)
+        for site_hash, _ in store.pending_sites(cell, b"", 5):
+            store.site_keys.count(site_hash)
+        store.visits.next_due(cell)
+        store.visits.due_keys(cell, NOW, 3)
     for site in ("a.example", "b.example"):
         store.window(site, 10)
-        store.site(site)
+        store.sites.clock(site)
 
 
 def _write(store: Store) -> None:
     """Go on with the crawl: URLs that are there and new ones, to their end, and pages that are due again."""
     for place, cell in enumerate(_cells(store)):
-        for one in store.due_visits(cell, NOW, 3):
+        for one in store.visits.due_keys(cell, NOW, 3):
             store.begin_round(one)
         for number in (place, 40):
             entry = store.accept(key(cell, number), "a.example", url(number), 1, 0) or store.entry(key(cell, number))
@@ -195,8 +195,8 @@ def _write(store: Store) -> None:
                 store.merge_tries(entry.key, 3, NOW)
                 store.finish(entry, b"{}\n")
         store.learn_done(key(cell, 41))
-    store.learn_robots("http://a.example", b"", NOW + 1)
-    _run(store.commit())
+    store.sites.learn_robots("http://a.example", b"", NOW + 1)
+    _run(store.journal.commit())
 
 
 def _forget(store: Store) -> None:
@@ -204,7 +204,7 @@ def _forget(store: Store) -> None:
     if store.expiring_filters is None:
         store.forget(key(CELLS[0], 0))
     store.forget_cell(CELLS[0], 100)
-    _run(store.commit())
+    _run(store.journal.commit())
 
 
 USES = (_read, _write, _forget)

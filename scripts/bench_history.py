@@ -58,14 +58,14 @@ async def measure(history: str, keys: Sequence[Key], non_members: Sequence[Key],
         some = keys[start : start + COMMIT_KEYS]
         began = process_time()
         entries = [store.accept(key, "example.org", f"https://example.org/{key.hex()}", 1, 0) for key in some]
-        await store.commit()
+        await store.journal.commit()
         between = process_time()
         for entry in entries:
             if entry is None:
                 wrong += 1
             else:
                 store.finish(entry, LINE)
-        await store.commit()
+        await store.journal.commit()
         accept_s += between - began
         finish_s += process_time() - between
     asked = Random(1).sample(keys, min(ASKED_MOST, len(keys)))
@@ -93,7 +93,8 @@ def _us_each(ask: Callable[[Key], object], keys: Sequence[Key]) -> float:
 def _disk_bytes(store: Store) -> int:
     """Return the size of the pages in use, once all is in the database."""
     pages, free, size = (
-        store._db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        store.journal._db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
     )
     return (int(pages) - int(free)) * int(size)
 

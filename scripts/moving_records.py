@@ -90,7 +90,7 @@ class StoreEnd:
                 return await self.anti_entropy.answer_compare(question)
             case Replicate():
                 self._records.merge(question.batch)
-                await self.store.durable()
+                await self.store.journal.durable()
                 return Replicated()
         raise AssertionError(f"nobody asks {question} here")
 
@@ -112,15 +112,15 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
         else:
             store.accept(place.key, place.site, url, 1, 0)
         if number % COMMIT_EVERY == 0:
-            await store.commit()
-    await store.commit()
+            await store.journal.commit()
+    await store.journal.commit()
 
 
 @asynccontextmanager
 async def opened(directory: Path, number: int) -> AsyncIterator[StoreEnd]:
     """Open one peer's store in a directory and commit what is written to it."""
     store = Store(directory, LIMITS.commit_spacing_s)
-    committer = asyncio.create_task(store.run(), name="commit")
+    committer = asyncio.create_task(store.journal.run(), name="commit")
     try:
         yield StoreEnd(store, number)
     finally:

@@ -42,7 +42,7 @@ ROOMS: Final = (
     ("/asyncio/", LOOP),
 )
 """(part of a file's path, room); the first that fits counts."""
-JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set_meta", "sync_files", "_checkpoint"})
+JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set", "sync_files", "_checkpoint"})
 """Functions of the store that make what was written durable; the others are history."""
 REPOSITORY: Final = f"{Path(__file__).resolve().parents[1].as_posix()}/"
 PASSES_MAX: Final = 30

@@ -22,14 +22,14 @@ class Histories:
 
     def of_store(self, store: Store, cell: Cell) -> dict[Key, int]:
         """Return the state of each key of a cell that the store knows."""
-        records = dict(store.records(cell, b"", 2**40))
+        records = dict(store.scan.records(cell, b"", 2**40))
         if store.expiring_filters is not None and cell in store.expiring_filters:
             records |= {key: DONE for key in self._keys.get(cell, ()) if key not in records and store.state(key)}
         return records
 
     def on_disk(self, store: Store) -> dict[Key, int]:
         """Return the state of each key that is committed in a store's journal."""
-        with closing(sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)) as db:
+        with closing(sqlite3.connect(f"file:{store.journal.path}?mode=ro", uri=True)) as db:
             records: dict[Key, int] = dict(db.execute("SELECT key, state FROM history"))
             if store.expiring_filters is None:
                 return records

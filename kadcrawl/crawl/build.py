@@ -114,7 +114,7 @@ def build(
     scope = Scope(job, limits)
     rules = PageRules(job.roles, job.records)
     partitioner = Partitioner(job.partition, job.cell_bits)
-    frontier = Frontier(store, limits, job.delay_s, clock.now() if store.has_run else 0.0)
+    frontier = Frontier(store, limits, job.delay_s, clock.now() if store.saved_time.has_run else 0.0)
     intake = Intake(store, frontier, scope, counters, activity, by_depth, job.site_pages_max, job.path_queries_max)
     forwarder = Forwarder(
         owners,
@@ -127,8 +127,8 @@ def build(
         is_open=frontier.is_open,
         accept_here=accept_here,
     )
-    granted = store.read_meta("granted", int) or 0
-    known = store.read_meta("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
+    granted = store.meta.read("granted", int) or 0
+    known = store.meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
     budget = Budget(job.max_pages, granted, begun=counters.tried, known=known)
     agent = user_agent(VERSION, job.contact)
     refused = RefusedAddresses()

@@ -69,7 +69,7 @@ class LateReports:
             await self._report_now.wait()
             self._report_now.clear()
             keys, self._finished = self._finished, []
-            await self._store.durable()
+            await self._store.journal.durable()
             for _ in range(LATE_REPORT_TRIES):
                 keys = await self._notify_owners(keys)
                 if not keys:

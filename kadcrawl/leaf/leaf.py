@@ -78,7 +78,7 @@ class Leaf(PeerBase):
             await self.work.give_back()
             me = Departed(self._me, self.counters.to_wire())
             await send_leave_stats(self.client, self._me.id, [(me, self.full_peers.contacts()[: KEEPERS + SPARE])])
-        await self.store.commit()
+        await self.store.journal.commit()
 
     # --- what it is ----------------------------------------------------------------------------------------------
 
@@ -156,10 +156,10 @@ class Leaf(PeerBase):
     def _identity(self) -> bytes:
         if self.key_rotation is not None:
             return self.key_rotation.credentials.peer_key.id
-        leaf_id = self.store.meta("leaf_id")
+        leaf_id = self.store.meta.get("leaf_id")
         if leaf_id is None:
             leaf_id = id_bytes(self.random.getrandbits(ID_BITS))
-            self.store.set_meta("leaf_id", leaf_id)
+            self.store.meta.set("leaf_id", leaf_id)
         return leaf_id
 
     def _build(self, job: Job) -> None:

@@ -6,7 +6,7 @@ the owner lacks. If the owner is gone by then, the peer that takes its place is 
 owner here (replication/holder.py).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
@@ -56,6 +56,27 @@ class PageJournaler(Protocol):
         """
 
 
+class BorrowedClocks:
+    """The clocks of the borrowed sites, in memory."""
+
+    def __init__(self, has_site: Callable[[str], bool]) -> None:
+        self._has_site = has_site
+        self._clocks: dict[str, tuple[float, float]] = {}
+
+    def clock(self, site: str) -> tuple[float, float] | None:
+        """Return the (not_before, delay_s) of a site, as `SiteTable.clock` does, or None."""
+        return self._clocks.get(site)
+
+    def set_clock(self, site: str, not_before: float, delay_s: float) -> None:
+        """Keep the clock of a site while it is borrowed."""
+        if self._has_site(site):
+            self._clocks[site] = not_before, delay_s
+
+    def drop(self, site: str) -> None:
+        """Forget the clock of a site."""
+        self._clocks.pop(site, None)
+
+
 class BorrowedStore:
     """All loans of one borrower, as an `ActiveStore` (crawl/frontier) and a `CrawlStore` (crawl/crawler.py)."""
 
@@ -67,7 +88,7 @@ class BorrowedStore:
         self._by_cell: dict[Cell, BorrowedLoan] = {}
         self._cell_of: dict[bytes, Cell] = {}
         """Hash of the site -> cell of its loan."""
-        self._clocks: dict[str, tuple[float, float]] = {}
+        self.sites = BorrowedClocks(self.has_site)
         self._cells = count(FIRST_CELL)
         self._seqs = count(1)
 
@@ -115,7 +136,7 @@ class BorrowedStore:
         """Forget a loan that is over."""
         del self.loans[loan.id], self._by_cell[loan.cell], self._cell_of[site_hash(loan.site)]
         self.cells.pop(loan.cell, None)
-        self._clocks.pop(loan.site, None)
+        self.sites.drop(loan.site)
 
     # --- for the crawler -----------------------------------------------------------------------------------------
 
@@ -140,7 +161,7 @@ class BorrowedStore:
         """Return the cell of the loan of the key's site, or `NOWHERE`."""
         return self._cell_of.get(key[:SITE_BYTES], NOWHERE)
 
-    def sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]:
+    def pending_sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]:
         """Return (hash, site) of the loan's one site, if it has pages left and its hash comes after `after`."""
         loan = self._by_cell.get(cell)
         if loan is None or not loan.entries or after >= site_hash(loan.site):
@@ -157,15 +178,6 @@ class BorrowedStore:
         loan = self._by_cell.get(self.cell_of(entry.key))
         if loan is not None and entry.key in loan.entries:
             loan.entries[entry.key] = entry
-
-    def site(self, site: str) -> tuple[float, float] | None:
-        """Return (not before, delay in seconds) of a borrowed site; None if the frontier has not set them."""
-        return self._clocks.get(site)
-
-    def set_site(self, site: str, not_before: float, delay_s: float) -> None:
-        """Keep the clock of a borrowed site."""
-        if self.has_site(site):
-            self._clocks[site] = not_before, delay_s
 
     def connections(self, site: str) -> int:
         """Return how many requests to a site may be in flight here at a time by its loan."""

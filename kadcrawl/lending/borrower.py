@@ -162,7 +162,7 @@ class Borrower:
         self._frontier.learn_clock(site, wait_s, lend.clock.delay_s, now)
         origins = {origin_of(record.url) for record in lend.pending}
         for robots in (robots for robots in lend.robots if robots.origin in origins):
-            self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
+            self._store.sites.learn_robots(robots.origin, robots.rules, now - robots.age_s)
         self._report_now.set()
         return True
 
@@ -248,7 +248,7 @@ class Borrower:
             # Compared by contact: a peer that claims the ID of a lender does not hear of that lender's loans.
             loans = [loan for loan in self._borrowed.loans.values() if loan.lender == lender][:LOANS_MAX]
             reports = [self._loan_status(loan) for loan in loans]
-            await self._store.durable()
+            await self._store.journal.durable()
             sent_at = asyncio.get_running_loop().time()
             try:
                 message = RenewLease(self._me(), reports)
@@ -319,7 +319,7 @@ class Borrower:
     def _drop(self, loan: BorrowedLoan) -> None:
         """Forget a loan that is over. The owners of pages that the lender does not know to be done are told."""
         for key in loan.done:
-            self._store.on_changed(self._store.cell_of(key), key)
+            self._store.announce(key)
         self._keep_clock(loan.site)
         self._frontier.close(loan.cell)
         self._until.pop(loan.id, None)

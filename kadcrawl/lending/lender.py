@@ -197,7 +197,7 @@ class Lender:
                 self._take_in_late(report, message.borrower)
             elif self._goes_on(loan, report):
                 standing.append(loan)
-        await self._store.durable()
+        await self._store.journal.durable()
         # A loan that was taken back during the commit goes on no more.
         return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
 

@@ -66,14 +66,14 @@ class PeerBase:
             self._jobs = JobRecord(self.store)
             self.clock = Clock(asyncio.get_running_loop(), self.environment.wall)
             self.started_at = self.clock.now()
-            self.store.take_up_time(self.started_at)
-            self.counters = Counters.from_bytes(self.store.meta("totals"))
+            self.store.saved_time.restore(self.started_at)
+            self.counters = Counters.from_bytes(self.store.meta.get("totals"))
             self._messages_before = self.counters.peer_messages
             self.key_rotation = key_rotation(self.config, self.store, self.clock)
             self.credentials = None
             if self.key_rotation is not None:
                 self.credentials = self.key_rotation.credentials
-                await self.store.commit()
+                await self.store.journal.commit()
             self.peer_score = PeerScore()
             self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.peer_score)
             await self.client.open()
@@ -81,8 +81,8 @@ class PeerBase:
             await self._open(stack)
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._shut)
-            self.store.flush = self._flush
-            self._committer = self._group.create_task(self.store.run(), name="commit")
+            self.store.journal.before_commit(self._flush)
+            self._committer = self._group.create_task(self.store.journal.run(), name="commit")
             if self.config.sinks:
                 self._deliverer = self._group.create_task(self.deliveries.run(), name="sinks")
             self._stack = stack.pop_all()
@@ -185,7 +185,7 @@ class PeerBase:
         if self._extraction is not None:
             await self._extraction.close()
         try:
-            await self.store.commit()
+            await self.store.journal.commit()
             if self._deliverer is not None and not self._broken_off:
                 await self.deliveries.finish()
         finally:
@@ -198,8 +198,8 @@ class PeerBase:
     def _flush(self) -> list[int]:
         """Before each commit: journal the counters and hand the outputs to the system."""
         self.counters.peer_messages = self._messages_before + self._messages
-        self.store.set_meta("totals", self.counters.to_bytes())
-        self.store.keep_time(self.clock.now())
+        self.store.meta.set("totals", self.counters.to_bytes())
+        self.store.saved_time.save(self.clock.now())
         self.known.keep()
         return self._components.outputs.flush() if self._components is not None else []
 

@@ -251,7 +251,7 @@ class Handlers:
         if peer.leaving:
             raise NotReadyError("this peer leaves as well")
         peer.departed.keep(message.departed)
-        await peer.store.durable()
+        await peer.store.journal.durable()
         return Ok()
 
     # --- waves ---------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class Handlers:
                 peer.add_seeds(question.urls)
             case Grant():
                 peer.components.budget.learn(question.totals, peer.contact.id, question.spent)
-                peer.store.set_meta("grants", msgpack.packb(peer.components.budget.known))
+                peer.store.meta.set("grants", msgpack.packb(peer.components.budget.known))
                 peer.components.crawler.wake()
         tally = Tally(
             members=1,

@@ -34,7 +34,7 @@ class JobRecord:
 
     def journaled(self) -> Job | None:
         """Return the job of an earlier run in this directory."""
-        return self._store.read_meta("job", msgspec.json.Decoder(Job).decode)
+        return self._store.meta.read("job", msgspec.json.Decoder(Job).decode)
 
     def joined(self, job: Job) -> Job:
         """Return `job` with the seeds of earlier runs as well.
@@ -47,18 +47,18 @@ class JobRecord:
         for name in FIXED_BLOOM if job.history == "bloom" else FIXED:
             if getattr(journaled, name) != getattr(job, name):
                 raise StartError(
-                    f"{self._store.path.parent} holds a crawl with {name} {getattr(journaled, name)!r}, "
+                    f"{self._store.journal.path.parent} holds a crawl with {name} {getattr(journaled, name)!r}, "
                     f"not {getattr(job, name)!r}; choose another directory with --data"
                 )
         return replace(job, seeds=tuple(dict.fromkeys([*journaled.seeds, *job.seeds])))
 
     def keep(self, job: Job) -> None:
         """Journal the job."""
-        self._store.set_meta("job", msgspec.json.encode(job))
+        self._store.meta.set("job", msgspec.json.encode(job))
 
     def keep_networks(self, networks: tuple[str, ...]) -> None:
         """Journal which addresses may be fetched here although they are not public, for whoever starts it again."""
-        self._store.set_meta("networks", msgspec.json.encode(networks))
+        self._store.meta.set("networks", msgspec.json.encode(networks))
 
 
 def journaled_job(directory: Path) -> Job | None:

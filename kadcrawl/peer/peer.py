@@ -444,7 +444,7 @@ class Peer(PeerBase):
 
     def _flush(self) -> list[int]:
         if self._components is not None:
-            self.store.set_meta("granted", str(self._components.budget.granted).encode())
+            self.store.meta.set("granted", str(self._components.budget.granted).encode())
         return super()._flush()
 
     async def _accept_here(self, links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:

@@ -36,7 +36,7 @@ async def drain(peer: "Peer", links_s: float = DRAIN_LINKS_S) -> None:
         if not peer.ended:
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)
-    await peer.store.commit()
+    await peer.store.journal.commit()
 
 
 async def leave(peer: "Peer") -> None:
@@ -46,4 +46,4 @@ async def leave(peer: "Peer") -> None:
         me = Departed(peer.contact, peer.counters.to_wire())
         await send_leave_stats(peer.client, peer.contact.id, peer.departed.leave_stats(me, peer.overlay.nearest_known))
         await peer.cells.leave(peer.overlay.leave, LEAVE_S)
-    await peer.store.commit()
+    await peer.store.journal.commit()

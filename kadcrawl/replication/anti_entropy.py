@@ -95,7 +95,7 @@ class AntiEntropy:
         if self._store.cells.get(cell, EMPTY).keys <= BATCH_MAX:
             return [(None, None)]
         ends: list[Key] = []
-        while rows := self._store.records(cell, _beyond(ends[-1] if ends else None), BATCH_MAX):
+        while rows := self._store.scan.records(cell, _beyond(ends[-1] if ends else None), BATCH_MAX):
             self.examined += len(rows)
             ends.append(rows[-1][0])
             await asyncio.sleep(0)  # A cell may have millions.
@@ -115,7 +115,7 @@ class AntiEntropy:
         return differing
 
     def _window(self, cell: Cell, after: Key | None, last: Key | None) -> Window:
-        tally = self._store.digest_between(cell, _beyond(after), _beyond(last) if last is not None else None)
+        tally = self._store.scan.digest_between(cell, _beyond(after), _beyond(last) if last is not None else None)
         self.examined += tally.keys
         return Window(last, tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big"))
 
@@ -123,7 +123,7 @@ class AntiEntropy:
         self, other: Contact, cell: Cell, after: Key | None, last: Key | None, push: bool, trust_done: bool
     ) -> None:
         while True:
-            rows = self._store.records(cell, _beyond(after), BATCH_MAX)
+            rows = self._store.scan.records(cell, _beyond(after), BATCH_MAX)
             rows = [row for row in rows if last is None or row[0] <= last]
             # A window that has grown meanwhile goes in parts.
             upto = rows[-1][0] if len(rows) == BATCH_MAX and rows[-1][0] != last else last
@@ -141,7 +141,7 @@ class AntiEntropy:
                 ours = {key for key, _ in rows}
                 wanted = [Key(key) for key in exchanged.wanted if key in ours]
                 await self._push(other, [*wanted, *self._refused(batch, cell)][:BATCH_MAX])
-            await self._store.durable()
+            await self._store.journal.durable()
             reached = exchanged.upto if exchanged.upto is not None else upto
             if reached is None or (last is not None and reached >= last):
                 return
@@ -151,7 +151,7 @@ class AntiEntropy:
 
     async def _push_all(self, other: Contact, cell: Cell) -> None:
         after: Key | None = None
-        while rows := self._store.records(cell, _beyond(after), BATCH_MAX):
+        while rows := self._store.scan.records(cell, _beyond(after), BATCH_MAX):
             self.examined += len(rows)
             after = rows[-1][0]
             await self._push(other, [key for key, _ in rows])
@@ -159,7 +159,7 @@ class AntiEntropy:
     async def _push(self, other: Contact, keys: Sequence[Key]) -> None:
         if keys:
             batch = self._make_batch(keys)
-            await self._store.durable()  # As with copies: nobody hears DONE before it is on our disk.
+            await self._store.journal.durable()  # As with copies: nobody hears DONE before it is on our disk.
             await self._client.ask(other, Replicate(self._me(), batch), Replicated, RECONCILE_DEADLINE_S)
             self.moved += len(keys)
 
@@ -172,7 +172,7 @@ class AntiEntropy:
         differing = []
         for index, window in enumerate(question.windows):
             # One row more than the asker has tells that they differ, however many there are.
-            rows = self._store.records(cell, _beyond(after), min(window.keys, BATCH_MAX) + 1)
+            rows = self._store.scan.records(cell, _beyond(after), min(window.keys, BATCH_MAX) + 1)
             tally = digest_records(row for row in rows if window.last is None or row[0] <= window.last)
             self.examined += len(rows)
             if (tally.keys, tally.digest.to_bytes(DIGEST_BYTES, "big")) != (window.keys, window.digest):
@@ -187,7 +187,7 @@ class AntiEntropy:
         cell, last = Cell(question.cell), question.last
         theirs = dict.fromkeys(question.pending, PENDING) | dict.fromkeys(question.done, DONE)
         theirs |= {one.key: one.state for one in question.later}
-        rows = self._store.records(cell, _beyond(question.after), BATCH_MAX)
+        rows = self._store.scan.records(cell, _beyond(question.after), BATCH_MAX)
         upto = rows[-1][0] if len(rows) == BATCH_MAX else None
         rows = [row for row in rows if last is None or row[0] <= last]
         if upto is not None and last is not None and upto >= last:
@@ -198,7 +198,7 @@ class AntiEntropy:
         wanted = [key for key, state in theirs.items() if (upto is None or key <= upto) and ours.get(key, 0) < state]
         batch = self._make_batch(lacking)
         if lacking:
-            await self._store.durable()
+            await self._store.journal.durable()
         return Reconciled(batch, wanted[:BATCH_MAX], upto)
 
 

@@ -294,7 +294,7 @@ class Replicator:
             # Made anew at each try: by then it may be DONE.
             records = Replicate(self._overlay.me, self._make_batch(list(keys), sites))
             # Were others to hear DONE before it is on our disk, a crash would lose the page and nobody would know.
-            await self._store.durable()
+            await self._store.journal.durable()
             if await self._ask(stream, records, Replicated) is not None:
                 stream.advance(len(keys), asyncio.get_running_loop().time())
                 return
@@ -305,7 +305,7 @@ class Replicator:
         while left and not stream.lost:
             cells, portions = packed(self._store, left)
             if cells:
-                await self._store.durable()
+                await self._store.journal.durable()
             if not cells or await self._ask(stream, KeepEpochFilters(self._overlay.me, cells), Replicated) is not None:
                 for cell, some in portions.items():
                     for grain in some.large:
@@ -319,7 +319,7 @@ class Replicator:
         outgoing = in_parts(self._store, cell, epoch)
         while outgoing is not None and not outgoing.is_over and not stream.lost:
             message = part_message(self._overlay.me, cell, epoch, outgoing)
-            await self._store.durable()
+            await self._store.journal.durable()
             kept = await self._ask(stream, message, KeptFilterPart)
             if kept is None:
                 outgoing.failed()

@@ -182,8 +182,8 @@ class Cells:
         )
         self.holder_side.on_forgotten = components.crawler.wake
         components.crawler.no_backup_reachable = self.replicator.no_backup_reachable
-        store.on_changed = self._changed
-        store.on_site = self._site_changed
+        store.events.record_changed.append(self._changed)
+        store.events.site_changed.append(self._site_changed)
         overlay.on_joined.append(self._joined)
         overlay.on_lost.append(self._lost)
         self.replicator.spawn = self.sync.spawn = self.spawn
@@ -244,7 +244,7 @@ class Cells:
                 accept_link(link, place, now)
         try:
             async with asyncio.timeout(WHOLE_WAIT_S):
-                _, safe = await asyncio.gather(self._store.durable(), self.sync.whole(opened))
+                _, safe = await asyncio.gather(self._store.journal.durable(), self.sync.whole(opened))
         except TimeoutError:
             safe = False  # A backup does not keep up; whoever offered them tries again.
         return [index for index, (_, place) in enumerate(links) if not safe or place.cell not in opened]
@@ -253,7 +253,7 @@ class Cells:
         """Journal records another peer sent."""
         self.holder_side.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
         self._activity.move()
-        await self._store.durable()
+        await self._store.journal.durable()
         self._components.crawler.wake()
 
     async def keep_epoch_filters(self, message: KeepEpochFilters) -> None:
@@ -266,7 +266,7 @@ class Cells:
                 await self.records.merge_epoch_filters(cell, encoded_filters(one.epoch_filters), adopt=True)
                 self.holder_side.backed([cell], message.owner)
         self._activity.move()
-        await self._store.durable()
+        await self._store.journal.durable()
         self._components.crawler.wake()
 
     async def keep_filter_part(self, message: KeepFilterPart) -> int | None:
@@ -287,7 +287,7 @@ class Cells:
         if upto == size:
             await self.records.merge_epoch_filters(sent.cell, [self._incoming.whole()], adopt=True)
             self.holder_side.backed([sent.cell], message.owner)
-            await self._store.durable()
+            await self._store.journal.durable()
         self._activity.move()
         self._components.crawler.wake()
         return upto

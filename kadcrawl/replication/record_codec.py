@@ -156,7 +156,7 @@ class Records:
                         origins.add(origin_of(visit.url))
             for robots in batch.robots:
                 if robots.origin in origins:
-                    self._store.learn_robots(robots.origin, robots.rules, now - robots.age_s)
+                    self._store.sites.learn_robots(robots.origin, robots.rules, now - robots.age_s)
         finally:
             self.merging = False
         return cells
@@ -220,7 +220,7 @@ class Records:
             state = self._store.state(key)
             if state is None:
                 continue
-            if (visit := self._store.visit(key)) is not None:
+            if (visit := self._store.visits.get(key)) is not None:
                 visits.append(self._visit(visit, state, moving=moving))
             elif not is_pending(state):
                 done.append(key)
@@ -262,7 +262,7 @@ class Records:
         records = []
         left = ROBOTS_BATCH_BYTES_MAX
         for origin in origins:
-            known = self._store.robots(origin)
+            known = self._store.sites.robots(origin)
             if known is not None and len(known[0]) <= min(left, ROBOTS_BYTES_MAX) and len(origin) <= URL_CHARS_MAX:
                 left -= len(known[0])
                 records.append(RobotsRecord(origin, known[0], min(max(0.0, now - known[1]), WAIT_MAX_S)))

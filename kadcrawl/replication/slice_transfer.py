@@ -143,7 +143,7 @@ class EpochFilterSync:
             theirs = encoded_filters(got.epoch_filters)
             if theirs:
                 await self._join(cell, theirs)
-                await self._store.durable()
+                await self._store.journal.durable()
             labels = {one.epoch: one.label for one in theirs}
             for grain in sorted(set(got.large)):
                 if not after < grain <= (grain if got.upto is None else got.upto) or not seen.may_live(grain):
@@ -153,7 +153,7 @@ class EpochFilterSync:
                     told, labels[grain] = large
                     room -= len(told.bits)
                     await self._join(cell, [told])
-                    await self._store.durable()
+                    await self._store.journal.durable()
             if push:
                 ours = seen.labels(cell)
                 self._put(other, cell, [grain for grain in got.differing if grain in ours])
@@ -215,7 +215,7 @@ class EpochFilterSync:
         )
         found = records(self._store, cell, differing)
         if found.records:
-            await self._store.durable()  # As with copies: nobody hears DONE before it is on our disk.
+            await self._store.journal.durable()  # As with copies: nobody hears DONE before it is on our disk.
         upto = None if found.through == len(differing) else differing[found.through - 1]
         return GotEpochFilters(found.records, unlike, upto, found.large)
 
@@ -227,7 +227,7 @@ class EpochFilterSync:
         if large is None or large.pieces.size > EPOCH_FILTER_WHOLE_BYTES_MAX:
             return GotFilterPart(None, 0, b"")
         bits = large.pieces.cut(question.offset, EPOCH_FILTER_BYTES_MAX)
-        await self._store.durable()
+        await self._store.journal.durable()
         return GotFilterPart(_label(question.epoch, large.label), large.pieces.size, bits)
 
     def _labels(self, cell: Cell, after: int) -> list[EpochFilterLabel]:

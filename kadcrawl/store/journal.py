@@ -1,12 +1,13 @@
-"""The journal: one SQLite file and two files of lines per peer, and the group commit that makes promises true.
+"""The journal of a peer: one SQLite file, two files of lines, and the group commit that makes promises durable.
 
-Writes join the open transaction at once and become durable together, at most `commit_spacing_s` later (`durable`).
-A crash forgets what was written since the last commit, which nobody was promised, and nothing else; so does a disk
-that fails, after which every write is refused. A failed journal is closed and opened anew, never repaired in place.
-`Store` builds on it and knows what the tables mean; nothing here does. Used on the loop's thread only.
+Every write joins the open transaction at once. The next commit makes it durable, at most `commit_spacing_s` later
+(`durable`). A crash loses only writes after the last commit, and nobody was promised those. A failure of the disk loses
+the same writes, and the journal then refuses every further write. A failed journal is closed and opened again, never
+repaired in place. The journal does not know the meaning of its tables: the tables of `Store` do. Only the loop's thread
+uses a journal.
 
-Files and database agree after a crash because the database leads: WARC bytes beyond the journaled length are cut off
-(crawl/output/outputs.py), lines whose commit is on disk are written again (line_log.py).
+Files and database agree after a crash because the database leads. WARC bytes beyond the journaled length are cut off
+(crawl/output/outputs.py), and lines of committed transactions are written again (line_log.py).
 
 Tests: tests/store/test_store.py
 """
@@ -27,14 +28,14 @@ from kadcrawl.system.file_names import JOURNAL
 from kadcrawl.system.min_interval import MinInterval
 
 UNREADABLE = (sqlite3.Error, UnicodeError, MemoryError)
-"""What SQLite's module raises for a file that is not what was written: a size in it may be one nobody has memory for,
-and what cannot be decoded is quoted."""
+"""The exceptions that Python's SQLite module raises for a damaged file.
+
+A damaged size may ask for more memory than the machine has, and text that cannot be decoded is quoted in the error."""
 CHECKPOINT_BYTES = 16 * 1024 * 1024
-"""WAL size at which its pages are moved into the database, off the loop's thread."""
+"""Size of the WAL at which its pages are moved into the database, outside the loop's thread."""
 
-
-def nothing_to_flush() -> Iterable[int]:
-    return ()
+CommitStep = Callable[[], Iterable[int]]
+"""A function that runs right before each commit and returns the file descriptors to sync with that commit."""
 
 
 def sync_files(fds: Iterable[int]) -> None:
@@ -44,22 +45,21 @@ def sync_files(fds: Iterable[int]) -> None:
 
 
 class Journal:
-    """The files of one peer and the commit that ties them together."""
+    """The files of one peer, and the commit that ties them together."""
 
     def __init__(
         self, directory: Path, commit_spacing_s: float, sync: Callable[[Iterable[int]], None] = sync_files
     ) -> None:
-        """Open or make the files in `directory`, repairing what a crash left. Raises StartError.
+        """Open or make the files in `directory`, and repair the damage of a crash. Raises StartError.
 
-        `sync` makes the files of these descriptors durable; it is called in the loop's executor.
+        `sync` makes the files of the given descriptors durable. The loop's executor calls it.
         """
         self._sync = sync
         self.path = directory / JOURNAL
-        self.flush: Callable[[], Iterable[int]] = nothing_to_flush
-        """Called before each commit: hand other files to the system, journal their lengths, return their fds."""
+        self._commit_steps: list[CommitStep] = []
         self._min_interval = MinInterval(commit_spacing_s)
         self._failure: StorageError | None = None
-        """Why nothing can be written any more."""
+        """The reason for which every write is refused from now on."""
         with contextlib.ExitStack() as opened:
             try:
                 self._db = self._open()
@@ -73,30 +73,36 @@ class Journal:
                 raise StartError(f"cannot open the journal {self.path}: {said(error)}") from None
             opened.pop_all()  # They stay open.
         self._logs = {"outbox": self._page_log, "record_outbox": self._record_log}
-        """By the table their lines are journaled in."""
+        """The line logs by the table that journals their lines."""
         self._writes = 0
-        """Changes so far."""
+        """Number of changes written so far."""
         self._on_disk = 0
-        """How many of them are durable."""
+        """Number of those changes that are durable."""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        """How many must be, and who waits for it."""
+        """Pairs of a number of changes and the future that waits until so many are durable."""
         self._dirty = asyncio.Event()
         self._committing = asyncio.Lock()
         self._checkpointed = False
 
+    # --- commits -------------------------------------------------------------------------------------------------
+
+    def before_commit(self, step: CommitStep) -> None:
+        """Call `step` before each commit, after the steps added earlier; a step may write."""
+        self._commit_steps.append(step)
+
     def durable(self) -> asyncio.Future[None]:
-        """Return a future that is done when all written so far is on disk. Raises StorageError."""
-        self._refuse_if_failed()
+        """Return a future that is done when every write so far is on disk. Raises StorageError."""
+        self.refuse_if_failed()
         future = asyncio.get_running_loop().create_future()
         if self._on_disk == self._writes:
             future.set_result(None)
         else:
-            # Perhaps it is being committed just now; if not, each write has asked for a commit.
+            # A commit of these writes may be under way. If not, each write has already asked for a commit.
             self._waiting.append((self._writes, future))
         return future
 
     async def run(self) -> None:
-        """Commit whenever there is something to commit, at the spacing at most; until cancelled."""
+        """Commit whenever writes are waiting, no more often than the spacing allows, until cancelled."""
         time = asyncio.get_running_loop().time
         while True:
             await self._dirty.wait()
@@ -104,21 +110,21 @@ class Journal:
             await self.commit()
 
     async def commit(self) -> None:
-        """Make everything written so far durable, then release those who wait for it. Raises StorageError."""
+        """Make every write so far durable, then release the futures of `durable`. Raises StorageError."""
         async with self._committing:
             try:
-                self._refuse_if_failed()
+                self.refuse_if_failed()
                 self._on_disk = await self._commit()
             except (*UNREADABLE, OSError, StorageError) as error:
                 failure = self._fail(error)
                 for _, future in self._waiting:
                     if not future.done():
                         future.set_exception(failure)
-                        future.exception()  # Retrieved here: the one who waits may be gone already.
+                        future.exception()  # Retrieved here, because the waiting task may be gone already.
                 self._waiting.clear()
                 raise failure from error
             except asyncio.CancelledError:
-                self._dirty.set()  # The next commit makes it durable and tells them.
+                self._dirty.set()  # The next commit makes these writes durable and releases the futures.
                 raise
             still = []
             for writes, future in self._waiting:
@@ -129,20 +135,16 @@ class Journal:
             self._waiting = still
 
     def close(self) -> None:
-        """Close the files; whatever was not committed before is forgotten, as in a crash."""
+        """Close the files, and lose all uncommitted writes as a crash does."""
         self._db.close()
         for log in self._logs.values():
             log.close()
         os.close(self._wal_fd)
 
-    def _before_commit(self) -> None:
-        """Write what is only written once per commit."""
-
     async def _commit(self) -> int:
-        """Commit and sync; return how many writes that made durable."""
+        """Commit and sync, then return the number of writes that are durable now."""
         logs = [log.fd for log in self._logs.values() if log.fd is not None]
-        fds = [*self.flush(), *logs, self._wal_fd]
-        self._before_commit()
+        fds = [*(fd for step in self._commit_steps for fd in step()), *logs, self._wal_fd]
         self._dirty.clear()
         for outbox, log in self._logs.items():
             self._db.execute(f"DELETE FROM {outbox} WHERE place<?", (log.synced,))
@@ -150,36 +152,50 @@ class Journal:
         writes = self._writes
         self._db.execute("COMMIT")
         if self._checkpointed:
-            # Only the few frames since the bulk was moved are left, so this is short, and the WAL starts anew.
+            # This is short, because only the few frames since the checkpoint are left. The WAL starts anew.
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._checkpointed = False
         self._db.execute("BEGIN")
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._sync, fds)
         for log, staged, synced in lines:
-            log.synced = synced
+            log.mark_synced(synced)
             log.append(staged)
         if os.fstat(self._wal_fd).st_size > CHECKPOINT_BYTES:
             await loop.run_in_executor(None, _checkpoint, self.path)
             self._checkpointed = True
         return writes
 
-    def _write(self, statement: str, values: Sequence[object]) -> int:
-        """Write within the open transaction; return the number of rows changed. Raises StorageError."""
-        self._refuse_if_failed()
+    # --- the open transaction --------------------------------------------------------------------------------------
+
+    def write(self, statement: str, values: Sequence[object]) -> int:
+        """Write within the open transaction, and return the number of rows changed. Raises StorageError."""
+        self.refuse_if_failed()
         try:
             changed = self._db.execute(statement, values).rowcount
-        except (*UNREADABLE, OverflowError) as error:  # The latter if a number to go on from is damaged.
+        except (*UNREADABLE, OverflowError) as error:  # OverflowError if a stored number to count on is damaged.
             raise self._fail(error) from error
         if changed:
             self._writes += 1
             self._dirty.set()
         return changed
 
-    def _rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Iterator[Any]:
-        """Yield the rows of a query, each a tuple of these types, which SQLite itself does not see to.
+    def write_in_commit(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        """Write several rows from a commit step; `commit` turns the sqlite3.Error into a StorageError."""
+        self._db.executemany(statement, rows)
 
-        Raises StorageError for what is damaged on the disk, as far as that shows.
+    def write_page_line(self, line: bytes) -> None:
+        """Journal a line of pages.jsonl, with its newline. Raises StorageError."""
+        self.write("INSERT INTO outbox VALUES (?, ?)", (self._page_log.stage(line), line))
+
+    def write_record_lines(self, lines: bytes) -> None:
+        """Journal lines of records.jsonl, with their newlines. Raises StorageError."""
+        self.write("INSERT INTO record_outbox VALUES (?, ?)", (self._record_log.stage(lines), lines))
+
+    def rows(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        """Yield the rows of a query, each a tuple of these types.
+
+        SQLite itself does not enforce column types. Raises StorageError for a row that is visibly damaged.
         """
         try:
             for row in self._db.execute(statement, values):
@@ -187,8 +203,8 @@ class Journal:
         except UNREADABLE as error:
             raise self.damaged(said(error)) from error
 
-    def _row(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Any:
-        """Return the first row of a query as `_rows` does, or None if there is none."""
+    def row(self, types: tuple[type, ...], statement: str, values: Sequence[object] = ()) -> Any:
+        """Return the first row of a query as `rows` does, or None if the query has no row."""
         try:
             row = self._db.execute(statement, values).fetchone()
         except UNREADABLE as error:
@@ -202,19 +218,29 @@ class Journal:
 
     def _journaled(self, outbox: str) -> Iterator[tuple[int, bytes]]:
         """Yield the (place, line) pairs in an outbox."""
-        return self._rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place")
+        return self.rows((int, bytes), f"SELECT place, line FROM {outbox} ORDER BY place")
+
+    # --- failures ------------------------------------------------------------------------------------------------
 
     def damaged(self, why: str) -> StorageError:
-        """Return that what is read is not what was written; nothing is written any more, as it would build on that."""
+        """Return the error for a value that differs from the value written, and refuse all writes from now on."""
         if self._failure is None:
             self._failure = StorageError(
                 f"the journal in {self.path.parent} is damaged: {why}; begin anew with another directory (--data), "
-                "as other peers have copies of what was in this one"
+                "as other peers have copies of the records in this directory"
             )
         return StorageError(*self._failure.args)
 
+    def refuse_if_failed(self) -> None:
+        """Raise the StorageError of the first failure, if the journal has failed."""
+        if self._failure is not None:
+            raise type(self._failure)(*self._failure.args)
+
     def _fail(self, error: Exception) -> StorageError:
-        """Let nothing be written from now on: SQLite may have ended the transaction, and half of it must not stay."""
+        """Refuse all writes from now on, and return the error to raise.
+
+        SQLite may have ended the transaction, and half of a transaction must not stay.
+        """
         if self._failure is None:
             kind = DiskFullError if is_disk_full(error) else StorageError
             self._failure = kind(f"cannot write to {self.path.parent}: {said(error)}; make room and start again")
@@ -222,12 +248,10 @@ class Journal:
                 self._db.rollback()
         return type(self._failure)(*self._failure.args)
 
-    def _refuse_if_failed(self) -> None:
-        if self._failure is not None:
-            raise type(self._failure)(*self._failure.args)
+    # --- opening -------------------------------------------------------------------------------------------------
 
     def _open(self) -> sqlite3.Connection:
-        # The job is in it, and with that the credentials of its proxies. What SQLite adds has the same mode.
+        # The journal holds the job, and so the credentials of its proxies. SQLite gives its other files the same mode.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         for path in self.path.parent.glob(f"{self.path.name}*"):
             path.chmod(0o600)
@@ -242,9 +266,12 @@ class Journal:
     def _prepare(self, db: sqlite3.Connection) -> None:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version not in (0, SCHEMA_VERSION):
-            raise StartError(f"{self.path} was written by another version of kadcrawl (journal {version})")
+            raise StartError(
+                f"{self.path} was written by another version of kadcrawl (journal {version}, not {SCHEMA_VERSION}); "
+                "use that version, or another directory (--data)"
+            )
         db.execute("PRAGMA journal_mode=WAL")
-        # Commits are synced by `sync_files`, off the loop's thread; SQLite itself then only syncs around checkpoints.
+        # `sync_files` syncs commits outside the loop's thread, so SQLite itself only syncs around checkpoints.
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute("PRAGMA wal_autocheckpoint=0")
         db.execute("PRAGMA cache_size=-32768")
@@ -255,14 +282,14 @@ class Journal:
 
 
 def said(error: Exception) -> str:
-    """Return what an error of the journal's files says, as one of memory says nothing."""
-    return str(error) or "more memory is needed than there is, as a damaged file may ask"
+    """Return the text of an error of the journal's files; MemoryError has none of its own."""
+    return str(error) or "reading needs more memory than the machine has, perhaps because the file is damaged"
 
 
 def is_disk_full(error: Exception) -> bool:
-    """Return whether an error of a file or of SQLite means that there is no room left."""
+    """Return whether an error of a file or of SQLite means that the disk is full."""
     if isinstance(error, sqlite3.Error):
-        # Errors of Python's own, such as a closed connection, have no code.
+        # Python's own errors, such as for a closed connection, have no code.
         return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 

@@ -101,7 +101,7 @@ async def test_on_an_old_directory_the_job_file_applies_and_the_rest_stays(tmp_p
     (tmp_path / "data").mkdir()
     store = Store(tmp_path / "data", 16)
     JobRecord(store).keep(Job(delay_s=7.0, retries=9, max_pages=5, contact="old@b.c"))
-    await store.commit()
+    await store.journal.commit()
     store.close()
     _, job = made(LOCAL + "delay = 2", "--max-pages=6", tmp_path=tmp_path)
     assert Job(delay_s=2.0, retries=9, max_pages=6, contact="old@b.c") == job

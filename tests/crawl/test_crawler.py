@@ -117,7 +117,7 @@ class World:
 
     def know_robots(self, url: str, text: str = "") -> None:
         rules = parse(text.encode(), "kadcrawl")
-        self.store.set_robots(url.rstrip("/"), rules.to_bytes(), self.clock.now())
+        self.store.sites.set_robots(url.rstrip("/"), rules.to_bytes(), self.clock.now())
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(10):
@@ -145,7 +145,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]
     intake = Intake(store, frontier, scope, totals, activity, by_depth=False)
     world = World(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
     outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random)
-    store.flush = outputs.flush
+    store.journal.before_commit(outputs.flush)
     forwarder = Forwarder(
         cast(Any, world), cast(Any, world), intake, partitioner, LIMITS, False, clock.now,
         is_open=frontier.is_open, accept_here=cast(Any, None),
@@ -171,14 +171,14 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]
         activity=activity,
     )
     intake.wake = crawler.wake
-    tasks = [asyncio.create_task(crawler.run()), asyncio.create_task(store.run())]
+    tasks = [asyncio.create_task(crawler.run()), asyncio.create_task(store.journal.run())]
     try:
         yield world
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await store.commit()
+        await store.journal.commit()
         outputs.close()
         store.close()
 
@@ -284,7 +284,7 @@ async def test_a_page_whose_cell_closed_during_its_fetch_is_still_finished_here(
         assert (1, PENDING) == (world.frontier.out(world.place(PAGE).cell), world.state(PAGE))
         release.set()
         await world.until(lambda: world.state(PAGE) == DONE)
-        await world.store.durable()
+        await world.store.journal.durable()
         await world.until(lambda: [PAGE] == [line["url"] for line in world.lines()])
         assert 0 == world.frontier.out(world.place(PAGE).cell)
 

@@ -31,6 +31,7 @@ class Bench:
         self.fails = 0
         """Questions that will get no answer."""
         self.forgotten: list[Key] = []
+        self.journal = self
         self.late = LateReports(LEAF, self, self, self.forget)  # type: ignore[arg-type]
 
     def forget(self, keys: Any) -> None:

@@ -91,7 +91,7 @@ async def crash_leaf(leaf: Leaf) -> None:
     async def unreachable(*_: object) -> NoReturn:
         raise RemoteError("nobody", "this leaf is dead")
 
-    leaf.store.commit = forget  # type: ignore[method-assign]
+    leaf.store.journal.commit = forget  # type: ignore[method-assign]
     leaf.client.ask = unreachable  # type: ignore[method-assign, assignment]
     leaf.work.crawler._may_start = lambda: False
     for task in (*leaf._tasks, leaf._committer):

@@ -124,8 +124,8 @@ def test_a_postponed_page_keeps_its_tries(bench: Bench) -> None:
 
 def test_of_what_is_not_borrowed_nothing_is_known(bench: Bench) -> None:
     assert [] == bench.store.window("c.example", 9)
-    assert [] == bench.store.sites(NOWHERE, b"", 9)
-    assert bench.store.site("c.example") is None
+    assert [] == bench.store.pending_sites(NOWHERE, b"", 9)
+    assert bench.store.sites.clock("c.example") is None
 
 
 def test_what_is_known_to_be_done_is_reported_and_not_fetched(bench: Bench) -> None:

@@ -102,7 +102,7 @@ Play = Callable[[float, Callable[[Bench], Coroutine[Any, Any, None]]], None]
 def play(tmp_path: Path) -> Play:
     def play(delay_s: float, scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
         async def whole(bench: Bench) -> None:
-            tasks = [asyncio.create_task(bench.store.run()), asyncio.create_task(bench.lender.run())]
+            tasks = [asyncio.create_task(bench.store.journal.run()), asyncio.create_task(bench.lender.run())]
             await scenario(bench)
             for task in tasks:
                 task.cancel()

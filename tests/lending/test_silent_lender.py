@@ -28,6 +28,7 @@ class Bench:
     def __init__(self, now: Any) -> None:
         self.dead: set[tuple[str, int]] = set()
         self.borrowed = BorrowedStore(lambda entry, line, records, *, reported: True)
+        self.journal = self
         frontier = Frontier(self.borrowed, Limits(), 1.0)
         self.borrower = Borrower(
             me=lambda: leaf_contact(id_bytes(9)),

@@ -107,7 +107,7 @@ async def test_a_killed_peer_comes_back_whatever_is_left_of_its_disk(
         peers = await swarm(make_peer, "abcd")
         await peers[0].crawl([site.url("/0")])
         await until(lambda: len(site.fetched) >= BEFORE // 2)
-        await peers[1].store.commit()
+        await peers[1].store.journal.commit()
         shutil.copytree(tmp_path / "b", tmp_path / "b-old")
         await until(lambda: len(site.fetched) >= BEFORE)
         dead = peers.pop(1)

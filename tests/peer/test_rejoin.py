@@ -34,7 +34,7 @@ async def ended(make_peer: MakePeer, key: SwarmKey | None) -> list[tuple[str, in
     await until(lambda: first.overlay.contacts() and second.overlay.contacts())
     for peer in (first, second):
         peer.known.keep()
-        await peer.store.commit()
+        await peer.store.journal.commit()
         await peer.__aexit__(None, None, None)
     return [first.contact.address, second.contact.address]
 

@@ -121,7 +121,7 @@ async def test_a_crash_after_robots_txt_was_journaled_loses_no_sitemap(make_peer
         peer = await make_peer(sitemaps=True)
         await peer.crawl([site.url()])
         await until(lambda: site.fetched[site.url()])
-        await peer.store.durable()
+        await peer.store.journal.durable()
         await crash(peer)
         crashed.set()
         assert not only_mapped & set(site.fetched)

@@ -229,6 +229,6 @@ async def test_a_directory_without_trap_bounds_goes_on_with_the_defaults(make_pe
     later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")
     for name in (*later, "path_queries_max", "twins"):
         del older[name]
-    peer.store.set_meta("job", msgspec.json.encode(older))
-    await peer.store.durable()
+    peer.store.meta.set("job", msgspec.json.encode(older))
+    await peer.store.journal.durable()
     assert peer.components.job == journaled_job(tmp_path / "a")

@@ -88,7 +88,7 @@ class Side:
     def make_batch(self, keys: Sequence[Key]) -> Batch:
         done, pending, visits = [], [], []
         for one in keys:
-            if (visit := self.store.visit(one)) is not None:
+            if (visit := self.store.visits.get(one)) is not None:
                 state = self.store.state(one) or 0
                 visits.append(
                     VisitRecord(visit.url, 0, state, 0, 0.0, visit.due, visit.period_s, "e", "t", "d", "c", 0)
@@ -124,7 +124,7 @@ class Side:
                 answer = await other.anti_entropy.answer_reconcile(question)
             case Replicate():
                 other.merge(question.batch, CELL)
-                await other.store.durable()
+                await other.store.journal.durable()
                 answer = Replicated()
         answer = unpack(pack(answer), Reply, MESSAGE_BYTES_MAX)
         assert isinstance(answer, expected)
@@ -134,7 +134,7 @@ class Side:
         return digest_of(CELL, self.store.cells.get(CELL, EMPTY))
 
     def records(self) -> dict[Key, int]:
-        return dict(self.store.records(CELL, b"", 1_000_000))
+        return dict(self.store.scan.records(CELL, b"", 1_000_000))
 
 
 def joined(one: dict[Key, int], other: dict[Key, int]) -> dict[Key, int]:
@@ -154,7 +154,7 @@ def two_sides(directory: Path) -> Iterator[Sides]:
     ours, theirs = Side(directory / "ours", 1), Side(directory / "theirs", 2)
     ours.other, theirs.other = theirs, ours
     with world(0) as loop:
-        committers = [loop.create_task(side.store.run()) for side in (ours, theirs)]
+        committers = [loop.create_task(side.store.journal.run()) for side in (ours, theirs)]
         yield Sides(ours, theirs, loop)
         for committer in committers:
             committer.cancel()

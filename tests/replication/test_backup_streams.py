@@ -131,7 +131,7 @@ def run(bench: Bench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None
     """Play a scenario in virtual time; at its end nothing may be running any more."""
 
     async def play() -> None:
-        committer = asyncio.create_task(bench.store.run())
+        committer = asyncio.create_task(bench.store.journal.run())
         async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
             bench.replicator.spawn = lambda work, name: group.create_task(work, name=name)
             await scenario()

@@ -40,13 +40,13 @@ def opened(directory: Path) -> Store:
 
 def scanned(store: Store) -> dict[Cell, CellDigest]:
     """What a scan of the history says of the cells."""
-    rows = store._db.execute("SELECT key, state FROM history ORDER BY key")
+    rows = store.journal._db.execute("SELECT key, state FROM history ORDER BY key")
     return {cell: digest_records(cell_rows) for cell, cell_rows in groupby(rows, lambda row: cell_of(row[0], BITS))}
 
 
 def records(store: Store) -> dict[Key, tuple[object, ...]]:
     """All a change of which must be told: state, tries, due time and depth."""
-    rows = store._db.execute(
+    rows = store.journal._db.execute(
         "SELECT key, state, tries, due, depth FROM history LEFT JOIN frontier USING (key) ORDER BY key"
     )
     return {key: rest for key, *rest in rows}
@@ -68,7 +68,7 @@ class Changes(RuleBasedStateMachine):
         self.store = opened(Path(self._directory.name))
         self.known = records(self.store)
         self.told: set[Key] = set()
-        self.store.on_changed = self._changed
+        self.store.events.record_changed.append(self._changed)
 
     def _changed(self, cell: Cell, key: Key) -> None:
         assert cell == cell_of(key, BITS)
@@ -127,7 +127,7 @@ class Changes(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        self._runner.run(self.store.commit())
+        self._runner.run(self.store.journal.commit())
 
     @rule()
     def crash(self) -> None:
@@ -137,7 +137,7 @@ class Changes(RuleBasedStateMachine):
     @rule()
     def stop_and_start(self) -> None:
         before = self.store.cells, self.store.pending, records(self.store)
-        self._runner.run(self.store.commit())
+        self._runner.run(self.store.journal.commit())
         self.store.close()
         self._open()
         assert before == (self.store.cells, self.store.pending, records(self.store))
@@ -151,7 +151,7 @@ class Changes(RuleBasedStateMachine):
     def the_frontier_is_what_is_pending(self) -> None:
         pending = "SELECT key FROM history WHERE state=? ORDER BY key"
         frontier = "SELECT key FROM frontier ORDER BY key"
-        execute = self.store._db.execute
+        execute = self.store.journal._db.execute
         assert execute(pending, (PENDING,)).fetchall() == execute(frontier).fetchall()
 
     @invariant()
@@ -189,13 +189,15 @@ EVERY_CELL = pytest.mark.parametrize("cell", [Cell(number) for number in range(2
 
 
 def contents(store: Store, cell: Cell) -> list[tuple[Key, int]]:
-    return [row for row in store._db.execute("SELECT * FROM history ORDER BY key") if cell_of(row[0], BITS) == cell]
+    return [
+        row for row in store.journal._db.execute("SELECT * FROM history ORDER BY key") if cell_of(row[0], BITS) == cell
+    ]
 
 
 @EVERY_CELL
 def test_a_cell_is_read_in_key_order_and_in_bounded_steps(filled: Store, cell: Cell) -> None:
     found: list[tuple[Key, int]] = []
-    while rows := filled.records(cell, found[-1][0] + b"\0" if found else b"", 3):
+    while rows := filled.scan.records(cell, found[-1][0] + b"\0" if found else b"", 3):
         assert len(rows) <= 3
         found += rows
     assert contents(filled, cell) == found
@@ -206,9 +208,9 @@ def test_windows_of_a_cell_have_tallies_that_add_up(filled: Store, cell: Cell) -
     keys = [key for key, _ in contents(filled, cell)]
     middle, later = keys[len(keys) // 3], keys[len(keys) // 2]
     windows = [
-        filled.digest_between(cell, b"", middle),
-        filled.digest_between(cell, middle, later),
-        filled.digest_between(cell, later, None),
+        filled.scan.digest_between(cell, b"", middle),
+        filled.scan.digest_between(cell, middle, later),
+        filled.scan.digest_between(cell, later, None),
     ]
     assert [keys.index(middle), keys.index(later) - keys.index(middle)] == [one.keys for one in windows[:2]]
     assert EMPTY == filled.cells[cell].minus(windows[0]).minus(windows[1]).minus(windows[2])
@@ -216,7 +218,7 @@ def test_windows_of_a_cell_have_tallies_that_add_up(filled: Store, cell: Cell) -
 
 @EVERY_CELL
 def test_a_window_reaches_into_no_other_cell(filled: Store, cell: Cell) -> None:
-    assert filled.cells[cell] == filled.digest_between(cell, bytes(20), b"\xff" * 20)
+    assert filled.cells[cell] == filled.scan.digest_between(cell, bytes(20), b"\xff" * 20)
 
 
 @EVERY_CELL
@@ -224,26 +226,26 @@ def test_the_first_and_the_last_key_of_a_cell_belong_to_it(store: Store, cell: C
     ends = [Key(id_bytes(anchor(cell, BITS))), Key(id_bytes(anchor(Cell(cell + 1), BITS) - 1))]
     for key in ends:
         store.learn_done(key)
-    assert [(key, DONE) for key in ends] == store.records(cell, b"", 10)
+    assert [(key, DONE) for key in ends] == store.scan.records(cell, b"", 10)
     assert {cell: digest_records((key, DONE) for key in ends)} == store.cells
-    assert store.cells[cell] == store.digest_between(cell, b"", None)
+    assert store.cells[cell] == store.scan.digest_between(cell, b"", None)
     assert 0 == store.forget_cell(cell, 2)
 
 
 async def test_a_commit_journals_only_the_tallies_that_changed(filled: Store) -> None:
-    await filled.commit()
+    await filled.journal.commit()
     filled.learn_done(key_of(SITES[1], 0))
     statements: list[str] = []
-    filled._db.set_trace_callback(statements.append)
-    await filled.commit()
+    filled.journal._db.set_trace_callback(statements.append)
+    await filled.journal.commit()
     assert 1 == sum("INTO cell " in statement for statement in statements)
 
 
 def test_an_empty_cell_has_nothing(store: Store) -> None:
     assert ([], EMPTY, [], 0) == (
-        store.records(Cell(1), b"", 10),
-        store.digest_between(Cell(1), b"", None),
-        store.sites(Cell(1), b"", 10),
+        store.scan.records(Cell(1), b"", 10),
+        store.scan.digest_between(Cell(1), b"", None),
+        store.pending_sites(Cell(1), b"", 10),
         store.forget_cell(Cell(1), 10),
     )
 
@@ -253,7 +255,7 @@ def test_the_sites_of_all_cells_are_those_with_pending_urls(filled: Store, count
     found: list[tuple[bytes, str]] = []
     for cell in sorted(filled.cells):
         after = b""
-        while sites := filled.sites(cell, after, count):
+        while sites := filled.pending_sites(cell, after, count):
             assert len(sites) <= count
             found += sites
             after = sites[-1][0]
@@ -284,9 +286,9 @@ def test_a_forgotten_url_may_come_again(filled: Store) -> None:
 
 def test_a_site_is_told_when_its_clock_is_journaled(store: Store) -> None:
     told: list[str] = []
-    store.on_site = told.append
-    store.set_site("a.example", 100.0, 2.0)
-    assert (["a.example"], (100.0, 2.0)) == (told, store.site("a.example"))
+    store.events.site_changed.append(told.append)
+    store.sites.set_clock("a.example", 100.0, 2.0)
+    assert (["a.example"], (100.0, 2.0)) == (told, store.sites.clock("a.example"))
 
 
 def test_the_retry_state_with_more_tries_wins(store: Store) -> None:

@@ -164,7 +164,7 @@ def deliver(store: Store, backup: Backup) -> Replicator:
     async def play() -> Replicator:
         client: Any = backup
         copies = Replicator(FakeOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
-        committer = asyncio.create_task(store.run())
+        committer = asyncio.create_task(store.journal.run())
         async with asyncio.timeout(600), asyncio.TaskGroup() as group:
             copies.spawn = lambda work, name: group.create_task(work, name=name)
             copies.put_epochs(A, CELL, [1_000, 1_001])

@@ -71,8 +71,8 @@ class Side:
 
     async def ask(self, to: Contact, message: Any, expected: Any, deadline_s: float) -> Any:
         bytes_max = Limits().message_bytes_max
-        self.store._dirty.set()
-        await self.other.store.commit()
+        self.store.journal._dirty.set()
+        await self.other.store.journal.commit()
         if isinstance(message, GetEpochFilters):
             self.asked.append(message)
             answer: Any = await self.other.exchange.answer(unpack(pack(message), GetEpochFilters, bytes_max))
@@ -80,14 +80,14 @@ class Side:
             self.parts.append(message)
             if self.meanwhile:
                 self.meanwhile.pop(0)()
-            committed = self.other.store.durable
-            self.other.store.durable = lambda: _done(committed())  # type: ignore[method-assign]
+            committed = self.other.store.journal.durable
+            self.other.store.journal.durable = lambda: _done(committed())  # type: ignore[method-assign]
             answer = await self.other.exchange.part(unpack(pack(message), GetFilterPart, bytes_max))
         return unpack(pack(answer), expected, bytes_max)
 
     async def reconcile(self, *, push: bool = True) -> None:
-        committed = self.store.durable
-        self.store.durable = lambda: _done(committed())  # type: ignore[method-assign]
+        committed = self.store.journal.durable
+        self.store.journal.durable = lambda: _done(committed())  # type: ignore[method-assign]
         await self.exchange.reconcile(self.other.contact, CELL, push=push)
 
     def deliver_large(self) -> None:

@@ -109,7 +109,7 @@ def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> Non
             assert [] == machines.errors
             for machine in machines.live:
                 assert machine.peer is not None
-                with closing(sqlite3.connect(f"file:{machine.peer.store.path}?mode=ro", uri=True)) as db:
+                with closing(sqlite3.connect(f"file:{machine.peer.store.journal.path}?mode=ro", uri=True)) as db:
                     assert 0 == db.execute("SELECT count(*) FROM history WHERE state=2").fetchone()[0]
                     assert db.execute("SELECT count(DISTINCT grain) FROM slice").fetchone()[0] <= GRAINS + 1
     visits: defaultdict[str, list[float]] = defaultdict(list)

@@ -65,7 +65,7 @@ def test_the_keys_of_a_site_are_counted_through_every_change(store: Store) -> No
         return Key(site + number.to_bytes(8, "big"))
 
     def counts(store: Store) -> tuple[int, int]:
-        return store.site_keys(one), store.site_keys(other)
+        return store.site_keys.count(one), store.site_keys.count(other)
 
     store.accept(key_of(one, 0), "a.example", "http://a.example/0", 0, 0)
     assert (1, 0) == counts(store)
@@ -107,18 +107,18 @@ def test_windows_are_breadth_first_and_of_one_site(store: Store) -> None:
 
 async def test_what_was_acknowledged_survives_a_crash(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    committer = asyncio.create_task(store.run())
+    committer = asyncio.create_task(store.journal.run())
     done, left = accept(store, 1), accept(store, 2)
     store.finish(done, line(1))
-    store.set_meta("name", b"value")
-    await store.durable()
+    store.meta.set("name", b"value")
+    await store.journal.durable()
     committer.cancel()
     accept(store, 3)
     store.close()
     again = opened(tmp_path)
     assert [left] == again.window("a.example", 10)
     assert (DONE, PENDING, None) == tuple(again.state(key(n)) for n in (1, 2, 3))
-    assert again.meta("name") == b"value"
+    assert again.meta.get("name") == b"value"
     assert accept(again, 4).seq > left.seq
     again.close()
 
@@ -126,7 +126,7 @@ async def test_what_was_acknowledged_survives_a_crash(tmp_path: Path) -> None:
 async def test_a_line_is_never_visible_before_it_is_journaled(store: Store, tmp_path: Path) -> None:
     store.finish(accept(store, 1), line(1))
     assert written(tmp_path) == []
-    await store.commit()
+    await store.journal.commit()
     assert written(tmp_path) == [1]
 
 
@@ -136,7 +136,7 @@ async def test_a_journaled_line_is_written_again_after_a_crash(
 ) -> None:
     store = opened(tmp_path)
     store.finish(accept(store, 1), line(1))
-    await store.commit()
+    await store.journal.commit()
     for number in (2, 3):
         store.finish(accept(store, number), line(number))
 
@@ -146,9 +146,9 @@ async def test_a_journaled_line_is_written_again_after_a_crash(
                 file.write(lines[: len(lines) // 3])
         raise OSError("power cut")
 
-    monkeypatch.setattr(store._page_log, "append", append)
+    monkeypatch.setattr(store.journal._page_log, "append", append)
     with pytest.raises(StorageError, match="power cut"):
-        await store.commit()
+        await store.journal.commit()
     store.close()
     opened(tmp_path).close()
     assert written(tmp_path) == [1, 2, 3]
@@ -160,8 +160,8 @@ async def test_lines_are_whole_and_single_over_many_commits_and_crashes(tmp_path
         for number in range(10 * round_, 10 * round_ + 10):
             store.finish(accept(store, number), line(number))
             if number % 3 == 0:
-                await store.commit()
-        await store.commit()
+                await store.journal.commit()
+        await store.journal.commit()
         store.finish(accept(store, 1000 + round_), line(1000 + round_))
         store.close()
     assert written(tmp_path) == list(range(50))
@@ -178,13 +178,13 @@ async def test_records_are_journaled_with_their_page_and_rewritten_after_a_crash
 ) -> None:
     store = opened(tmp_path)
     store.finish(accept(store, 1), line(1))
-    await store.commit()
+    await store.journal.commit()
     assert not (tmp_path / "records.jsonl").exists()
     for number in (2, 3):
         store.finish(accept(store, number), line(number), b"%d:0\n%d:1\n" % (number, number))
         assert recorded(tmp_path) == (b"" if number == 2 else b"2:0\n2:1\n")
         if number == 2:
-            await store.commit()
+            await store.journal.commit()
 
     def append(lines: bytes) -> None:
         if crash == "in the middle of the append":
@@ -192,17 +192,17 @@ async def test_records_are_journaled_with_their_page_and_rewritten_after_a_crash
                 file.write(lines[: len(lines) // 3])
         raise OSError("power cut")
 
-    monkeypatch.setattr(store._record_log, "append", append)
+    monkeypatch.setattr(store.journal._record_log, "append", append)
     with pytest.raises(StorageError, match="power cut"):
-        await store.commit()
+        await store.journal.commit()
     store.close()
     again = opened(tmp_path)
     assert recorded(tmp_path) == b"2:0\n2:1\n3:0\n3:1\n"
     again.finish(accept(again, 4), line(4), b"4:0\n")
     for number in (5, 6, 7):
-        again.set_meta("x", b"%d" % number)
-        await again.commit()
-    assert [] == again._db.execute("SELECT * FROM record_outbox").fetchall()
+        again.meta.set("x", b"%d" % number)
+        await again.journal.commit()
+    assert [] == again.journal._db.execute("SELECT * FROM record_outbox").fetchall()
     again.finish(accept(again, 5), line(5), b"5:0\n")  # Forgotten, as in a crash.
     again.close()
     opened(tmp_path).close()
@@ -213,14 +213,14 @@ async def test_records_are_journaled_with_their_page_and_rewritten_after_a_crash
 async def test_a_directory_from_before_there_were_records_goes_on(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.finish(accept(store, 1), line(1))
-    await store.commit()
+    await store.journal.commit()
     store.close()
     with sqlite3.connect(tmp_path / "peer.sqlite") as db:
         db.execute("DROP TABLE record_outbox")
     db.close()
     again = opened(tmp_path)
     again.finish(accept(again, 2), line(2), b"2:0\n")
-    await again.commit()
+    await again.journal.commit()
     again.close()
     assert (written(tmp_path), recorded(tmp_path)) == ([1, 2], b"2:0\n")
 
@@ -238,9 +238,9 @@ FULL = OSError(errno.ENOSPC, "No space left on device")
 async def test_who_waits_for_a_failed_commit_is_told(tmp_path: Path) -> None:
     store = opened(tmp_path, failing(FULL))
     accept(store, 1)
-    waiting = store.durable()
+    waiting = store.journal.durable()
     with pytest.raises(StorageError, match="No space left"):
-        await store.commit()
+        await store.journal.commit()
     with pytest.raises(StorageError, match="cannot write"):
         await waiting
     store.close()
@@ -255,19 +255,19 @@ async def test_who_waits_is_released_by_the_commit_that_has_its_writes(tmp_path:
         syncs.append(1)
 
     store = opened(tmp_path, sync)
-    assert store.durable().done(), "nothing was written"
+    assert store.journal.durable().done(), "nothing was written"
     accept(store, 1)
-    commit = asyncio.create_task(store.commit())
+    commit = asyncio.create_task(store.journal.commit())
     await asyncio.sleep(0.05)
-    under_way = store.durable()
+    under_way = store.journal.durable()
     accept(store, 2)
-    later = store.durable()
+    later = store.journal.durable()
     gate.set()
     await commit
     assert (True, False) == (under_way.done(), later.done())
-    await store.commit()
+    await store.journal.commit()
     await later
-    assert store.durable().done()
+    assert store.journal.durable().done()
     assert 2 == len(syncs)
     store.close()
 
@@ -276,13 +276,13 @@ async def test_who_waits_for_a_cancelled_commit_is_told_by_the_next(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accept(store, 1)
-    waiting = store.durable()
+    waiting = store.journal.durable()
     with monkeypatch.context() as patch:
         patch.setattr(asyncio.get_running_loop(), "run_in_executor", _cancelled)
         with pytest.raises(asyncio.CancelledError):
-            await store.commit()
+            await store.journal.commit()
     assert not waiting.done()
-    await store.commit()
+    await store.journal.commit()
     await waiting
 
 
@@ -299,8 +299,8 @@ async def test_a_full_disk_is_told_from_a_broken_one(
 ) -> None:
     store = opened(tmp_path, failing(error))
     accept(store, 1)
-    waiting = store.durable()
-    for refused in (store.commit, store.commit, lambda: waiting):
+    waiting = store.journal.durable()
+    for refused in (store.journal.commit, store.journal.commit, lambda: waiting):
         with pytest.raises(StorageError, match="cannot write") as caught:
             await refused()
         assert expected is caught.type
@@ -311,12 +311,12 @@ async def test_a_full_disk_is_told_from_a_broken_one(
 
 
 async def test_a_database_that_may_not_grow_is_a_full_disk(store: Store) -> None:
-    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
-    store._db.execute(f"PRAGMA max_page_count={pages}")
+    (pages,) = store.journal._db.execute("PRAGMA page_count").fetchone()
+    store.journal._db.execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(DiskFullError, match="database or disk is full"):
         [accept(store, number) for number in range(10_000)]
     with pytest.raises(DiskFullError):
-        await store.commit()
+        await store.journal.commit()
 
 
 async def test_once_there_is_room_again_nothing_acknowledged_is_missing(tmp_path: Path) -> None:
@@ -329,21 +329,21 @@ async def test_once_there_is_room_again_nothing_acknowledged_is_missing(tmp_path
     store = opened(tmp_path, sync)
     left, done = accept(store, 1), accept(store, 2)
     store.finish(done, line(2))
-    await store.commit()
+    await store.journal.commit()
     room = False
     store.finish(left, line(1))
     accept(store, 3)
     with pytest.raises(DiskFullError):
-        await store.commit()
+        await store.journal.commit()
     store.close()
     room = True
     again = opened(tmp_path, sync)
     # The last commit was never acknowledged, and may be there or not, but only as a whole.
     assert DONE == again.state(key(2))
     assert (again.state(key(1)), again.state(key(3))) in ((DONE, PENDING), (PENDING, None))
-    assert {0: digest_records(again.records(Cell(0), b"", 10))} == again.cells
+    assert {0: digest_records(again.scan.records(Cell(0), b"", 10))} == again.cells
     again.finish(accept(again, 4), line(4))
-    await again.commit()
+    await again.journal.commit()
     again.close()
     assert written(tmp_path) in ([2, 1, 4], [2, 4])
 
@@ -353,7 +353,7 @@ def disk(store: Store) -> Iterator[None]:
     """A disk without room beyond what the WAL has already."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{store.path}-wal").stat().st_size, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{store.journal.path}-wal").stat().st_size, limits[1]))
     yield
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     signal.signal(signal.SIGXFSZ, handler)
@@ -366,7 +366,7 @@ async def test_after_a_failed_commit_nothing_is_written_and_everybody_is_told(
     store.finish(entry, line(1))
     for _ in range(2):
         with pytest.raises(StorageError, match="make room and start again"):
-            await store.commit()
+            await store.journal.commit()
     for write in (
         lambda: accept(store, 2),
         lambda: store.shorten(entry.key, 0),
@@ -375,10 +375,10 @@ async def test_after_a_failed_commit_nothing_is_written_and_everybody_is_told(
         lambda: store.learn_done(entry.key),
         lambda: store.merge_tries(entry.key, 1, 0.0),
         lambda: store.forget_cell(Cell(0), 1),
-        lambda: store.set_site("a.example", 0.0, 0.0),
-        lambda: store.set_robots("http://a.example", b"", 0.0),
-        lambda: store.set_meta("name", b"value"),
-        store.durable,
+        lambda: store.sites.set_clock("a.example", 0.0, 0.0),
+        lambda: store.sites.set_robots("http://a.example", b"", 0.0),
+        lambda: store.meta.set("name", b"value"),
+        store.journal.durable,
     ):
         with pytest.raises(StorageError, match="make room and start again"):
             write()
@@ -388,31 +388,31 @@ async def test_after_a_failed_commit_nothing_is_written_and_everybody_is_told(
 async def test_what_a_failed_commit_held_is_gone_as_a_whole(tmp_path: Path) -> None:
     store = opened(tmp_path)
     accept(store, 1)
-    await store.commit()
+    await store.journal.commit()
     store.finish(accept(store, 2), line(2))
-    store.set_meta("totals", b"2")
+    store.meta.set("totals", b"2")
 
     def full() -> list[int]:
         raise OSError(28, "No space left on device")
 
-    store.flush = full
+    store.journal.before_commit(full)
     with pytest.raises(StorageError):
-        await store.commit()
+        await store.journal.commit()
     assert (PENDING, None) == (store.state(key(1)), store.state(key(2)))
     store.close()
     again = opened(tmp_path)
-    assert (PENDING, None, None) == (again.state(key(1)), again.state(key(2)), again.meta("totals"))
+    assert (PENDING, None, None) == (again.state(key(1)), again.state(key(2)), again.meta.get("totals"))
     assert written(tmp_path) == []
     again.close()
 
 
 async def test_a_write_that_fails_is_a_storage_error_too(store: Store) -> None:
-    store._db.execute("PRAGMA query_only=1")
+    store.journal._db.execute("PRAGMA query_only=1")
     with pytest.raises(StorageError, match="cannot write"):
         accept(store, 1)
-    store._db.execute("PRAGMA query_only=0")
+    store.journal._db.execute("PRAGMA query_only=0")
     with pytest.raises(StorageError, match="cannot write"):
-        await store.commit()
+        await store.journal.commit()
 
 
 async def test_lines_of_a_commit_that_was_cancelled_keep_their_places(
@@ -423,10 +423,10 @@ async def test_lines_of_a_commit_that_was_cancelled_keep_their_places(
     with monkeypatch.context() as patch:
         patch.setattr(asyncio.get_running_loop(), "run_in_executor", _cancelled)
         with pytest.raises(asyncio.CancelledError):
-            await store.commit()
+            await store.journal.commit()
     for number in (1, 2):
         store.finish(accept(store, number), line(number))
-        await store.commit()
+        await store.journal.commit()
     assert written(tmp_path) == [100, 1, 2]
     store.close()
     opened(tmp_path).close()
@@ -444,10 +444,10 @@ async def test_the_wal_starts_anew_once_it_is_large(tmp_path: Path, monkeypatch:
     for number in range(3000):
         accept(store, number)
         if number % 50 == 0:
-            await store.commit()
+            await store.journal.commit()
             largest = max(largest, (tmp_path / "peer.sqlite-wal").stat().st_size)
     assert 100_000 < largest < 1_000_000
-    await store.commit()
+    await store.journal.commit()
     store.close()
     again = opened(tmp_path)
     assert again.pending == 3000
@@ -459,7 +459,7 @@ def test_a_key_done_elsewhere_leaves_the_frontier_and_stays_known(store: Store) 
     store.learn_done(entry.key)
     store.learn_done(key(2))
     assert store.pending == 0
-    assert [(key(1), DONE), (key(2), DONE)] == store.records(Cell(0), b"", 10)
+    assert [(key(1), DONE), (key(2), DONE)] == store.scan.records(Cell(0), b"", 10)
 
 
 def test_the_shorter_path_counts(store: Store) -> None:
@@ -489,8 +489,8 @@ async def damaged(directory: Path, *statements: str) -> Store:
     store = opened(directory)
     for number in range(3):
         accept(store, number)
-    store.set_meta("clock", b"1.5")
-    await store.commit()
+    store.meta.set("clock", b"1.5")
+    await store.journal.commit()
     store.close()
     with closing(sqlite3.connect(directory / "peer.sqlite")) as db, db:
         for statement in statements:
@@ -527,14 +527,14 @@ def open_files() -> int:
     ("statement", "read"),
     [
         ("UPDATE history SET state='x'", lambda store: store.state(key(1))),
-        ("UPDATE history SET state='x'", lambda store: store.records(Cell(0), b"", 9)),
-        ("UPDATE history SET state='x'", lambda store: store.digest_between(Cell(0), b"", None)),
+        ("UPDATE history SET state='x'", lambda store: store.scan.records(Cell(0), b"", 9)),
+        ("UPDATE history SET state='x'", lambda store: store.scan.digest_between(Cell(0), b"", None)),
         ("UPDATE frontier SET url=x'00'", lambda store: store.entry(key(1))),
         ("UPDATE frontier SET url=CAST(x'ff' AS TEXT)", lambda store: store.window("a.example", 9)),
         ("UPDATE frontier SET seq=9223372036854775807 WHERE seq=3", lambda store: accept(store, 9)),
-        ("UPDATE meta SET value='text'", lambda store: store.meta("clock")),
-        ("UPDATE meta SET value=x'ff'", lambda store: store.take_up_time(1.0)),
-        ("DROP TABLE robots", lambda store: store.robots("http://a.example")),
+        ("UPDATE meta SET value='text'", lambda store: store.meta.get("clock")),
+        ("UPDATE meta SET value=x'ff'", lambda store: store.saved_time.restore(1.0)),
+        ("DROP TABLE robots", lambda store: store.sites.robots("http://a.example")),
     ],
 )
 async def test_what_is_damaged_shows_as_it_is_read(
@@ -546,5 +546,5 @@ async def test_what_is_damaged_shows_as_it_is_read(
     with pytest.raises(StorageError):
         accept(store, 10)
     with pytest.raises(StorageError):
-        await store.commit()
+        await store.journal.commit()
     store.close()

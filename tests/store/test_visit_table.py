@@ -35,12 +35,12 @@ def fetch(store: Store, number: int, due: float | None = NOW + DAY_S) -> None:
 
 
 def consistent(store: Store) -> None:
-    records = store.records(CELL, b"", 1000)
+    records = store.scan.records(CELL, b"", 1000)
     assert digest_records(records) == store.cells.get(CELL, digest_records([]))
     pending = [key for key, state in records if is_pending(state)]
     assert len(pending) == store.pending
     assert all(store.entry(key) is not None for key in pending)
-    assert len(pending) == store._db.execute("SELECT count(*) FROM frontier").fetchone()[0]
+    assert len(pending) == store.journal._db.execute("SELECT count(*) FROM frontier").fetchone()[0]
 
 
 def test_the_states_of_a_key_alternate_and_grow() -> None:
@@ -57,26 +57,26 @@ def test_no_two_states_of_a_key_nor_two_keys_in_a_state_contribute_alike() -> No
 def test_a_page_comes_round_when_it_is_due_and_not_before(store: Store) -> None:
     fetch(store, 1)
     fetch(store, 2, due=NOW)
-    assert [] == store.due_visits(CELL, NOW - 1, 10)
-    assert NOW == store.next_visit(CELL)
-    assert [key(2)] == store.due_visits(CELL, NOW, 10)
+    assert [] == store.visits.due_keys(CELL, NOW - 1, 10)
+    assert NOW == store.visits.next_due(CELL)
+    assert [key(2)] == store.visits.due_keys(CELL, NOW, 10)
     entry = store.begin_round(key(2))
     assert entry is not None
     assert ("http://a.example/2", 3, 0, 0) == (entry.url, entry.depth, entry.tries, entry.hops)
     assert store.state(key(2)) == 3
     assert [entry] == store.window("a.example", 10)
-    assert NOW + DAY_S == store.next_visit(CELL)
+    assert NOW + DAY_S == store.visits.next_due(CELL)
     assert store.begin_round(key(2)) is None, "it is on its way already"
     consistent(store)
     assert store.finish(entry, line(2), visit=visit(2, NOW + 9 * DAY_S))
     assert store.state(key(2)) == 4
-    assert [key(1), key(2)] == store.due_visits(CELL, NOW + 9 * DAY_S, 10)
+    assert [key(1), key(2)] == store.visits.due_keys(CELL, NOW + 9 * DAY_S, 10)
     consistent(store)
 
 
 def test_a_page_never_due_again_does_not_come(store: Store) -> None:
     fetch(store, 1, due=None)
-    assert store.next_visit(CELL) is None
+    assert store.visits.next_due(CELL) is None
     assert store.begin_round(key(1)) is None
 
 
@@ -84,7 +84,7 @@ def test_a_page_finished_by_two_is_finished_once_and_keeps_the_first_visit(store
     entry = accept(store, 1)
     assert store.finish(entry, line(1), visit=visit(1))
     assert not store.finish(entry, line(1), visit=visit(1, None))
-    assert NOW + DAY_S == store.next_visit(CELL)
+    assert NOW + DAY_S == store.visits.next_due(CELL)
 
 
 def test_to_be_done_in_the_first_round_is_no_news_of_a_later_one(store: Store) -> None:
@@ -114,8 +114,8 @@ def test_of_two_states_the_later_wins_whoever_brings_it(store: Store, before: in
     assert (learned is not None) == (won and is_pending(state))
     if isinstance(learned, FrontierEntry):
         assert (2, NOW + 7) == (learned.tries, learned.due)
-        assert store.next_visit(CELL) is None
-    kept = store.visit(key(1))
+        assert store.visits.next_due(CELL) is None
+    kept = store.visits.get(key(1))
     assert (kept is not None and kept.etag == '"theirs"') == won
     consistent(store)
 
@@ -124,28 +124,28 @@ def test_what_is_forgotten_takes_its_visit_along(store: Store) -> None:
     fetch(store, 1)
     fetch(store, 2)
     store.forget(key(1))
-    assert store.visit(key(1)) is None
+    assert store.visits.get(key(1)) is None
     assert not store.forget_cell(CELL, 10)
-    assert store.next_visit(CELL) is None
+    assert store.visits.next_due(CELL) is None
     consistent(store)
 
 
 async def test_a_round_survives_a_crash_and_the_page_is_written_once_for_each(tmp_path: Path) -> None:
     store = opened(tmp_path)
     fetch(store, 1, due=NOW)
-    await store.commit()
+    await store.journal.commit()
     entry = store.begin_round(key(1))
     assert entry is not None
-    await store.commit()
+    await store.journal.commit()
     store.finish(entry, line(1), visit=visit(1))
     store.close()  # As a crash: nothing since the last commit is kept.
     store = opened(tmp_path)
-    assert store.has_visits
+    assert store.visits.used
     assert store.state(key(1)) == 3
     entry = store.entry(key(1))
     assert entry is not None
     store.finish(entry, line(1), visit=visit(1))
-    await store.commit()
+    await store.journal.commit()
     store.close()
     opened(tmp_path).close()
     assert [1, 1] == written(tmp_path)
@@ -154,12 +154,12 @@ async def test_a_round_survives_a_crash_and_the_page_is_written_once_for_each(tm
 async def test_a_clock_put_back_brings_the_next_visit_along(tmp_path: Path) -> None:
     store = opened(tmp_path)
     fetch(store, 1)
-    store.keep_time(NOW)
-    await store.commit()
+    store.saved_time.save(NOW)
+    await store.journal.commit()
     store.close()
     store = opened(tmp_path)
-    store.take_up_time(NOW - 7200)
-    assert NOW + DAY_S - 7200 == store.next_visit(CELL)
+    store.saved_time.restore(NOW - 7200)
+    assert NOW + DAY_S - 7200 == store.visits.next_due(CELL)
     store.close()
 
 
@@ -169,8 +169,8 @@ def test_keys_of_other_cells_are_not_due_in_this_one(store: Store) -> None:
     entry = store.accept(far, "b.example", "http://b.example/", 0, 0)
     assert entry is not None
     store.finish(entry, line(2), visit=visit(2)._replace(key=far, due=NOW))
-    assert [] == store.due_visits(CELL, NOW, 10)
-    assert [far] == store.due_visits(Cell(0xFFFF), NOW, 10)
+    assert [] == store.visits.due_keys(CELL, NOW, 10)
+    assert [far] == store.visits.due_keys(Cell(0xFFFF), NOW, 10)
 
 
 def test_a_key_forgotten_in_the_middle_of_a_round_is_done_in_that_round(store: Store) -> None:
@@ -186,11 +186,11 @@ def test_a_key_forgotten_in_the_middle_of_a_round_is_done_in_that_round(store: S
 def test_a_shorter_path_lets_links_be_followed_at_the_next_visit(store: Store) -> None:
     fetch(store, 1)
     store.shorten(key(1), 3)
-    kept = store.visit(key(1))
+    kept = store.visits.get(key(1))
     assert kept is not None
     assert (3, "sha1:A") == (kept.depth, kept.digest), "it is no shorter"
     store.shorten(key(1), 1)
-    kept = store.visit(key(1))
+    kept = store.visits.get(key(1))
     assert kept is not None
     assert (1, "", "") == (kept.depth, kept.digest, kept.etag)
 
@@ -198,14 +198,14 @@ def test_a_shorter_path_lets_links_be_followed_at_the_next_visit(store: Store) -
 def test_a_page_is_hastened_but_never_put_off(store: Store) -> None:
     fetch(store, 1)
     told: list[Key] = []
-    store.on_changed = lambda cell, key: told.append(key)
+    store.events.record_changed.append(lambda cell, key: told.append(key))
     state, tallies = store.state(key(1)), dict(store.cells)
     assert store.hasten(key(1), NOW + 5)
-    assert NOW + 5 == store.next_visit(CELL)
+    assert NOW + 5 == store.visits.next_due(CELL)
     assert not store.hasten(key(1), NOW + 5)
     assert not store.hasten(key(1), NOW + 6)
-    assert NOW + 5 == store.next_visit(CELL)
-    kept = store.visit(key(1))
+    assert NOW + 5 == store.visits.next_due(CELL)
+    kept = store.visits.get(key(1))
     assert visit(1, NOW + 5) == kept
     assert (state, tallies, []) == (store.state(key(1)), store.cells, told), "other holders have it as it was"
     assert store.begin_round(key(1)) is not None
@@ -215,7 +215,7 @@ def test_a_page_is_hastened_but_never_put_off(store: Store) -> None:
 def test_a_page_never_due_again_comes_if_it_is_hastened(store: Store) -> None:
     fetch(store, 1, due=None)
     assert store.hasten(key(1), NOW)
-    assert [key(1)] == store.due_visits(CELL, NOW, 10)
+    assert [key(1)] == store.visits.due_keys(CELL, NOW, 10)
 
 
 def test_what_is_pending_or_not_to_be_fetched_again_is_not_hastened(store: Store) -> None:
@@ -228,5 +228,5 @@ def test_what_is_pending_or_not_to_be_fetched_again_is_not_hastened(store: Store
     fetch(store, 1, due=NOW)
     store.begin_round(key(1))
     assert not store.hasten(key(1), NOW)
-    assert store.next_visit(CELL) is None
+    assert store.visits.next_due(CELL) is None
     consistent(store)

@@ -18,7 +18,7 @@ async def crash(peer: Peer) -> None:
         raise RemoteError("nobody", "this peer is dead")
 
     # Before the first await, so that it is one instant.
-    peer.store.commit = forget  # type: ignore[method-assign]
+    peer.store.journal.commit = forget  # type: ignore[method-assign]
     peer.client.ask = unreachable  # type: ignore[method-assign, assignment]
     peer.components.crawler._may_start = lambda: False
     assert peer.overlay._protocol is not None

@@ -29,17 +29,24 @@ SITES_LISTED_MAX = 64
 """Sites looked up in the store at once."""
 
 
+class SiteClocks(Protocol):
+    """The journaled clocks of sites (see `store.site_table`)."""
+
+    def clock(self, site: str) -> tuple[float, float] | None: ...
+    def set_clock(self, site: str, not_before: float, delay_s: float) -> None: ...
+
+
 class ActiveStore(Protocol):
-    """What a frontier asks of where its URLs are kept; `history.store` says what each gives."""
+    """What a frontier asks of where its URLs are kept; `store.store` says what each gives."""
 
     @property
     def cells(self) -> Mapping[Cell, CellDigest]: ...
     def cell_of(self, key: Key) -> Cell: ...
-    def sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]: ...
+    @property
+    def sites(self) -> SiteClocks: ...
+    def pending_sites(self, cell: Cell, after: bytes, count: int) -> list[tuple[bytes, str]]: ...
     def window(self, site: str, count: int) -> list[FrontierEntry]: ...
     def postpone(self, entry: FrontierEntry) -> None: ...
-    def site(self, site: str) -> tuple[float, float] | None: ...
-    def set_site(self, site: str, not_before: float, delay_s: float) -> None: ...
 
 
 class ActiveSites:
@@ -104,7 +111,7 @@ class ActiveSites:
         elif site.delay_s != delay_s:
             site.delay_s = delay_s
             self._hold(site, site.received_at + delay_s, now)
-            self._store.set_site(name, site.next_at, delay_s)
+            self._store.sites.set_clock(name, site.next_at, delay_s)
 
     def hold(self, name: str, until: float, now: float) -> None:
         """Leave the site alone until `until`, if that is later than what holds already."""
@@ -141,7 +148,7 @@ class ActiveSites:
         after = b""
         if len(names) > most:
             return None
-        while found := self._store.sites(cell, after, SITES_LISTED_MAX):
+        while found := self._store.pending_sites(cell, after, SITES_LISTED_MAX):
             names.update(name for _, name in found)
             if len(names) > most:
                 return None
@@ -158,11 +165,11 @@ class ActiveSites:
             self._hold(site, until, now)
             if delay_s > site.delay_s:
                 site.delay_s = delay_s
-                self._store.set_site(name, site.next_at, delay_s)
+                self._store.sites.set_clock(name, site.next_at, delay_s)
             return
         not_before, known_s = self._journaled(name, now)
         if delay_s > known_s or (until > not_before and until - now > HOLD_JOURNALED_S):
-            self._store.set_site(name, max(until, not_before), max(delay_s, known_s))
+            self._store.sites.set_clock(name, max(until, not_before), max(delay_s, known_s))
         self.hold(name, until, now)
 
     # --- for the frontier ------------------------------------------------------------------------------------------
@@ -192,11 +199,11 @@ class ActiveSites:
         if until > site.next_at:
             site.next_at = until
             if until - now > HOLD_JOURNALED_S:
-                self._store.set_site(site.name, until, site.delay_s)
+                self._store.sites.set_clock(site.name, until, site.delay_s)
 
     def _journaled(self, name: str, now: float) -> tuple[float, float]:
         """Return (second before which the site must not be asked, its delay) as far as the store knows."""
-        not_before, delay_s = self._store.site(name) or (0.0, 0.0)
+        not_before, delay_s = self._store.sites.clock(name) or (0.0, 0.0)
         delay_s = max(delay_s, self._delay_s)
         # The clock of an earlier run may have been ahead of this one's.
         return min(not_before, now + max(delay_s, self._limits.retry_after_max_s)), delay_s
@@ -212,7 +219,7 @@ class ActiveSites:
         """Bound the clocks of sites without work; what does not fit is journaled."""
         for name, until in self._idle.sweep(now):
             _, delay_s = self._journaled(name, now)
-            self._store.set_site(name, until, delay_s)
+            self._store.sites.set_clock(name, until, delay_s)
 
     def _cell(self, name: str) -> Cell:
         return self._store.cell_of(Key(site_hash(name)))

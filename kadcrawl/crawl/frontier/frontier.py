@@ -340,7 +340,7 @@ class Frontier(ActiveSites):
         while self._unread and (free := self._limits.active_sites_max - len(self._sites)) > 0:
             cell = next(iter(self._unread))
             count = min(free, SITES_READ_MAX)
-            found = self._store.sites(cell, self._unread[cell], count)
+            found = self._store.pending_sites(cell, self._unread[cell], count)
             for _, name in found:
                 site = self._sites.get(name) or self._activate(name, cell, now)
                 site.more = True

@@ -117,7 +117,7 @@ class Intake:
 
         They begin at the key `first`. Return the key to go on from; None at the end of the cell.
         """
-        rows = self._store.records(cell, first, count)
+        rows = self._store.scan.records(cell, first, count)
         for key, _ in rows:
             if any(one.contains(key, now) for one in filters):
                 self.merge_done(key, now)
@@ -146,7 +146,7 @@ class Intake:
         if link.depth == 0:
             return None
         most, queries = self._site_pages_max, self._path_queries
-        if most is not None and self._store.site_keys(location.key[:SITE_BYTES]) >= most:
+        if most is not None and self._store.site_keys.count(location.key[:SITE_BYTES]) >= most:
             limit = "site_pages"
         elif queries is not None and queries.is_full(link.url):
             limit = "path_queries"

@@ -105,7 +105,7 @@ class Outputs:
         self.with_simhash = with_simhash
         """Whether lines tell it."""
         self._rules = rules or PageRules()
-        committed = store.read_meta("warc", msgspec.json.Decoder(tuple[str, int]).decode)
+        committed = store.meta.read("warc", msgspec.json.Decoder(tuple[str, int]).decode)
         self._warc = WarcWriter.open(
             directory / WARC_DIRECTORY,
             name,
@@ -119,7 +119,7 @@ class Outputs:
     def flush(self) -> list[int]:
         """Hand the WARC to the system, journal its length, and return the file descriptor to be synced."""
         self._warc.flush()
-        self._store.set_meta("warc", msgspec.json.encode(self._warc.position))
+        self._store.meta.set("warc", msgspec.json.encode(self._warc.position))
         return [self._warc.fileno()]
 
     def keep(self, result: FetchResult, original: Original | None = None) -> WarcPlace | None:

@@ -28,7 +28,7 @@ class Rounds:
 
     def last(self, entry: FrontierEntry) -> Visit | None:
         """Return the last visit to a page; None at the first."""
-        return self._store.visit(entry.key)
+        return self._store.visits.get(entry.key)
 
     def number(self, entry: FrontierEntry) -> int:
         """Return how many visits to a page came before."""
@@ -58,7 +58,7 @@ class Rounds:
 
         Only the owner of the page knows. If its cell moves before the page has come round, it may come in its period.
         """
-        visit = self._store.visit(key)
+        visit = self._store.visits.get(key)
         due = self._recrawl.hastened(visit, at, self._now()) if visit is not None else None
         if due is not None and self._store.hasten(key, due):
             self.on_due(key)

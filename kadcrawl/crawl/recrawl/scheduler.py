@@ -45,7 +45,7 @@ class Recrawling:
         self._activity = activity
         self._clock = clock
         self._copying = copying
-        self._due = DueCells(store.next_visit)
+        self._due = DueCells(store.visits.next_due)
         self._full: set[Cell] = set()
         """Open cells of which enough is pending."""
         self._news = asyncio.Event()
@@ -100,7 +100,7 @@ class Recrawling:
             self._due.drop(cell)
             return
         now = self._clock.now()
-        for key in self._store.due_visits(cell, now, min(room, AT_ONCE)):
+        for key in self._store.visits.due_keys(cell, now, min(room, AT_ONCE)):
             entry = self._store.begin_round(key)
             if entry is not None:
                 self._frontier.add(entry, now)

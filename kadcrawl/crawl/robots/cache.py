@@ -82,7 +82,7 @@ class RobotsCache:
         """Return the (rules, second of the fetch) of an origin if they are journaled, large, and not in memory."""
         if origin in self._rules:
             return None
-        row = self._store.robots(origin)
+        row = self._store.sites.robots(origin)
         is_large = row is not None and len(row[0]) > LARGE_BYTES
         return row if row is not None and is_large and now < row[1] + self._limits.robots_ttl_s else None
 
@@ -116,7 +116,7 @@ class RobotsCache:
         """The file was fetched (or is missing, which allows all)."""
         self._searches.pop(origin, None)
         self._keep(origin, rules, now)
-        self._store.set_robots(origin, rules.to_bytes(), now)
+        self._store.sites.set_robots(origin, rules.to_bytes(), now)
 
     def fail(self, origin: str, why: str, passing: bool, now: float) -> float:
         """The file could not be had, which may pass or not; return for how many seconds to leave the site alone."""
@@ -132,7 +132,7 @@ class RobotsCache:
         return wait_s
 
     def _journaled(self, origin: str) -> tuple[Rules, float, int] | None:
-        row = self._store.robots(origin)
+        row = self._store.sites.robots(origin)
         if row is None or len(row[0]) > LARGE_BYTES:
             return None
         self._keep(origin, Rules.from_bytes(row[0]), row[1])

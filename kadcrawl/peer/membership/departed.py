@@ -39,7 +39,7 @@ class DepartedPeers:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = {departed.contact.id: departed for departed in _decoded(store.meta("departed"))}
+        self._kept = {departed.contact.id: departed for departed in _decoded(store.meta.get("departed"))}
 
     def keep(self, departed: Iterable[Departed]) -> None:
         """Keep these as well; of one peer, and where there are too many, those that did more."""
@@ -49,7 +49,7 @@ class DepartedPeers:
                 self._kept[one.contact.id] = one
         for least in sorted(self._kept.values(), key=_pages)[: max(0, len(self._kept) - DEPARTED_MAX)]:
             del self._kept[least.contact.id]
-        self._store.set_meta("departed", msgspec.msgpack.encode([*self._kept.values()]))
+        self._store.meta.set("departed", msgspec.msgpack.encode([*self._kept.values()]))
 
     def rows(self) -> list[PeerRow]:
         """Describe them, as they might themselves."""

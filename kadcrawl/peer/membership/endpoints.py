@@ -73,7 +73,7 @@ async def listen(
 
     If the system may choose the port, the journaled one comes first: a peer that comes back is found where it was.
     """
-    journaled = store.read_meta("port", int) or 0
+    journaled = store.meta.read("port", int) or 0
     ports = [config.port] if config.port else [journaled, *[0] * PORTS_TRIED]
     for port in ports:
         server, overlay = make_server(), make_overlay()
@@ -90,8 +90,8 @@ async def listen(
             if config.port:
                 raise StartError(_cannot_listen(config.host, port, error)) from None
         else:
-            store.set_meta("host", msgspec.json.encode(config.host))
-            store.set_meta("port", str(bound).encode())
+            store.meta.set("host", msgspec.json.encode(config.host))
+            store.meta.set("port", str(bound).encode())
             _write_address(config, overlay.me.address)
             return server, overlay
     raise StartError(f"no port is free for both TCP and UDP on {config.host}")

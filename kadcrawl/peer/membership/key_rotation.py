@@ -46,13 +46,13 @@ class KeyRotation:
         """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
         swarm_key = self._key_store.swarm_key
         self._has_swarm_key = swarm_key is not None
-        self._of = store.read_meta("swarm_key", bytes.decode) if swarm_key is None else swarm_key.name
+        self._of = store.meta.read("swarm_key", bytes.decode) if swarm_key is None else swarm_key.name
         """The name of the key of the swarm this directory is of; the journal has it as well, lest the file be gone."""
         # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
-        run = max(int(now), (store.read_meta("run", _run) or 0) + 1)
+        run = max(int(now), (store.meta.read("run", _run) or 0) + 1)
         if run >= RUNS_MAX:  # Once journaled it would be taken for damage, with the clock set right as well.
             raise StartError("this machine's clock says that it is after 2105: set it right")
-        store.set_meta("run", str(run).encode())
+        store.meta.set("run", str(run).encode())
         first = int(max(now, float(run)) * NUMBERS_PER_SECOND)
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
         self._changed = asyncio.Event()
@@ -94,7 +94,7 @@ class KeyRotation:
 
     def _note(self, key: SwarmKey) -> None:
         self._of = key.name
-        self._store.set_meta("swarm_key", key.name.encode())
+        self._store.meta.set("swarm_key", key.name.encode())
 
     def settle(self, peer_key: PeerKey) -> None:
         """Be this one from now on, and for ever once the swarm was entered."""

@@ -35,7 +35,7 @@ class KnownPeers:
         self._store = store
         self._known = known
         self._client = client
-        self.contacts = _decoded(store.meta("contacts"))
+        self.contacts = _decoded(store.meta.get("contacts"))
         """Of last time, or now; those of last time as long as there are no others."""
 
     def keep(self) -> None:
@@ -43,7 +43,7 @@ class KnownPeers:
         now = [*self._known()[:KNOWN_PEERS_KEPT_MAX]]
         if now and now != self.contacts:
             self.contacts = now
-            self._store.set_meta("contacts", msgspec.msgpack.encode(now))
+            self._store.meta.set("contacts", msgspec.msgpack.encode(now))
 
     async def answering(self, job: Job | None) -> list[tuple[str, int]]:
         """Return the addresses (host, port) of those who are still there, and at this job."""

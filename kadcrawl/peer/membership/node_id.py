@@ -54,9 +54,9 @@ class Identity:
             self.settled = key_rotation.is_known
             self.node_id = self._know(key_rotation.credentials.peer_key)
             if self.settled:
-                store.set_meta("node_id", id_bytes(self.node_id))
+                store.meta.set("node_id", id_bytes(self.node_id))
         else:
-            journaled = store.read_meta("node_id", _node_id)
+            journaled = store.meta.read("node_id", _node_id)
             self.settled = journaled is not None
             self.node_id = self._draw() if journaled is None else journaled
 
@@ -65,7 +65,7 @@ class Identity:
         if not self.settled:
             if self._key_rotation is not None:
                 self._key_rotation.settle(self._keys[self.node_id])
-            self._store.set_meta("node_id", id_bytes(self.node_id))
+            self._store.meta.set("node_id", id_bytes(self.node_id))
             overlay.identify(self.node_id)
             self.settled = True
 

@@ -48,7 +48,7 @@ class Seeding:
                 peer.add_seeds(seeds)
                 log.warning("seeds.late count=%d why=%s", len(seeds), error)
             await peer.components.forwarder.forward([Link(url, 0, 0) for url in seeds], None).acknowledged
-            await peer.store.durable()
+            await peer.store.journal.durable()
         finally:
             self.under_way -= 1
             peer.components.crawler.pause_reasons.discard(SEEDING_PAUSE)

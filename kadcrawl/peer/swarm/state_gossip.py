@@ -65,7 +65,7 @@ class StateGossip:
     def restore(self) -> None:
         """Take up the course of an earlier run in this directory."""
         store = self._peer.store
-        self.state = SwarmState(store.read_meta("stamp", int) or 0, paused=store.meta("paused") == b"1")
+        self.state = SwarmState(store.meta.read("stamp", int) or 0, paused=store.meta.get("paused") == b"1")
 
     def adopt(self, stamp: int, *, paused: bool) -> None:
         """Enter the swarm: what was told an earlier run counts no more."""
@@ -92,8 +92,8 @@ class StateGossip:
         if self._seeds is not peer.job.seeds:
             self._seeds = peer.job.seeds
             self.seeds_fingerprint = peer.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(self._seeds)
-        peer.store.set_meta("paused", b"1" if course.paused else b"0")
-        peer.store.set_meta("stamp", str(course.stamp).encode())
+        peer.store.meta.set("paused", b"1" if course.paused else b"0")
+        peer.store.meta.set("stamp", str(course.stamp).encode())
         self.fingerprint = course.fingerprint(self.seeds_fingerprint)
         peer.overlay.set_state_fingerprint(self.fingerprint)
         holds = peer.components.crawler.pause_reasons

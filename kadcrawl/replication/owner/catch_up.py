@@ -166,7 +166,7 @@ class CatchUp:
             if contact.id in at_backups and answer.held != held_of(self._store, cell):
                 await self._reconcile(contact, answer.held, push=True)
         if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
-            await self._store.durable()  # Before anybody is told to drop it.
+            await self._store.journal.durable()  # Before anybody is told to drop it.
         if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
             return False
         unheard = [contact for peer, contact in self._heard_providers(cell).items() if peer not in asked]

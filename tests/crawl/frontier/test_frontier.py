@@ -227,7 +227,7 @@ def test_a_learned_crawl_delay_holds_after_a_restart(make: Make, store: Store) -
 def test_the_job_s_larger_delay_counts_from_the_restart_on(make: Make, store: Store) -> None:
     feed = Feed(store, make(delay_s=0.0))
     first, second = feed("a"), feed("a")
-    store.set_site("a", START - 5, 0.0)
+    store.sites.set_clock("a", START - 5, 0.0)
     again = make(delay_s=2.0, now=START, hold=True)
     assert again.next(START + 1.9) is None
     assert again.next(START + 2) == first
@@ -252,7 +252,7 @@ def test_a_clock_that_was_ahead_costs_no_more_than_the_longest_wait(make: Make, 
 
 
 def test_a_long_delay_is_no_clock_that_was_ahead(make: Make, store: Store) -> None:
-    store.set_site("a", START + 7200, 7200.0)
+    store.sites.set_clock("a", START + 7200, 7200.0)
     again = make(now=START, retry_after_max_s=60)
     first = Feed(store, again)("a")
     assert again.next(START + 7199) is None
@@ -477,7 +477,7 @@ def test_clocks_name_resting_sites_and_delays_longer_than_the_jobs(make: Make, s
     feed = Feed(store, frontier)
     here = [site for site in map(str, range(100)) if cell(site) == CELLS[0]]
     asked, slow, idle, untouched, waiting = here[:5]
-    store.set_site(waiting, START + 30, 20.0)
+    store.sites.set_clock(waiting, START + 30, 20.0)
     first = feed(idle)
     assert frontier.next(START) == first
     finish(frontier, store, first, START + 1)
@@ -520,12 +520,12 @@ def test_a_learned_clock_is_journaled_if_it_is_long_or_of_the_site_s_own(
     if active:
         Feed(store, frontier)("a")
     journaled: list[str] = []
-    store.on_site = journaled.append
+    store.events.site_changed.append(journaled.append)
     frontier.learn_clock("a", wait_s, delay_s, START)
     frontier.learn_clock("a", wait_s, delay_s, START)
     assert told == len(journaled)
     if told:
-        assert (START + wait_s, max(delay_s, 1.0)) == store.site("a")
+        assert (START + wait_s, max(delay_s, 1.0)) == store.sites.clock("a")
 
 
 @pytest.mark.parametrize("active", [False, True])
@@ -631,7 +631,7 @@ def test_every_url_of_an_open_cell_comes_once_despite_closing_and_merging(seed: 
                 frontier.close(one)
                 if random.random() < 0.2:
                     store.forget_cell(one, 1000)
-                elif random.random() < 0.5 and (rows := store.records(one, b"", 1)):
+                elif random.random() < 0.5 and (rows := store.scan.records(one, b"", 1)):
                     entry = store.entry(rows[0][0])
                     store.learn_done(rows[0][0])
                     if entry is not None:

@@ -49,7 +49,7 @@ def test_rules_that_take_long_to_read_are_not_read_again_at_once(over: int, stor
     head = len(Rules(((False, "/0000"),)).to_bytes())
     count, rest = divmod(LARGE_BYTES + over - head, len("\ndisallow: /0001"))
     rules = Rules(((False, "/0000" + "x" * rest), *((False, f"/{n:04}") for n in range(1, count + 1))))
-    store.set_robots(A, rules.to_bytes(), 5.0)
+    store.sites.set_robots(A, rules.to_bytes(), 5.0)
     assert len(rules.to_bytes()) == LARGE_BYTES + over
     assert (cache.unread(A, 6.0) is not None) == bool(over)
     assert cache.look_up(A, 6.0) == (None if over else rules)

@@ -72,7 +72,7 @@ def test_who_is_kept_is_journaled(tmp_path: Path) -> None:
     store = Store(tmp_path, 0.0)
     DepartedPeers(store).keep([departed(1, 5)])
     assert {1: 5} == pages(DepartedPeers(store))
-    store.set_meta("departed", b"of another version")
+    store.meta.set("departed", b"of another version")
     assert {} == pages(DepartedPeers(store))
 
 

@@ -13,7 +13,7 @@ ONE = Contact(id_bytes(1), "10.0.0.1", 4160)
 
 
 def known(journaled: bytes | None) -> list[Contact]:
-    store = SimpleNamespace(meta=lambda name: journaled)
+    store = SimpleNamespace(meta=SimpleNamespace(get=lambda name: journaled))
     return KnownPeers(store, lambda: [], None).contacts  # type: ignore[arg-type]
 
 

@@ -189,7 +189,7 @@ class FakePeer:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.store.run(), name="commit")
+            group.create_task(self.store.journal.run(), name="commit")
             group.create_task(self.cells.run(), name="cells")
 
     async def answer(self, message: Any) -> Any:
@@ -308,7 +308,7 @@ class Swarm:
                 other.overlay.lose(peer.contact)
 
         await peer.cells.leave(goodbye, 30.0)
-        await peer.store.commit()
+        await peer.store.journal.commit()
         await self.kill(peer)
 
     async def freeze(self, peer: FakePeer) -> None:
@@ -442,14 +442,14 @@ class Swarm:
             if backups != {peer.contact.id for peer in expected[1:]}:
                 return f"cell {cell}: its owner has other backups than {expected[1:]}"
             for peer in self.peers.values():
-                held = dict(peer.store.records(cell, b"", 1_000_000))
+                held = dict(peer.store.scan.records(cell, b"", 1_000_000))
                 if peer not in expected and held:
                     return f"cell {cell}: {peer} still holds {len(held)} records"
                 if peer in expected and any(held.get(one, 0) < state for one, state in truth.items()):
                     return f"cell {cell}: {peer} lacks some of {len(truth)} records"
                 if peer in expected[1:] and cell not in peer.cells.holdings.backed:
                     return f"cell {cell}: {peer} does not know that it keeps a copy"
-                if peer in expected and held != dict(expected[0].store.records(cell, b"", 1_000_000)):
+                if peer in expected and held != dict(expected[0].store.scan.records(cell, b"", 1_000_000)):
                     return f"cell {cell}: {peer} holds something else than the owner"
         left = {peer: peer.cells.unacknowledged for peer in self.peers.values() if peer.cells.unacknowledged}
         return f"unacknowledged: {left}" if left else ""

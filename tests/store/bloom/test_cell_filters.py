@@ -65,7 +65,9 @@ def finish(store: Store, *numbers: int) -> None:
 
 
 def rows(store: Store) -> list[int]:
-    return [store._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("history", *SLICE_TABLES)]
+    return [
+        store.journal._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("history", *SLICE_TABLES)
+    ]
 
 
 def told(store: Store) -> list[EncodedFilter]:
@@ -83,7 +85,7 @@ def test_what_is_done_leaves_no_key_and_is_known(store: Store, make: Callable[..
         assert one.learn_done(key(4))
         assert not one.learn_done(key(4))
     assert exact.cells == store.cells
-    assert [(key(3), PENDING)] == store.records(CELL, b"", 10)
+    assert [(key(3), PENDING)] == store.scan.records(CELL, b"", 10)
     assert [DONE, DONE, PENDING, DONE, None] == [store.state(key(number)) for number in range(1, 6)]
     assert store.accept(key(1), "a.example", "http://a.example/1", 0, 0) is None
     assert not store.finish(accept(make("exact", None), 7)._replace(key=key(1)), line(1)), "it was done before"
@@ -93,7 +95,7 @@ def test_what_is_done_leaves_no_key_and_is_known(store: Store, make: Callable[..
 async def test_a_crash_forgets_what_was_not_committed_and_no_more(make: Callable[[str], Store]) -> None:
     store = make("one")
     finish(store, 1)
-    await store.commit()
+    await store.journal.commit()
     committed = store.cells[CELL]
     finish(store, 2)
     store = make("one")
@@ -111,7 +113,7 @@ async def test_many_are_read_again_as_they_were(
     finish(store, *range(700))
     clock.now += HOUR
     finish(store, *range(700, 760))
-    await store.commit()
+    await store.journal.commit()
     assert rows(store)[2] >= 1, "some were written down as bits"
     assert rows(store)[3] <= 300, "and not one by one any more"
     before, bits = store.cells, told(store)
@@ -137,7 +139,7 @@ async def test_what_was_done_before_the_period_is_unknown_again(make: Callable[[
     store.expire(CELL)
     assert 2 == store.cells[CELL].keys
     assert contribution(key(2), DONE) ^ contribution(key(3), PENDING) == store.cells[CELL].digest
-    await store.commit()
+    await store.journal.commit()
     clock.now += HOUR
     store = make("one")
     assert (1, 1) == store.cells[CELL][:2], "what had its time while nobody ran"
@@ -145,7 +147,7 @@ async def test_what_was_done_before_the_period_is_unknown_again(make: Callable[[
     clock.now += 2 * HOUR
     store.expire(CELL)
     assert {} == store.cells
-    await store.commit()
+    await store.journal.commit()
     assert [0, 0, 0, 0] == rows(store)
 
 
@@ -195,7 +197,7 @@ def test_a_peer_adopts_the_keys_it_lacks_and_does_not_fetch_them(store: Store, o
     assert [True, False] == [news.contains(key(number), 1_000 * HOUR) for number in (2, 9)]
     assert 2 == other.pending, "who joins them goes through what is pending, a little at a time"
     assert other.learn_done(key(2))
-    assert [(key(9), PENDING)] == other.records(CELL, b"", 10)
+    assert [(key(9), PENDING)] == other.scan.records(CELL, b"", 10)
     accept(store, 9)
     assert store.cells == other.cells
     assert 1 == other.pending
@@ -307,12 +309,12 @@ async def test_an_unreadable_epoch_filter_is_forgotten_and_the_store_starts(
 ) -> None:
     store = make("one")
     finish(store, 1)
-    await store.commit()
-    store._db.execute("INSERT INTO slice_bits VALUES (?, ?, ?)", (CELL, 1_000, b"no slice"))
-    store._db.execute("DELETE FROM slice_place")
-    await store.commit()
-    store._db.execute("COMMIT")
-    store._db.execute("BEGIN")
+    await store.journal.commit()
+    store.journal._db.execute("INSERT INTO slice_bits VALUES (?, ?, ?)", (CELL, 1_000, b"no slice"))
+    store.journal._db.execute("DELETE FROM slice_place")
+    await store.journal.commit()
+    store.journal._db.execute("COMMIT")
+    store.journal._db.execute("BEGIN")
     store = make("one")
     assert store.state(key(1)) is None
     finish(store, 2)

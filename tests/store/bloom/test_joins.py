@@ -99,7 +99,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         others += [Holder(tmp_path / f"{number}", period, number, []) for number in range(2, 2 + backups)]
         made.extend([one, *others])
         for holder in made:
-            holder.store.durable = _done  # type: ignore[method-assign,assignment]
+            holder.store.journal.durable = _done  # type: ignore[method-assign,assignment]
         return one
 
     yield owner

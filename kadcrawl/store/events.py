@@ -1,0 +1,21 @@
+"""The events of a store: other parts of a peer add listeners and hear of each change.
+
+Listeners run at once, within the open transaction, in the order in which they were added.
+
+Tests: tests/replication/test_cells.py
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kadcrawl.keys import Cell, Key
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEvents:
+    """The listeners of one store; add to the lists."""
+
+    record_changed: list[Callable[[Cell, Key], None]] = field(default_factory=list)
+    """Listeners to each change of a record: of its state, its retry state or its depth."""
+    site_changed: list[Callable[[str], None]] = field(default_factory=list)
+    """Listeners to each change of a site's clock, called with the site."""
