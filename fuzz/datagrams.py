@@ -29,7 +29,8 @@ from kadcrawl.link.wire.messages import (
     Pong,
 )
 from kadcrawl.overlay import Overlay, OverlaySettings
-from kadcrawl.overlay.protocol import HEADER, DatagramProtocol, decode, encode
+from kadcrawl.overlay.datagrams import HEADER, decode, encode
+from kadcrawl.overlay.protocol import DatagramProtocol
 from kadcrawl.overlay.routing import Neighbor
 
 ME = NodeId(0x5A << 152)
@@ -89,8 +90,8 @@ class Story:
         elif kind == NAMED:
             self._named(bites.take(bites.number(2)))
         else:
-            self.protocol.silent = bool(number & 1)
-            self.protocol.nameless = bool(number & 2)
+            self.protocol.set_leaving(bool(number & 1))
+            self.protocol.set_nameless(bool(number & 2))
         if kind in (AS_IT_IS, ANSWER):
             assert self.protocol.counters.received <= received + 1
             # An answer, and a ping of who asked or of who might take the place of who left.
@@ -104,7 +105,7 @@ class Story:
 
     def _answer(self, datagram: bytes, number: int) -> None:
         """A datagram that has the ID of a question of ours, from where that was asked."""
-        asked = list(self.protocol._outstanding.items())
+        asked = list(self.protocol._pending.by_id.items())
         if asked:
             request_id, exchange = asked[number % len(asked)]
             self.receive(datagram[:2] + request_id.to_bytes(8, "big") + datagram[HEADER.size :], exchange.address)
@@ -112,7 +113,7 @@ class Story:
     def _knock(self, number: int) -> None:
         """A stranger pings us, and answers our ping if we want to know it."""
         self.receive(encode(number, Ping(peer_id(number), 0)), place(number))
-        for request_id, exchange in list(self.protocol._outstanding.items()):
+        for request_id, exchange in list(self.protocol._pending.by_id.items()):
             if exchange.address == place(number) and exchange.expects is Pong:
                 self.receive(encode(request_id, Pong(peer_id(number), number)), place(number))
 
@@ -147,7 +148,7 @@ class Story:
         assert len(membership.liveness._non_members) <= SETTINGS.non_members_max
         assert len(membership.evicted) <= SETTINGS.evicted_max
         assert len(membership.unreached) <= SETTINGS.unreached_max
-        in_flight = len(self.protocol._outstanding)
+        in_flight = len(self.protocol._pending.by_id)
         assert in_flight == len(self.overlay._verifying) <= SETTINGS.verifying_max + len(members)
 
 
@@ -173,7 +174,7 @@ def datagram(data: bytes) -> int:
             story.step(bites)
         # Whatever was asked is given up in the end, and nothing goes on by itself.
         loop.advance(10.0)
-        assert not story.protocol._outstanding, "a question is neither answered nor given up"
+        assert not story.protocol._pending.by_id, "a question is neither answered nor given up"
         story.check()
     return story.received
 

@@ -17,8 +17,9 @@ from kadcrawl.link.wire.messages import DATAGRAM_BYTES_MAX
 from kadcrawl.members.peer_key import PUBLIC_BYTES, PeerKey
 from kadcrawl.members.sealing import FIRST_CONTACT, PAIRED, SEAL_BYTES, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.overlay.datagrams import encode
 from kadcrawl.overlay.membership import Membership
-from kadcrawl.overlay.protocol import DatagramProtocol, encode
+from kadcrawl.overlay.protocol import DatagramProtocol
 
 KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 STEPS_MAX = 60

@@ -37,8 +37,8 @@ CONVERSATIONS = {
     "lending": "balancer blocks borrower drain_policy leaf_host lender level_policy loans throughput_learning",
     "link": "acceptor admission_control client client_connection http_log server server_connection",
     "link.wire": "census_rows",
-    "overlay": "overlay packet_filter protocol",
-    "overlay.waves": "termination wave",
+    "overlay": "bootstrap lookups overlay pending_requests protocol",
+    "overlay.waves": "activity termination wave",
     "peer": "base build environment handlers job_store page_reader peer rejoin shutdown",
     "peer.membership": "bootstrap departed endpoints key_refusals key_rotation known_peers node_id",
     "peer.swarm": "budget_sharing seeds state_gossip",
@@ -46,7 +46,7 @@ CONVERSATIONS = {
     "replication.owner": "batched_sync_requests catch_up join sync",
     "sinks": "deliveries delivery log_work mongo sink sqlite warc_work",
     "store": "journal",
-    "system": "clock cooperative daemon_threads",
+    "system": "clock cooperative daemon_threads packet_filter task_set",
 }
 """The modules that wait, listen or read a clock, by package. Every other module is a decision, a new module too."""
 TALKING = {f"{package}.{name}" for package, names in CONVERSATIONS.items() for name in names.split()}

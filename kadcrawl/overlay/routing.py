@@ -144,6 +144,16 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
             left &= left - 1
         return filled
 
+    def subtrees(self, below: int) -> dict[int, list[Neighbor]]:
+        """Return the contacts at each firstdiff less than `below`: live contacts, latest heard first, then suspects."""
+        trees = {index: self.bucket(index) for index in self.filled() if index < below}
+        for index, bucket in self.buckets.items():
+            if index < below:
+                for neighbor in bucket.nodes.values():
+                    if not neighbor.live:
+                        trees.setdefault(index, []).append(neighbor)
+        return trees
+
     def replacements(self, node: Node) -> list[Neighbor]:
         """Return who waits for a place in the bucket of `node`, most recently heard first; none if it is full."""
         bucket = self.buckets[self.get_bucket_for(node)]

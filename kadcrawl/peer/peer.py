@@ -327,6 +327,7 @@ class Peer(PeerBase):
                 settings=self.environment.overlay,
                 credentials=self.credentials,
                 peer_score=self.peer_score,
+                on_state_fingerprint=self.state_gossip.heard,
             )
 
         if self.credentials is None and not self.environment.trusted_network:
@@ -337,13 +338,11 @@ class Peer(PeerBase):
         if not self._identity.settled:
             self.overlay.withhold_answers()
         self._bound_host = self.overlay.me.host
-        self.overlay.listen_state_fingerprints(self.state_gossip.heard)
         await self._find_host()
 
     async def _find_host(self, *towards: tuple[str, int]) -> None:
         """Put into our contact the address others reach us at."""
-        me = self.overlay.me
-        self.overlay.me = Contact(me.id, await reachable_host(self._bound_host, *towards), me.port)
+        self.overlay.set_host(await reachable_host(self._bound_host, *towards))
 
     def _build(self, job: Job, *, first_update_s: float | None) -> None:
         """Put the rooms together; the levels are first looked at after so many seconds, or a whole interval.

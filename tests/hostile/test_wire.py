@@ -27,7 +27,7 @@ from kadcrawl.link.wire.messages import (
     Reply,
     Request,
 )
-from kadcrawl.overlay.protocol import HEADER, KINDS
+from kadcrawl.overlay.datagrams import HEADER, KINDS
 from kadcrawl.settings.config import Limits
 from sim.loop import SimLoop
 from tests.overlay.conftest import loop as loop

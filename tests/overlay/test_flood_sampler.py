@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from kadcrawl.overlay.flood_sampler import CALM_FACTOR, NON_MEMBERS_PER_SECOND_MAX as MAX, ONE_IN_MAX, FloodSampler
-from kadcrawl.overlay.packet_filter import FILTER_ADDRESSES_MAX, attach_packet_filter
+from kadcrawl.system.packet_filter import FILTER_ADDRESSES_MAX, attach_packet_filter
 
 LABELS = (b"abcd", b"efgh")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this filter")

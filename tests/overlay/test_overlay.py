@@ -1,6 +1,7 @@
 """The overlay's promises: exact ownership, quick recovery, no live peer lost; most in simulated time."""
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -9,7 +10,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, Cell, NodeId, anchor, firstdiff, id_bytes
 from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay, OverlaySettings
-from kadcrawl.overlay.protocol import encode
+from kadcrawl.overlay.datagrams import encode
 from sim.loop import SimLoop
 from sim.overlays import CELL_BITS, OverlaySwarm, simulate
 from tests.support.overlay_peers import PORT, ip, our_peer, scripted_peer
@@ -332,7 +333,7 @@ def test_questions_for_one_cell_share_one_lookup() -> None:
         )  # fmt: skip
         questions = [host.spawn(asker.owner(cell)) for _ in range(100)]
         await asyncio.sleep(0)
-        assert len(asker._resolving) == 1
+        assert len(asker._looks._resolving) == 1
         questions[0].cancel()
         answers = await asyncio.gather(*questions[1:])
         assert {swarm.true_owner(cell)} == {answer.number for answer in answers}
@@ -375,11 +376,14 @@ def test_load_levels_travel_with_the_heartbeats(loop: SimLoop) -> None:
 
 def test_courses_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> None:
     async def story() -> None:
-        anne = await our_peer(loop, 0, ANNE)
-        bert = await our_peer(loop, 1, BERT, bootstrap=0)
         heard: set[tuple[str, bytes, int]] = set()
-        anne.listen_state_fingerprints(lambda contact, course: heard.add(("anne", contact.id, course)))
-        bert.listen_state_fingerprints(lambda contact, course: heard.add(("bert", contact.id, course)))
+
+        def listener(name: str) -> Callable[[Contact, int], None]:
+            return lambda contact, fingerprint: heard.add((name, contact.id, fingerprint))
+
+        anne = await our_peer(loop, 0, ANNE, on_state_fingerprint=listener("anne"))
+        bert = await our_peer(loop, 1, BERT, bootstrap=0, on_state_fingerprint=listener("bert"))
+        heard.clear()
         anne.set_state_fingerprint(7)
         await asyncio.sleep(10)
         assert {("anne", bert.me.id, 0), ("bert", anne.me.id, 7)} == heard

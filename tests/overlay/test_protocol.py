@@ -25,7 +25,7 @@ from kadcrawl.link.wire.messages import (
     Pong,
 )
 from kadcrawl.overlay.addresses import ip_version, sendable
-from kadcrawl.overlay.protocol import KINDS, decode, encode, fitting
+from kadcrawl.overlay.datagrams import KINDS, decode, encode, fitting
 from sim.loop import SimLoop
 from tests.support.overlay_peers import ip, our_peer, scripted_peer
 

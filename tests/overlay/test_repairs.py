@@ -16,7 +16,7 @@ from kademlia.protocol import KademliaProtocol
 from kadcrawl.keys import NodeId, firstdiff, id_bytes
 from kadcrawl.link.wire.messages import Contact, FindNode, Message, Nodes, Ping, Pong
 from kadcrawl.overlay import Overlay
-from kadcrawl.overlay.protocol import decode, encode
+from kadcrawl.overlay.datagrams import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
 from tests.support.overlay_peers import (
@@ -194,7 +194,7 @@ def test_a_reply_counts_only_from_the_address_asked(loop: SimLoop) -> None:
         bert = Contact(id_bytes(BERT), ip(1), PORT)
         asked = asyncio.ensure_future(protocol.call_ping(Neighbor(bert)))
         await asyncio.sleep(0)
-        (request_id,) = protocol._outstanding
+        (request_id,) = protocol._pending.by_id
         protocol.datagram_received(encode(request_id, Pong(bert.id, 0)), ("6.6.6.6", 666))
         answered: bool = (await asked)[0]
         assert protocol.counters.unexpected == 1

@@ -10,7 +10,8 @@ from kadcrawl.link.wire.messages import Contact, FindNode, GetRange, Leave, Mess
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.overlay.protocol import NON_MEMBERS_PER_LOG_CHECK, DatagramProtocol, encode
+from kadcrawl.overlay.datagrams import encode
+from kadcrawl.overlay.protocol import NON_MEMBERS_PER_LOG_CHECK, DatagramProtocol
 from tests.support.peers import MakePeer, until
 
 KEY = SwarmKey(b"k" * 32)
@@ -65,7 +66,7 @@ async def test_no_introduction_tells_the_course_of_another(
 ) -> None:
     protocol, first, second = await met(make_peer)
     told: list[int] = []
-    monkeypatch.setattr(protocol, "on_state_fingerprint", lambda contact, course: told.append(course))
+    monkeypatch.setattr(protocol, "_on_state_fingerprint", lambda contact, course: told.append(course))
     make_first_contact(first, second, Ping(second.contact.id, 0, COURSE))
     assert COURSE not in told
 

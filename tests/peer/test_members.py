@@ -35,7 +35,7 @@ from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_PER_SECOND, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import flood_sampler as flood_module
-from kadcrawl.overlay.protocol import decode, encode
+from kadcrawl.overlay.datagrams import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership import key_store as safe_module

@@ -10,9 +10,9 @@ from kademlia.node import Node
 
 from kadcrawl.keys import NodeId, id_bytes
 from kadcrawl.link.wire.codec import MalformedError
-from kadcrawl.link.wire.messages import Message
+from kadcrawl.link.wire.messages import Contact, Message
 from kadcrawl.overlay import Overlay, OverlaySettings
-from kadcrawl.overlay.protocol import decode, encode
+from kadcrawl.overlay.datagrams import decode, encode
 from sim.loop import SimLoop
 
 PORT = 4160
@@ -23,11 +23,18 @@ def ip(number: int) -> str:
 
 
 async def our_peer(
-    loop: SimLoop, number: int, node_id: int, bootstrap: int | None = None, settings: OverlaySettings | None = None
+    loop: SimLoop,
+    number: int,
+    node_id: int,
+    bootstrap: int | None = None,
+    settings: OverlaySettings | None = None,
+    on_state_fingerprint: Callable[[Contact, int], None] | None = None,
 ) -> Overlay:
     """Start an overlay on host `number`, joined by way of host `bootstrap`."""
     host = loop.network.host(ip(number))
-    overlay = Overlay(NodeId(node_id), Random(node_id), cell_bits=16, settings=settings)
+    overlay = Overlay(
+        NodeId(node_id), Random(node_id), cell_bits=16, settings=settings, on_state_fingerprint=on_state_fingerprint
+    )
     await host.spawn(overlay.listen(host.ip, PORT))
     if bootstrap is not None:
         await host.spawn(overlay.join([(ip(bootstrap), PORT)]))
