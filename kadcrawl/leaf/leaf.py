@@ -1,9 +1,10 @@
-"""`Leaf`: a peer that owns nothing, for a machine that nobody can connect to, or that is too weak to keep a range.
+"""`Leaf`: a peer that owns no cells.
 
-It draws pages of full peers by connections of its own making (`drawing`), fetches them on a lease like any taker
-(`borrowing`), sends the links found to their owners, and keeps a page log and WARC files of what it fetched. It listens
-on nothing, is in no routing table, and keeps no record of the history: what it has in hand is PENDING at its owners, so
-that it may vanish at any moment. When its full peer dies it draws of another. Used like a `Peer`:
+A leaf suits a machine that accepts no connections, or that is too weak to own a range. It asks full peers for pages
+(work_requests.py) over connections of its own. It fetches them on a lease like any borrower (lending/borrower.py),
+sends the links to their owners, and keeps a page log and WARC files. It listens on no port, is in no routing table, and
+keeps no records of the history. Its lent pages stay PENDING at their owners, so it may vanish at any moment. When its
+full peer dies, the leaf asks another. A leaf is used like a `Peer`:
 
     async with Leaf(Config(data=Path("crawl"))) as leaf:
         await leaf.join([("peer.example.org", 4160)])
@@ -38,7 +39,7 @@ class Leaf(PeerBase):
     """One leaf. All methods belong to the loop it was entered on."""
 
     def __init__(self, config: Config, environment: Environment | None = None) -> None:
-        """Of `config` the address to listen on means nothing here. `world` is for simulations."""
+        """Take the configuration, whose listening address a leaf ignores. `environment` is for simulations."""
         super().__init__(config, environment)
         self._work: LeafCrawl | None = None
 
@@ -48,11 +49,11 @@ class Leaf(PeerBase):
     # --- life ----------------------------------------------------------------------------------------------------
 
     async def join(self, bootstrap: Sequence[tuple[str, int]], *, rekeyed: bool = False) -> None:
-        """Draw pages of these full peers (host, port), and of whomever they name, from now on.
+        """Ask these full peers (host, port), and the peers they name, for pages from now on.
 
-        If none of them answers, those are asked whom this leaf knew when it last ran. `rekeyed`: its key is not the one
-        of this directory because it was changed meanwhile. Raises StartError when none of these does either, or the
-        swarm is not that of this directory or has no leaves.
+        If none of them answers, the leaf asks the peers that it knew in its last run. `rekeyed` says that the swarm's
+        key is another than this directory's because it was changed meanwhile. Raises StartError when none of these
+        peers answers either, when the swarm is not the swarm of this directory, or when it has no leaves.
         """
         assert not self.begun, "a leaf joins once"
         welcome, answering = await welcomed(self, bootstrap, rekeyed=rekeyed)
@@ -69,10 +70,10 @@ class Leaf(PeerBase):
             self.key_rotation.keep()
             self.key_rotation.on_former_ended.append(self.client.disconnect)
             self._run(self.key_rotation.run(), "keys")
-        self._requester_task = self._run(self._work_requester.run(), "draw")
+        self._requester_task = self._run(self._work_requester.run(), "work requests")
 
     async def finish(self) -> None:
-        """Draw nothing more, wait until what is under way is finished and on disk, and give back the rest."""
+        """Ask for no more pages, wait until pages in flight are finished and on disk, and return the rest."""
         if self.begun:
             self._requester_task.cancel()
             await self.work.give_back()
@@ -80,11 +81,11 @@ class Leaf(PeerBase):
             await send_leave_stats(self.client, self._me.id, [(me, self.full_peers.contacts()[: KEEPERS + SPARE])])
         await self.store.journal.commit()
 
-    # --- what it is ----------------------------------------------------------------------------------------------
+    # --- state ---------------------------------------------------------------------------------------------------
 
     @property
     def contact(self) -> Contact:
-        """Its ID, and the address of the full peer it hangs on, as it has none itself."""
+        """The leaf's ID, with the address of its full peer, as a leaf has no address."""
         home = self._work_requester.home if self.begun else None
         return Contact(self._me.id, home.host, home.port) if home is not None else self._me
 
@@ -103,12 +104,12 @@ class Leaf(PeerBase):
 
     @property
     def borrower(self) -> Borrower:
-        """What it has in hand."""
+        """The loans of this leaf."""
         return self.work.borrower
 
     @property
     def remaining(self) -> int:
-        """URLs to be fetched by this leaf."""
+        """URLs on loan that this leaf has still to fetch."""
         return self.borrower.urls
 
     @property
@@ -189,25 +190,25 @@ class Leaf(PeerBase):
             room=work.room,
             job=lambda: self.job,
             on_seeds=self._add_seeds,
-            on_doing=self._follow,
+            on_activity=self._follow,
         )
         self._work, self._components = work, work.components
 
-    # --- what it hears ---------------------------------------------------------------------------------------------
+    # --- news of the swarm -----------------------------------------------------------------------------------------
 
-    def _follow(self, doing: SwarmActivity) -> None:
-        """Do what the swarm does."""
-        self.work.set_pause_reason("paused", doing == "paused")
-        if doing == "stopped":
+    def _follow(self, activity: SwarmActivity) -> None:
+        """Pause, resume, stop or end as the swarm does."""
+        self.work.set_pause_reason("paused", activity == "paused")
+        if activity == "stopped":
             self.stop()
-        elif doing == "ended":
+        elif activity == "ended":
             if not self.ended and not self.borrower.loans:
                 self.activity.end()
                 log.info("leaf.done pages=%d", self.counters.pages)
                 if self.config.exit_when_done:
                     self.stop()
         elif self.ended:
-            self.activity.move()  # There is more to do.
+            self.activity.move()  # The swarm has work again.
 
     def _add_seeds(self, urls: Sequence[str]) -> None:
         if self.work.add_seeds(urls):

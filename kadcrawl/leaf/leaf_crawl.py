@@ -1,8 +1,9 @@
-"""What a leaf crawls with: the rooms of a full peer's crawl, over nothing but what was lent.
+"""`LeafCrawl`: the crawl of a leaf, built of the crawl parts of a full peer, over lent pages only.
 
-It owns no cell, so the frontier over its store stays closed and nothing enters by its intake; its one crawler is over
-the loans, which are nowhere but in memory. Of what it fetched it journals the page line and that it is DONE, until
-whoever lent it knows so: should that one be gone, and another lend it again, it is reported and not fetched again.
+A leaf owns no cell. So the frontier over its store stays closed, and no URL enters by its intake. One crawler works on
+the loans, which are in memory only. The leaf journals the page line of a fetched page, and that the page is DONE, until
+the lender knows so. If the lender is gone and another peer lends the page again, the page is reported and not fetched
+again.
 
 Tests: tests/leaf/test_leaf.py
 """
@@ -41,7 +42,7 @@ from kadcrawl.system.clock import Clock
 from kadcrawl.urls import is_canonical
 
 LEAF_URLS_MAX = 500
-"""URLs it has in hand at most, unless `Config.work_area` says otherwise; it draws more once half of them are done."""
+"""URLs on loan at most, by default (see `Config.work_area`). The leaf asks for more once half of them are done."""
 LEAF_POLL_S = 0.1
 
 
@@ -65,7 +66,10 @@ class LeafCrawl:
         poison_pages: PoisonPages,
         home: Callable[[], Contact],
     ) -> None:
-        """`home` gives the full peer that last answered. Raises StartError if the directory does not do."""
+        """`home` returns the full peer that last answered.
+
+        Raises StartError if the directory holds a full peer's crawl, or cannot take the outputs.
+        """
         self.job = job
         self._config = config
         self._environment = environment
@@ -94,7 +98,7 @@ class LeafCrawl:
         if store.pending:
             self.components.outputs.close()
             raise StartError(
-                f"{config.data} holds {store.pending} URLs a full peer has still to crawl; "
+                f"{config.data} holds {store.pending} URLs that a full peer has still to crawl; "
                 "join without --leaf, or choose another directory with --data"
             )
         self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
@@ -113,17 +117,17 @@ class LeafCrawl:
             crawler=self.crawler,
             partitioner=self.components.partitioner,
             forget=self._forget,
-            may_lend=lambda giver, site: True,  # Nobody is heard but whom we asked.
+            may_lend=lambda lender, site: True,  # Loans come only in answers of peers that the leaf asked.
             now=clock.now,
         )
-        # What is fetched for a giver that is gone is fetched again: no heir of it would believe a leaf.
+        # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.
         self.crawler.no_backup_reachable = self.borrower.is_silent
         self._late = LateReports(me, client, store, self._forget)
 
     async def run(self) -> None:
-        """Fetch what is lent, and report; until cancelled."""
+        """Fetch lent pages and report them, until cancelled."""
         reserve, free = self._config.limits.disk_reserve_bytes, self._environment.free_bytes
-        works: list[tuple[Coroutine[Any, Any, None], str]] = [
+        tasks: list[tuple[Coroutine[Any, Any, None], str]] = [
             (guard(self.crawler, self._config.data, reserve, free), "disk"),
             (self.crawler.run(), "crawl"),
             (self.components.forwarder.run(), "forward"),
@@ -131,14 +135,14 @@ class LeafCrawl:
             (self._late.run(), "late pages"),
         ]
         if self.components.proxy_checks is not None:
-            works.append((self.components.proxy_checks.run(self.crawler), "proxies"))
+            tasks.append((self.components.proxy_checks.run(self.crawler), "proxies"))
         await self.components.fetcher.start()
         async with asyncio.TaskGroup() as group:
-            for work, name in works:
+            for work, name in tasks:
                 group.create_task(work, name=name)
 
     def room(self) -> int:
-        """Return how many URLs more are wanted: none while something that is due has to wait for this leaf."""
+        """Return how many URLs more the leaf wants: none while a page is due and has to wait for the leaf."""
         due = self.borrower.next_due()
         if self.crawler.pause_reasons or (due is not None and due <= self._clock.now()):
             return 0
@@ -146,7 +150,10 @@ class LeafCrawl:
         return most - urls if urls <= most // 2 else 0
 
     def accept(self, lend: Lend) -> bool:
-        """Take a loan, if it can be taken; what of it was fetched for a full peer now dead is not fetched again."""
+        """Take up a loan, and return whether the leaf has it.
+
+        Pages that the leaf fetched earlier for a lender that is gone are not fetched again.
+        """
         if not self.borrower.accept(lend, lambda urls: not self.crawler.pause_reasons):
             return False
         loan = self._borrowed.loans[lend.loan]
@@ -156,7 +163,7 @@ class LeafCrawl:
         return True
 
     def add_seeds(self, urls: Iterable[str]) -> bool:
-        """Widen the scope and the job by these seeds, less what is no canonical URL; return whether any were new."""
+        """Widen the scope and the job by the new canonical URLs among these seeds, and return if there were any."""
         known = {*self.job.seeds}
         fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
         if not fresh:
@@ -167,13 +174,13 @@ class LeafCrawl:
         return True
 
     def set_pause_reason(self, reason: str, is_paused: bool) -> None:
-        """Start nothing for this reason, or not any more."""
+        """Set or clear one reason for which the crawler starts no pages."""
         if is_paused != (reason in self.crawler.pause_reasons):
             (self.crawler.pause_reasons.add if is_paused else self.crawler.pause_reasons.discard)(reason)
             self.crawler.wake()
 
     async def give_back(self) -> None:
-        """Start nothing more, wait until what is under way is finished, and give back the rest."""
+        """Start no more pages, wait until pages in flight are finished, and return the rest of the loans."""
         self.set_pause_reason("stopping", True)
         self.borrower.close_all()
         await self.crawler.drained(DRAIN_LINKS_S)
@@ -189,7 +196,7 @@ class LeafCrawl:
         return True
 
     def _journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
-        """Write a page; if its loan is over, no report of that will tell it."""
+        """Write a page. If its loan is over, a late report tells the lender."""
         fresh = self._store.finish(entry, line, records)
         if reported:
             self.borrower.report_soon()
@@ -198,12 +205,12 @@ class LeafCrawl:
         return fresh
 
     def _forget(self, keys: Iterable[Key]) -> None:
-        """Whoever lent these knows that they are done."""
+        """Forget pages that their lender knows to be done."""
         for key in keys:
             self._late.forget(key)
             self._store.forget(key)
 
 
 async def _accept_nothing(links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:
-    """Take links of cells owned here, of which there are none."""
+    """Refuse all links, as a leaf owns no cells."""
     return list(range(len(links)))

@@ -1,7 +1,8 @@
-"""Which full peer a leaf draws from next: the one that last gave it something, else any other, one after the other.
+"""`FullPeers`: the full peers that a leaf knows, and the choice of the next to ask for work.
 
-A leaf sweeps over all it knows, in random order, without waiting; when none of them has had anything for it, it becomes
-patient, and waits a little at each. One that does not answer is left alone, each time for twice as long. Decides only.
+The next is the peer that lent pages last, or else any other peer that was not asked in this round. A leaf sweeps over
+all peers in random order without waiting. When no peer of a sweep had pages for it, the leaf becomes patient and waits
+a little at each peer. A peer that does not answer is left alone, each time for twice as long. Decisions only.
 """
 
 from collections.abc import Iterable
@@ -12,9 +13,9 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.addresses import ip_version
 
 KNOWN_PEERS_MAX = 64
-"""Full peers a leaf knows."""
+"""Full peers that a leaf knows, at most."""
 FAILURES_MAX = 5
-"""After so many in a row, about a quarter of a minute, whoever once answered counts no more than one never asked."""
+"""Failures in a row after which a peer counts as never asked, about 15 s after its last answer."""
 BACK_OFF_FIRST_S = 0.5
 BACK_OFF_MOST_S = 30.0
 
@@ -23,77 +24,77 @@ Address = tuple[str, int]
 
 @dataclass(slots=True)
 class FullPeer:
-    """One of them."""
+    """One full peer that a leaf knows."""
 
     address: Address
-    """At which it is asked."""
+    """The (host, port) at which the leaf asks the peer."""
     id: bytes | None = None
-    """None as long as only a person has named it."""
+    """The peer's ID, or None while only a person has named its address."""
     seeds: int | None = None
-    """How many the job had when it last told the job; None if it is not known whether it is of this swarm at all."""
+    """Seeds of the job when the peer last told it, or None while the peer's swarm is not known."""
     has_answered: bool = False
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
     not_before: float = 0.0
-    """Second before which it is left alone."""
+    """The second before which the peer is left alone."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether it has answered, and not failed too often since."""
+        """True if the peer has answered and not failed too often since."""
         return self.has_answered and self.failures < FAILURES_MAX
 
 
 class FullPeers:
-    """All a leaf knows."""
+    """The full peers that one leaf knows."""
 
     def __init__(self, addresses: Iterable[Address], random: Random) -> None:
         self._known = {address: FullPeer(address) for address in addresses}
         self._random = random
         self._lender: FullPeer | None = None
-        """Who gave something when last asked."""
+        """The peer that lent pages when last asked."""
         self._asked: dict[Address, None] = {}
-        """Who had nothing, since somebody last had something."""
+        """Addresses of the peers without pages for the leaf, since a peer last lent some."""
         self.patient = False
-        """All had nothing when last asked."""
+        """No peer had pages for the leaf in the last sweep."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def contacts(self) -> list[Contact]:
-        """Return whom the leaf knows by an IP address and did not fail to reach.
+        """Return the peers that have an IP address and did not fail when last asked.
 
-        Those that have answered come first, then those last heard of.
+        Peers that have answered come first, then the peers the leaf heard of last.
         """
-        found = sorted(self._known.values(), key=lambda one: one.has_answered)[::-1]
+        peers = sorted(self._known.values(), key=lambda peer: peer.has_answered)[::-1]
         return [
-            Contact(one.id, *one.address)
-            for one in found
-            if one.id is not None and not one.failures and ip_version(one.address[0]) is not None
+            Contact(peer.id, *peer.address)
+            for peer in peers
+            if peer.id is not None and not peer.failures and ip_version(peer.address[0]) is not None
         ]
 
     def learn(self, contacts: Iterable[Contact]) -> None:
-        """Take up what a full peer says of others; in place of the one heard of longest ago, if there are too many.
+        """Add the peers that a full peer names. If there are too many, they replace the peers heard of longest ago.
 
-        Who has answered is not given up for one that has not: whoever names others may have made them up.
+        A peer that has answered is not replaced by one that has not: the named peers may be made up.
         """
-        known = {one.id: one for one in self._known.values() if one.id is not None}
+        known = {peer.id: peer for peer in self._known.values() if peer.id is not None}
         for contact in contacts:
-            one = known.get(contact.id)
-            if (one is not None and not one.failures) or ip_version(contact.host) is None:
-                continue  # The address it is asked at will do, whatever it is called elsewhere.
+            same = known.get(contact.id)
+            if (same is not None and not same.failures) or ip_version(contact.host) is None:
+                continue  # The address at which the peer answers will do, whatever address others name.
             peer = self._known.get(contact.address) or FullPeer(contact.address)
             peer.id = contact.id
             self._known[contact.address] = known[contact.id] = peer
         while len(self._known) > KNOWN_PEERS_MAX:
-            stale = min(self._known.values(), key=lambda one: (one is self._lender, one.is_proven, -one.failures))
+            stale = min(self._known.values(), key=lambda peer: (peer is self._lender, peer.is_proven, -peer.failures))
             del self._known[stale.address]
 
     def next(self, now: float) -> FullPeer | None:
-        """Return whom to draw from now; None if nobody may be asked before `next_due`."""
+        """Return the peer to ask now, or None if no peer may be asked before `next_due`."""
         if self._lender is not None:
             return self._lender
-        due = [one for one in self._known.values() if one.not_before <= now]
-        fresh = [one for one in due if one.address not in self._asked]
+        due = [peer for peer in self._known.values() if peer.not_before <= now]
+        fresh = [peer for peer in due if peer.address not in self._asked]
         if due and not fresh:
             self.patient = True
             self._asked.clear()
@@ -101,27 +102,27 @@ class FullPeers:
         return self._random.choice(fresh) if fresh else None
 
     def next_due(self) -> float:
-        """Return the second at which somebody may be asked."""
-        return min(one.not_before for one in self._known.values())
+        """Return the second at which a peer may be asked."""
+        return min(peer.not_before for peer in self._known.values())
 
-    # --- what came of it ------------------------------------------------------------------------------------------
+    # --- outcomes ------------------------------------------------------------------------------------------------
 
     def note_lent(self, peer: FullPeer) -> None:
-        """It had something."""
+        """Note that the peer lent pages."""
         self._lender, self.patient = peer, False
         self._asked.clear()
 
     def note_empty(self, peer: FullPeer) -> None:
-        """It had nothing; somebody else may."""
+        """Note that the peer had no pages for the leaf."""
         self._lender = None
         self._asked[peer.address] = None
 
     def note_answered(self, peer: FullPeer, peer_id: bytes) -> None:
-        """It is there, and is called so."""
+        """Note that the peer answered, and its ID."""
         peer.id, peer.failures, peer.has_answered = peer_id, 0, True
 
     def note_failed(self, peer: FullPeer, now: float) -> None:
-        """It did not answer, or did not want to; when it does, it may be another."""
+        """Note that the peer did not answer, or refused. A later answer at its address may come from another peer."""
         if self._lender is peer:
             self._lender = None
         peer.seeds = None

@@ -1,8 +1,8 @@
-"""How a leaf draws pages: it asks one full peer after the other, and hears from each what the swarm does.
+"""`WorkRequester`: how a leaf asks full peers for work and learns the state of the swarm.
 
-`full_peers` decides whom to ask; this file asks, checks that it is of the same swarm, takes what it is lent, and gives
-back at once what it cannot take. A question of a leaf without work waits at the other end, so that the leaf hears of
-pages, and of the end of the crawl, the moment they come.
+`FullPeers` (peer_selection.py) chooses the peer to ask. The requester asks it, checks that it is of the same swarm,
+accepts its loans, and returns at once the loans that the leaf cannot take. A request of a leaf without work waits at
+the full peer, so the leaf hears of new pages, and of the end of the crawl, as soon as they come.
 """
 
 import asyncio
@@ -37,22 +37,22 @@ from kadcrawl.settings.config import Job
 WORK_REQUEST_DEADLINE_S = WORK_WAIT_S_MAX + CONNECTION_WAIT_S + 5.0
 HAND_BACK_S = 5.0
 WORK_REQUEST_INTERVAL_S = 0.05
-"""Between two questions."""
+"""Seconds between two requests."""
 BUSY_RETRY_S = 0.25
-"""What it waits longer, in vain, as long as it has something in hand."""
+"""Extra seconds after a request in vain, while the leaf has pages to fetch."""
 SHORT_WAIT_S = 0.2
-"""How long a leaf waits at each of several peers, when none has had anything for it."""
+"""Seconds a patient leaf waits at each of several peers."""
 NO_PEER_S = 5.0
-"""A leaf that has heard nobody for so long says so."""
+"""A leaf without an answer for so long calls itself lost."""
 NEWS_INTERVAL_S = 0.5
-"""How long a leaf that wants nothing just now asks for no news either."""
+"""Seconds for which a leaf that wants no pages sends no request."""
 WORK_POLL_S = 0.05
 
 log = logging.getLogger(__name__)
 
 
 class WorkRequester:
-    """What one leaf draws."""
+    """The requests of one leaf for work."""
 
     def __init__(
         self,
@@ -65,12 +65,17 @@ class WorkRequester:
         room: Callable[[], int],
         job: Callable[[], Job],
         on_seeds: Callable[[Sequence[str]], None],
-        on_doing: Callable[[SwarmActivity], None],
+        on_activity: Callable[[SwarmActivity], None],
     ) -> None:
-        """`take` says whether a loan is taken; `row` describes the leaf; `room` says how many URLs more it wants.
+        """Take the parts of the leaf.
 
-        `job` is what it takes part in; `on_seeds` is called with all seeds of the job as a full peer tells it,
-        `on_doing` with each answer.
+        Args:
+            take: takes up a loan, and returns whether the leaf has it.
+            row: describes the leaf.
+            room: returns how many URLs more the leaf wants.
+            job: returns the leaf's job.
+            on_seeds: is called with all seeds of the job as a full peer tells it. Raises ConfigError for too many.
+            on_activity: is called with the activity of the swarm in each answer.
         """
         self._me = me
         self._client = client
@@ -80,32 +85,32 @@ class WorkRequester:
         self._room = room
         self._job = job
         self._on_seeds = on_seeds
-        self._on_doing = on_doing
-        self._doing: SwarmActivity = "crawling"
+        self._on_activity = on_activity
+        self._activity: SwarmActivity = "crawling"
         self.home: Contact | None = None
-        """The full peer that last answered."""
+        """The full peer that last answered: the leaf's home."""
         self._heard_at = -inf
         self._refused_at = -inf
         self._lines = LogLimiter()
 
     @property
     def is_lost(self) -> bool:
-        """Whether nobody has answered lately."""
+        """True if no full peer has answered lately."""
         return asyncio.get_running_loop().time() > self._heard_at + NO_PEER_S
 
     @property
     def is_refused(self) -> bool:
-        """Whether nobody has answered lately but by refusing its key."""
+        """True if all recent answers refuse the leaf's key."""
         return self.is_lost and self._refused_at > self._heard_at
 
     @property
     def known_home(self) -> Contact:
-        """The same; there is one before anything is drawn."""
-        assert self.home is not None, "nobody has answered yet"
+        """The full peer that last answered, for callers that have its answer."""
+        assert self.home is not None, "no full peer has answered yet"
         return self.home
 
     async def run(self) -> None:
-        """Draw whenever there is room; until cancelled."""
+        """Ask for work whenever there is room, until cancelled."""
         time = asyncio.get_running_loop().time
         while True:
             peer = self._peers.next(time())
@@ -133,28 +138,28 @@ class WorkRequester:
             await self._fetch_job(peer)
         room = min(self._room(), GRANT_URLS_MAX)
         row = self._row()
-        draw = WorkRequest(
+        request = WorkRequest(
             leaf=self._me.id,
             urls_max=room,
             wait_s=self._patience_s() if room else 0.0,
-            known_activity=self._doing,
+            known_activity=self._activity,
             state=row.state,
             in_flight=row.in_flight,
             uptime_s=row.uptime_s,
             counters=row.counters,
         )
-        drawn = await self._client.ask(peer.address, draw, WorkGrant, WORK_REQUEST_DEADLINE_S)
-        # Wherever it thinks it is: this address has answered.
-        home = self.home = Contact(drawn.lender.id, *peer.address)
+        grant = await self._client.ask(peer.address, request, WorkGrant, WORK_REQUEST_DEADLINE_S)
+        # Not the address that the peer gives itself: this address has answered.
+        home = self.home = Contact(grant.lender.id, *peer.address)
         self._heard_at = asyncio.get_running_loop().time()
-        self._peers.note_answered(peer, drawn.lender.id)
-        self._peers.learn(drawn.others)
-        if drawn.seeds != peer.seeds:
-            await self._fetch_job(peer)  # What is lent may be in scope only by its new seeds.
-        self._doing = drawn.activity
-        self._on_doing(drawn.activity)
-        log.debug("leaf.drawn from=%s room=%d loans=%d", home, room, len(drawn.loans))
-        lends = [replace(lend, lender=home) for lend in drawn.loans]
+        self._peers.note_answered(peer, grant.lender.id)
+        self._peers.learn(grant.others)
+        if grant.seeds != peer.seeds:
+            await self._fetch_job(peer)  # The lent pages may be in scope only by new seeds.
+        self._activity = grant.activity
+        self._on_activity(grant.activity)
+        log.debug("leaf.granted from=%s room=%d loans=%d", home, room, len(grant.loans))
+        lends = [replace(lend, lender=home) for lend in grant.loans]
         not_taken = [lend for lend in lends if not self._take(lend)]
         if not_taken:
             await self._hand_back(home, not_taken)
@@ -167,19 +172,19 @@ class WorkRequester:
             await self._rest()
 
     def _patience_s(self) -> float:
-        """Return how long to wait at one peer: others may have something meanwhile."""
+        """Return the seconds to wait at one peer, as other peers may have pages meanwhile."""
         if not self._peers.patient:
             return 0.0
-        return WORK_WAIT_S_MAX if len(self._peers) == 1 or self._doing != "crawling" else SHORT_WAIT_S
+        return WORK_WAIT_S_MAX if len(self._peers) == 1 or self._activity != "crawling" else SHORT_WAIT_S
 
     async def _fetch_job(self, peer: FullPeer) -> None:
-        """Hear the job. Raises RemoteError, also if it is not ours."""
+        """Ask for the job. Raises RemoteError, also if the job is not of the leaf's swarm."""
         welcome = await self._client.ask(peer.address, Hello(WIRE_VERSION), Welcome, HELLO_DEADLINE_S)
         if not is_same(self._job(), welcome.job):
             raise RemoteError("{}:{}".format(*peer.address), "is of another swarm")
         try:
             self._on_seeds(welcome.job.seeds)
-        except ConfigError as error:  # Too many, with those that others have told.
+        except ConfigError as error:  # Too many seeds, with those that other peers told.
             raise RemoteError("{}:{}".format(*peer.address), str(error)) from None
         peer.seeds = len(welcome.job.seeds)
 

@@ -44,7 +44,7 @@ class BalancePolicy(Protocol):
         """Return whether so many URLs of a lender (by ID) are welcome, and count them as accepted if so."""
 
     async def shed(self) -> None:
-        """Lend the excess; this may take longer than until the next update."""
+        """Lend the excess, which may take longer than until the next update."""
 
 
 class Balancer:
@@ -59,7 +59,7 @@ class Balancer:
         counters: Counters,
         learning: ThroughputLearning | None = None,
     ) -> None:
-        """Take the parts of the balance; `updates` are in loop seconds, `learning` is for a job that predicts."""
+        """Take the parts of the balance. `updates` are in loop seconds, and `learning` is for a job that predicts."""
         self.policy = policy
         self.updates = updates
         self.loans = blocks.loans

@@ -72,7 +72,7 @@ class Blocks:
 
     @property
     def waited_for(self) -> bool:
-        """Whether a URL is due and has to wait for this peer."""
+        """True if a URL is due and has to wait for this peer."""
         now = self._now()
         dues = (self._frontier.next_due(), self.loans.borrower.next_due())
         # Other peers could use spare connections to a site without a delay, with their own lines and processors.
@@ -80,14 +80,14 @@ class Blocks:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many own and how many borrowed URLs wait for this peer. The other URLs wait for their sites."""
+        """The own URLs and the borrowed URLs that wait for this peer. The other URLs wait for their sites."""
         if not self.waited_for:
             return 0, 0
         return self._frontier.waiting(self._now()), self.loans.borrower.waiting
 
     @property
     def has_spare_connections(self) -> bool:
-        """Whether a site can be lent now."""
+        """True if a site can be lent now."""
         return bool(self.loans.lender.sites_with_spare_connections())
 
     def tell_load(self, level: int) -> None:

@@ -1,7 +1,7 @@
 """`BorrowedStore`: the pages that this peer fetches for others, as a `Frontier` and a `Crawler` see them.
 
-The loans are in memory. A borrowed page is not journaled before it is fetched, because it stays PENDING at its owner.
-A fetched page is journaled here as DONE with its page line. Until the owner has been told, this peer has a record that
+The loans are in memory. A borrowed page is not journaled before it is fetched, because it stays PENDING at its owner. A
+fetched page is journaled here as DONE with its page line. Until the owner has been told, this peer has a record that
 the owner lacks. If the owner is gone by then, the peer that takes its place is told, as of any other record without an
 owner here (replication/holder.py).
 """
@@ -19,7 +19,7 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 FIRST_CELL = 1 << 32
 """The number of the first loan's cell: each loan opens and closes by itself, and no real cell has such a number."""
 NOWHERE = Cell(FIRST_CELL - 1)
-"""The cell of every site that is not borrowed; this cell is never open."""
+"""The cell of every site that is not borrowed, which is never open."""
 
 
 @dataclass(slots=True)

@@ -123,7 +123,7 @@ class Borrower:
         return any(loan.cell == cell and loan.lender in self._silent for loan in self._borrowed.loans.values())
 
     def next_due(self) -> float | None:
-        """Return the wall-clock second from which a borrowed page may be fetched, or None without one."""
+        """Return the wall-clock second from which a borrowed page may be fetched, or None if there is none."""
         return self._frontier.next_due()
 
     @property

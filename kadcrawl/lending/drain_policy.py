@@ -66,7 +66,7 @@ class DrainPolicy:
 
     @property
     def level(self) -> float:
-        """Waiting blocks beyond the first; below 0, the number of blocks the peer would try."""
+        """Waiting blocks beyond the first, or minus the number of blocks that the idle peer would try."""
         return self._level(sum(self._blocks.waiting))
 
     def sample(self, counts: WorkCounts) -> None:

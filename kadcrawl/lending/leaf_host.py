@@ -38,7 +38,7 @@ OTHER_PEERS_NAMED = 8
 WAITING_LEAF_POLL_S = 0.2
 """Seconds between two polls for a leaf that waits for work."""
 REASONS_SHOWN = 8
-"""The most frequent reasons of failures shown of one leaf, which may name as many and as long reasons as it likes."""
+"""The most frequent reasons of failures shown of one leaf: a leaf may name as many and as long reasons as it likes."""
 LEAF_FORGOTTEN_S = 10.0
 """A leaf that is silent for so long is not shown, and its place is free."""
 

@@ -169,7 +169,7 @@ class Lender:
         return messages
 
     def _reserve(self, borrower: Contact, site: str, count: int) -> Loan:
-        """Take the entries to lend out of the frontier; the borrower does not have the loan yet."""
+        """Take the entries to lend out of the frontier, before the borrower has the loan."""
         now = self._now()
         entries, connections = self._frontier.lend(site, min(count, BATCH_MAX), now)
         loan_id = self._random.getrandbits(8 * LOAN_BYTES).to_bytes(LOAN_BYTES, "big")
@@ -180,7 +180,7 @@ class Lender:
         return loan
 
     async def _connections_free(self, loan: Loan) -> bool:
-        """Wait until this peer's own requests leave the loan's connections; return whether the loan may begin."""
+        """Wait until this peer's own requests leave the loan's connections, and return whether the loan may begin."""
         give_up_at = asyncio.get_running_loop().time() + CONNECTION_WAIT_S
         while self._frontier.connections_overcommitted(loan.site) and asyncio.get_running_loop().time() < give_up_at:  # noqa: ASYNC110
             await asyncio.sleep(CONNECTION_POLL_S)
@@ -202,7 +202,7 @@ class Lender:
         return LeaseRenewed([self._standing(loan) for loan in standing if loan.id in self._loans])
 
     def _goes_on(self, loan: Loan, report: LoanReport) -> bool:
-        """Take in a report on a loan; end the loan if it is over, and return whether the borrower may go on."""
+        """Take in a report on a loan, and return whether the borrower may go on. A loan that is over ends."""
         loop_s = asyncio.get_running_loop().time()
         loan.note_report(report.clock, self._delay_s(loan), self._now(), loop_s)
         self._take_in(loan, report)
@@ -239,9 +239,10 @@ class Lender:
                 self._put_back(entry, returned.tries, due)
 
     def _take_in_late(self, report: LoanReport, borrower: Contact) -> None:
-        """Take in the finished pages of a loan that is over, or of a loan from an earlier run of this peer.
+        """Take in finished pages of a loan that this peer no longer has.
 
-        Of an earlier run this peer remembers no loans, and trusts full peers as ever, but no leaf.
+        The loan is over, or from an earlier run of this peer. This peer remembers no loans of an earlier run. Then it
+        trusts full peers as ever, but no leaf.
         """
         for key in map(Key, report.done):
             entry = self._store.entry(key)

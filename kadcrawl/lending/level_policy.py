@@ -28,7 +28,7 @@ class LevelPolicy:
     """The load level of one peer, as a `BalancePolicy` (lending/balancer.py)."""
 
     def __init__(self, blocks: Blocks, work_area: int | None) -> None:
-        """`work_area` is in URLs; None derives it from the measured rates."""
+        """`work_area` is in URLs. None derives it from the measured rates."""
         self._blocks = blocks
         self._work_area = work_area
         self._rates = Rates(RATES_INTERVALS)

@@ -15,11 +15,11 @@ from kadcrawl.link.wire.messages import Contact, SiteRecord
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 RECALLED_MAX_S = 130.0
-"""A loan is renewed this long after its recall at most, and its site may make no progress for so long.
+"""Seconds after its recall in which a loan is renewed, and seconds that a loan may make no progress.
 
 No request lasts longer (`Limits.fetch_timeout_s`)."""
 LATE_PAGES_MAX = 10_000
-"""Returned pages of which the borrower is remembered."""
+"""Returned pages whose borrower is remembered."""
 RETURNED_WAIT_MAX_S = 3600.0
 """A borrower can keep a returned page or its site from being fetched for no longer."""
 
@@ -45,7 +45,7 @@ class Loan:
     waits_until: float = 0.0
     """The latest such second, over all reports, of waits that the site demanded beyond its delay."""
     recalled_at: float | None = None
-    """The loop second of the recall; None without a recall."""
+    """The loop second of the recall, or None without a recall."""
     is_stuck: bool = False
     """The lender recalled the loan because it made no progress."""
     begun: bool = False
@@ -71,14 +71,14 @@ class Loan:
             self.waits_until = max(self.waits_until, self.hold_until)
 
     def finish(self, key: Key, wall_s: float) -> FrontierEntry | None:
-        """Take out a page that the borrower has finished; None if the loan lacks it."""
+        """Take out a page that the borrower has finished, or return None if the loan lacks it."""
         entry = self.entries.pop(key, None)
         if entry is not None:
             self.moved_at, self.made_progress = wall_s, True
         return entry
 
     def give_back(self, key: Key, wall_s: float) -> FrontierEntry | None:
-        """Take out a page that the borrower returns unfinished; None if the loan lacks it."""
+        """Take out a page that the borrower returns unfinished, or return None if the loan lacks it."""
         entry = self.entries.pop(key, None)
         if entry is not None:
             self.moved_at = wall_s
@@ -90,7 +90,7 @@ class Loan:
         self.is_stuck = self.is_stuck or is_stuck
 
     def makes_no_progress(self, delay_s: float, wall_s: float) -> bool:
-        """Return whether no page has moved for longer than a site can be slow, whatever the borrower says."""
+        """Return whether no page has moved for longer than a site can be slow, even if the borrower says otherwise."""
         waits_until = min(self.waits_until, self.moved_at + RETURNED_WAIT_MAX_S)
         return wall_s > max(self.moved_at, waits_until) + delay_s + RECALLED_MAX_S
 
@@ -100,10 +100,10 @@ class LatePages:
 
     def __init__(self) -> None:
         self._borrowers: dict[tuple[bytes, Key], bytes] = {}
-        """(loan ID, key) -> ID of the borrower; the oldest is first."""
+        """(loan ID, key) -> ID of the borrower, the oldest first."""
 
     def note(self, loan: Loan, key: Key) -> None:
-        """Remember the borrower of a page that came back; forget the oldest page beyond `LATE_PAGES_MAX`."""
+        """Remember the borrower of a page that came back, and forget the oldest page beyond `LATE_PAGES_MAX`."""
         self._borrowers[loan.id, key] = loan.borrower.id
         if len(self._borrowers) > LATE_PAGES_MAX:
             del self._borrowers[next(iter(self._borrowers))]

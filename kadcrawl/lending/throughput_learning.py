@@ -30,7 +30,7 @@ class ThroughputLearning:
     def __init__(self, directory: Path, powers: Mapping[str, float], network: NeuralNetwork | None) -> None:
         """`powers` are the checked declarations of the owner. `network` is None before the first training."""
         self.predicted: TimeModel | None = None
-        """URLs -> predicted seconds; None without a network, or while the profile is not known."""
+        """URLs -> predicted seconds, or None without a network and while the profile is not known."""
         self._directory = directory
         self._declared = powers
         self._network = network

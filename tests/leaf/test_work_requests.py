@@ -55,7 +55,7 @@ class Bench:
             room=lambda: 100,
             job=lambda: JOB,
             on_seeds=lambda seeds: self.heard.append(f"{len(seeds)} seeds"),
-            on_doing=self.heard.append,
+            on_activity=self.heard.append,
         )
 
     def take(self, lend: Lend) -> bool:
