@@ -20,9 +20,9 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.urls import canonical, host_of
 from tests.crawl.fetch.test_address_guard import NOT_PUBLIC
-from tests.crawl.fetch.test_fetcher import LIMITS
 from tests.hostile.conftest import ALLOWED, Crawl, Listener, Names
 from tests.support.address_forms import FORMS
+from tests.support.scripted_site import LIMITS
 from tests.support.web import Web, html
 
 LOOPBACK = ("127.0.0.1", "::1")

@@ -8,7 +8,7 @@ from aiohttp import web
 from kadcrawl.link.wire.messages import Batch, Contact, PendingRecord, Replicate, Replicated, RobotsRecord, SiteRecord
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.urls import origin_of
-from tests.peer.test_members import KEY, ask
+from tests.support.member_requests import KEY, ask
 from tests.support.peers import MakePeer, finish, make_peer as make_peer
 from tests.support.web import Web, html
 

@@ -104,7 +104,8 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, STATE_MAX
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
-from tests.support.peers import MakePeer, make_peer as make_peer, until
+from tests.support.peers import MakePeer, make_peer as make_peer
+from tests.support.waiting import until
 
 BYTES_MAX = 5 * 1024 * 1024
 LIAR = b"\x99" * 20

@@ -27,7 +27,8 @@ from kadcrawl.overlay.routing import Neighbor
 from sim.loop import SimLoop
 from tests.hostile.test_members import BYTES_MAX, DIGEST, LIAR, NOWHERE, liar, say
 from tests.support.overlay_peers import ip, our_peer, scripted_peer
-from tests.support.peers import MakePeer, make_peer as make_peer, until
+from tests.support.peers import MakePeer, make_peer as make_peer
+from tests.support.waiting import until
 
 ANNE, BERT, CARL = 1 << 150, 2 << 150, 3 << 150
 CELL = Cell(7)

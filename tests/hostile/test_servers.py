@@ -20,7 +20,9 @@ from kadcrawl.crawl.fetch.fetcher import HEADERS_MAX
 from kadcrawl.crawl.fetch.metered_connection import FRAMING_MAX
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.output.warc import WarcWriter
-from tests.crawl.fetch.test_fetcher import (
+from tests.support.hostile_site import Drip, Endless, HostileSite
+from tests.support.proxies import certificate, serving_tls
+from tests.support.scripted_site import (
     CHUNKED,
     DRIP,
     FLOOD,
@@ -35,8 +37,6 @@ from tests.crawl.fetch.test_fetcher import (
     fetching,
     length,
 )
-from tests.support.hostile_site import Drip, Endless, HostileSite
-from tests.support.proxies import certificate, serving_tls
 
 EMPTY = b"Content-Length: 0\r\n\r\n"
 ZEROS = bytes(2_000_000)

@@ -12,10 +12,10 @@ from aiohttp import web
 
 from kadcrawl.crawl.content import link_finder, sitemap
 from kadcrawl.crawl.content.sitemap import Sitemap
-from tests.crawl.fetch.test_fetcher import GZIPPED, HANG, KEEP, OK, RESET, Step, length
 from tests.hostile.conftest import Crawl
 from tests.support.hostile_site import Endless, HostileSite
 from tests.support.peers import QUICK
+from tests.support.scripted_site import GZIPPED, HANG, KEEP, OK, RESET, Step, length
 from tests.support.web import Web, html
 
 HOPS = QUICK.redirects_max

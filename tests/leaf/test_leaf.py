@@ -19,7 +19,8 @@ from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters,
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.crash import crash
-from tests.support.peers import QUICK, MakePeer, finish, swarm, until
+from tests.support.peers import QUICK, MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, slow, tree
 
 SITES = 16

@@ -9,7 +9,6 @@ from random import Random
 from typing import cast
 
 import pytest
-from aiohttp import web
 
 from kadcrawl import Config, ConfigError, Peer
 from kadcrawl.balance.drain import Backlog
@@ -18,7 +17,6 @@ from kadcrawl.balance.predict import NeuralNetwork
 from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.balance.sizing import WorkCounts
 from kadcrawl.balance.training_data import BATCHES_FILE, load_batches, save_network
-from kadcrawl.keys import anchor
 from kadcrawl.lending import throughput_learning
 from kadcrawl.lending.blocks import LOAD_DEADLINE_S, Blocks
 from kadcrawl.lending.drain_policy import DrainPolicy
@@ -27,41 +25,24 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.codec import pack, unpack
 from kadcrawl.link.wire.messages import BacklogRecord, Contact, GetLoad, Load
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import JOB, QUICK, MakePeer, finish, until
-from tests.support.web import Web, html
+from tests.support.owned_sites import SITES, answered, sites_of
+from tests.support.peers import JOB, QUICK, MakePeer, finish
+from tests.support.waiting import until
+from tests.support.web import Web
 
 SLOW = replace(QUICK, fetches_max=1)
 """One request at a time."""
-SITES = 64
 FEW, MANY = 25, 30
 """Pages of one site."""
-ANSWER_S = 0.05
 POWERS = {"cores": 1.0, "clock_ghz": 2.4, "memory_gb": 1.0, "net_mbps": 10.0, "disk_mbps": 5.0}
 NETWORK = NeuralNetwork((0.0,) * 6, (1.0,) * 6, ((0.0,) * 5 + (0.1, 0.0),), (1.0, 0.0), 0.0, 100.0)
 """Ten seconds for a URL, or nearly."""
-
-
-async def answered(request: web.BaseRequest) -> web.StreamResponse:
-    await asyncio.sleep(ANSWER_S)
-    return html()
 
 
 def mode_of(peer: Peer) -> DrainPolicy:
     mode = peer.balancing.policy
     assert isinstance(mode, DrainPolicy)
     return mode
-
-
-def sites_of(owner: Peer, other: Peer, site: Web, count: int) -> list[int]:
-    """Return the numbers of sites that this one of two peers owns."""
-
-    def owns(number: int) -> bool:
-        place = anchor(owner.components.partitioner.locate(site.url(site=number)).cell, owner.job.cell_bits)
-        return owner.contact.number ^ place < other.contact.number ^ place
-
-    found = [number for number in range(SITES) if owns(number)][:count]
-    assert count == len(found), "one of two owns hardly anything"
-    return found
 
 
 @pytest.mark.parametrize("balance", ["drain", "predictive"])

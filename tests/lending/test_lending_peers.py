@@ -8,8 +8,9 @@ import pytest
 
 from kadcrawl import Config, Peer
 from scripts.kadcrawl_run import page_lines
-from tests.lending.test_drain_policy import SITES, answered, sites_of
-from tests.support.peers import JOB, QUICK, MakePeer, finish, until
+from tests.support.owned_sites import SITES, answered, sites_of
+from tests.support.peers import JOB, QUICK, MakePeer, finish
+from tests.support.waiting import until
 from tests.support.web import Web
 
 WEAK = replace(QUICK, fetches_max=1)

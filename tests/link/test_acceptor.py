@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -20,43 +17,10 @@ from kadcrawl.members.credentials import Credentials
 from kadcrawl.members.keyring import Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.swarm_key import SwarmKey
-from tests.support.peers import until
+from tests.support.member_links import KEYRING, credentials, files, is_answered, served
+from tests.support.waiting import until
 
-KEYRING = Keyring(SwarmKey(b"k" * 32))
 KNOCKING = 5
-
-
-def credentials(place: Path) -> Credentials:
-    return Credentials(KEYRING, PeerKey.generate(), place, lambda: 0.0, 0)
-
-
-@asynccontextmanager
-async def served(place: Path) -> AsyncIterator[tuple[LinkServer, module.Acceptor, tuple[str, int]]]:
-    server = LinkServer(1_000_000, credentials(place))
-
-    async def hello(_: Hello) -> Ok:
-        return Ok()
-
-    server.handle(Hello, hello)
-    address = ("127.0.0.1", await server.listen("127.0.0.1", 0))
-    assert server._acceptor is not None
-    try:
-        yield server, server._acceptor, address
-    finally:
-        await server.close()
-
-
-async def is_answered(address: tuple[str, int], place: Path) -> bool:
-    client = LinkClient(1_000_000, credentials(place))
-    await client.open()
-    try:
-        return await client.ask(address, Hello(1), Ok, 10) == Ok()
-    finally:
-        await client.close()
-
-
-def files() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 async def test_a_member_gets_in_past_any_number_who_only_stand_there(

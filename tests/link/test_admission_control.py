@@ -12,9 +12,9 @@ from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NUMBER_BYTES
 from kadcrawl.link.wire.messages import Hello, Ok
-from tests.link.test_acceptor import credentials, served
 from tests.support.link_ends import BYTES_MAX, frames, link
-from tests.support.peers import until
+from tests.support.member_links import credentials, served
+from tests.support.waiting import until
 
 
 def crowd(part: Callable[[PeerQuota], None] = lambda _: None) -> AdmissionControl:

@@ -17,8 +17,8 @@ from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Hello, Ok
 from kadcrawl.members import certificates
 from kadcrawl.members.credentials import Credentials
-from tests.link.test_acceptor import credentials, is_answered, served
-from tests.support.peers import until
+from tests.support.member_links import credentials, is_answered, served
+from tests.support.waiting import until
 
 VERSIONS = [2, 4]
 

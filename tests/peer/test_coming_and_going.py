@@ -35,7 +35,8 @@ from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.crash import crash
-from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
+from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]

@@ -16,7 +16,8 @@ from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.journal import sync_files
 from scripts.kadcrawl_run import page_lines
-from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm, until
+from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, tree
 
 RESERVE = 1000

@@ -2,7 +2,8 @@
 
 from kadcrawl.link.wire.messages import Batch, PendingRecord, Replicate
 from kadcrawl.store.store import DONE
-from tests.support.peers import MakePeer, until
+from tests.support.peers import MakePeer
+from tests.support.waiting import until
 from tests.support.web import Web, html
 
 

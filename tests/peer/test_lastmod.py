@@ -7,7 +7,8 @@ from aiohttp import web
 
 from kadcrawl.link.wire.messages import RESTING
 from kadcrawl.peer import Peer
-from tests.support.peers import MakePeer, swarm, until
+from tests.support.peers import MakePeer, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, html
 
 LEAST_S = 1.0

@@ -42,32 +42,12 @@ from kadcrawl.peer.membership import key_store as safe_module
 from kadcrawl.peer.membership.key_rotation import ANSWER_S, RUNS_MAX
 from kadcrawl.peer.membership.key_store import KeyStore
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import MakePeer, finish, until
+from tests.support.member_requests import KEY, OTHER_KEY, ask
+from tests.support.peers import MakePeer, finish
+from tests.support.waiting import until
 from tests.support.web import Web, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]
-KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)
-
-
-async def ask(
-    to: Contact | tuple[str, int],
-    message: Message,
-    expected: type[Message],
-    place: Path,
-    *,
-    key: SwarmKey | None = KEY,
-    peer_key: PeerKey | None = None,
-) -> Message:
-    """Ask as a member of these keys, or as one of none."""
-    credentials = None
-    if key is not None:
-        credentials = Credentials(Keyring(key), peer_key or PeerKey.generate(), place, lambda: 0.0, 0)
-    client = LinkClient(10_000_000, credentials)
-    await client.open()
-    try:
-        return await client.ask(to, message, expected, 10)
-    finally:
-        await client.close()
 
 
 async def test_members_crawl_together_and_their_ids_are_their_keys(make_peer: MakePeer, lines: Lines) -> None:

@@ -11,10 +11,11 @@ from aiohttp import web
 
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.crawl.fetch.test_poison_pages import dies_reading
 from tests.support.crash import crash
 from tests.support.mortal import KILLS
-from tests.support.peers import MakePeer, finish, until
+from tests.support.peers import MakePeer, finish
+from tests.support.poison_pages import dies_reading
+from tests.support.waiting import until
 from tests.support.web import Page, Web, html
 
 # What a killed process leaves open the system closes; here nobody does.

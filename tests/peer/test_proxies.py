@@ -14,8 +14,9 @@ from warcio.archiveiterator import ArchiveIterator
 from kadcrawl import Config, Leaf
 from kadcrawl.crawl.proxies import health_checks, pool
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import QUICK, MakePeer, finish, swarm, until
+from tests.support.peers import QUICK, MakePeer, finish, swarm
 from tests.support.proxies import ProxyServer
+from tests.support.waiting import until
 from tests.support.web import Answer, Web, html, slow, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]

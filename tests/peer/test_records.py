@@ -17,7 +17,7 @@ from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtr
 from kadcrawl.peer.environment import Environment
 from kadcrawl.settings.page_rules import Field, RecordRule, Role, RoleRule
 from scripts.kadcrawl_run import LoggedPage
-from tests.lending.test_drain_policy import SITES, sites_of
+from tests.support.owned_sites import SITES, sites_of
 from tests.support.peers import JOB, QUICK, MakePeer, finish, swarm
 from tests.support.web import Web, html, slow
 

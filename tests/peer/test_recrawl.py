@@ -10,7 +10,8 @@ from warcio.archiveiterator import ArchiveIterator
 from kadcrawl import Peer
 from kadcrawl.link.wire.messages import RESTING
 from scripts.kadcrawl_run import LoggedPage, page_lines
-from tests.support.peers import MakePeer, swarm, until
+from tests.support.peers import MakePeer, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, html
 
 PERIOD_S = 1.0

@@ -12,7 +12,8 @@ from kadcrawl.keys import Key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.store.store import DONE
-from tests.support.peers import JOB, MakePeer, finish, until
+from tests.support.peers import JOB, MakePeer, finish
+from tests.support.waiting import until
 from tests.support.web import Web, tree
 
 KEY = SwarmKey(b"k" * 32)

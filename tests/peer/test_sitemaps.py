@@ -9,7 +9,8 @@ from aiohttp import web
 
 from scripts.kadcrawl_run import LoggedPage
 from tests.support.crash import crash
-from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.peers import MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Page, Web, html
 
 Lines = Callable[[], dict[str, LoggedPage]]

@@ -38,7 +38,8 @@ from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
-from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.peers import MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, html, tree
 
 Lines = Callable[[], dict[str, LoggedPage]]

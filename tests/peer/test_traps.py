@@ -15,9 +15,10 @@ from kadcrawl.peer.job_store import journaled_job
 from scripts.kadcrawl_run import LoggedPage
 from sim import sample_traps
 from sim.sample_web import SampleWeb
-from tests.lending.test_drain_policy import SITES, sites_of
 from tests.support.crash import crash
-from tests.support.peers import QUICK, MakePeer, finish, swarm, until
+from tests.support.owned_sites import SITES, sites_of
+from tests.support.peers import QUICK, MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, html
 
 Lines = Callable[[], dict[str, LoggedPage]]

@@ -26,7 +26,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from tests.peer.test_members import ask
+from tests.support.member_requests import ask
 from tests.support.peers import MakePeer
 
 KEY = SwarmKey(b"k" * 32)

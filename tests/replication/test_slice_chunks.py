@@ -22,7 +22,7 @@ from kadcrawl.store.store import DONE, Store
 from sim.loop import world
 from tests.replication.test_backup_streams import ME, A, FakeOverlay
 from tests.store.bloom.test_expiring_filter import keys
-from tests.store.test_store import key
+from tests.support.stores import key
 
 HOUR = 3_600.0
 CELL = Cell(0)

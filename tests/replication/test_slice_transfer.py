@@ -32,7 +32,7 @@ from kadcrawl.settings.config import Limits
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import DONE, Store
-from tests.store.test_store import accept, key, line
+from tests.support.stores import accept, key, line
 
 HOUR = 3_600.0
 CELL = Cell(0)

@@ -22,8 +22,8 @@ from sim.loop import world
 from sim.machines import Machines
 from sim.trial import run
 from sim.web_server import WebServer
-from tests.sim.test_draining import MEMORY, WEB_IP
 from tests.sim.test_recrawl import DELAY_S, PAGES, SITES, Pages
+from tests.support.sim_pages import MEMORY, WEB_IP
 
 GRAIN_S, GRAINS = 15.0, 2
 ROUND_S = 2 * GRAIN_S * GRAINS

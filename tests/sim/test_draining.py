@@ -17,9 +17,8 @@ from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import SyntheticResponse
 from sim.web_server import WebServer
+from tests.support.sim_pages import MEMORY, WEB_IP
 
-WEB_IP = "198.18.0.1"
-MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 LIMITS = Limits(fetches_max=2)
 PEERS, SLOW = 4, 1
 """Machines, and the number of the slow one."""

@@ -13,7 +13,7 @@ from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import SyntheticResponse
 from sim.web_server import WebServer
-from tests.sim.test_draining import MEMORY, WEB_IP
+from tests.support.sim_pages import MEMORY, WEB_IP
 
 PERIOD_S, DELAY_S = 30.0, 0.5
 SITES, PAGES = 8, 6

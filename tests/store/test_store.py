@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import json
 import os
 import resource
 import signal
@@ -18,19 +17,8 @@ from kadcrawl.errors import DiskFullError, StartError, StorageError
 from kadcrawl.keys import Cell, Key, site_hash
 from kadcrawl.store import journal as journal_module
 from kadcrawl.store.cell_digest import digest_records
-from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.journal import sync_files
 from kadcrawl.store.store import DONE, PENDING, Store
-
-
-def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
-    store = Store(directory, 0.0, sync)
-    try:
-        store.begin(16)
-    except BaseException:
-        store.close()
-        raise
-    return store
+from tests.support.stores import accept, key, line, opened, written
 
 
 @pytest.fixture
@@ -38,24 +26,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store = opened(tmp_path)
     yield store
     store.close()
-
-
-def key(number: int) -> Key:
-    return Key(number.to_bytes(20, "big"))
-
-
-def accept(store: Store, number: int, site: str = "a.example", depth: int = 0) -> FrontierEntry:
-    entry = store.accept(key(number), site, f"http://{site}/{number}", depth, 0)
-    assert entry is not None
-    return entry
-
-
-def line(number: int) -> bytes:
-    return json.dumps({"number": number}).encode() + b"\n"
-
-
-def written(directory: Path) -> list[int]:
-    return [json.loads(text)["number"] for text in (directory / "pages.jsonl").read_text().splitlines()]
 
 
 def test_the_keys_of_a_site_are_counted_through_every_change(store: Store) -> None:

@@ -11,7 +11,7 @@ from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, PENDING, finished, is_pending, round_of
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
-from tests.store.test_store import accept, key, line, opened, written
+from tests.support.stores import accept, key, line, opened, written
 
 DAY_S = 86_400.0
 NOW = 1e9

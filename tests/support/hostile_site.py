@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from tests.crawl.fetch.test_fetcher import Site, Step
+from tests.support.scripted_site import ScriptedSite, Step
 
 
 class Endless(bytes):
@@ -14,8 +14,8 @@ class Drip(bytes):
     """A step: as `Endless`, one now and then."""
 
 
-class HostileSite(Site):
-    """A `Site` with endless steps."""
+class HostileSite(ScriptedSite):
+    """A `ScriptedSite` with endless steps."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -72,11 +72,6 @@ class Gate:
         return Ok()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)
-
-
 @asynccontextmanager
 async def frames(address: Address) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
     """Give a WebSocket to say anything by."""

@@ -30,14 +30,6 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return {"usual": asyncio.SelectorEventLoop} if item.path.name in WEIGHED else {"brisk": BriskLoop}
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Return when the condition holds; fail after a while."""
-    # The slowest repair, of a copy nobody asked for, takes 18 s (replication/owner/sync.py).
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 async def swarm(make_peer: MakePeer, names: str, **job: object) -> list[Peer]:
     """Return a peer for each letter, the first of which began the swarm."""
     first = await make_peer(names[0], **job)

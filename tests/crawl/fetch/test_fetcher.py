@@ -4,11 +4,7 @@ import asyncio
 import gzip
 import logging
 import socket
-import struct
-import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,111 +14,39 @@ from typing import Any, cast
 import aiohttp
 import brotlicffi
 import pytest
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import ResolveResult
 
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.content_encoding import decoding
-from kadcrawl.crawl.fetch.fetcher import Fetcher, system_resolver, user_agent
+from kadcrawl.crawl.fetch.fetcher import Fetcher, user_agent
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import PASSING, FetchError, FetchResult
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
-from kadcrawl.settings.config import Limits
 from kadcrawl.system.cooperative import CooperativeWork
-from tests.crawl.fetch.test_poison_pages import dies_reading
-
-LIMITS = Limits(
-    # A drip every 20 ms is not to look silent if the machine is busy elsewhere.
-    connect_timeout_s=0.5,
-    fetch_timeout_s=1.5,
-    idle_timeout_s=0.5,
-    rate_grace_s=0.7,
-    rate_min_bytes_s=1_000,
-    header_bytes_max=4_000,
-    body_bytes_max=10_000,
-    inflated_bytes_max=20_000,
+from tests.support.poison_pages import dies_reading
+from tests.support.scripted_site import (
+    CHUNKED,
+    DRIP,
+    FLOOD,
+    GZIPPED,
+    HANG,
+    KEEP,
+    LIMITS,
+    LOOPBACK,
+    OK,
+    RESET,
+    SEEN,
+    ScriptedSite,
+    Step,
+    fetching,
+    length,
 )
-LOOPBACK = Guard(["127.0.0.0/8"])
-OK = b"HTTP/1.1 200 OK\r\n"
-
-RESET = "reset the connection"
-SEEN = "wait until the client has read of the body"
-HANG = "wait until the test is over"
-DRIP = "send a byte now and then"
-FLOOD = "send without end"
-KEEP = "read another request on this connection"
-Step = bytes | str
-
-
-class Site:
-    """A server that reads a request and then does, step by step, what `answers` says for its path."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Sequence[Step]] = {}
-        self.requests: dict[str, list[bytes]] = defaultdict(list)
-        self.connections = 0
-        self.port = 0
-        self.seen = asyncio.Event()
-        self._over = asyncio.Event()
-        self._running: set[asyncio.Task[None]] = set()
-
-    def url(self, path: str) -> str:
-        return f"http://127.0.0.1:{self.port}{path}"
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator["Site"]:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        try:
-            yield self
-        finally:
-            server.close()
-            self._over.set()
-            await asyncio.gather(*self._running)
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        self.connections += 1
-        try:
-            keep = True
-            while keep:
-                request = await reader.readuntil(b"\r\n\r\n")
-                path = request.split()[1].decode()
-                self.requests[path].append(request)
-                keep = await self._answer(self.answers[path], writer)
-        except (OSError, EOFError, asyncio.LimitOverrunError):
-            pass
-        finally:
-            writer.close()
-            self._running.discard(task)
-
-    async def _answer(self, steps: Sequence[Step], writer: asyncio.StreamWriter) -> bool:
-        """Take the steps; tell whether to read another request."""
-        for step in steps:
-            if isinstance(step, bytes):
-                writer.write(step)
-                await writer.drain()
-            elif step == RESET:
-                raw: socket.socket = writer.get_extra_info("socket")
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                writer.transport.abort()
-            elif step == SEEN:
-                await self.seen.wait()
-            elif step == HANG:
-                await self._over.wait()
-            elif step in (DRIP, FLOOD):
-                while not self._over.is_set():
-                    writer.write(b"x" if step == DRIP else b"x" * 65_536)
-                    await writer.drain()
-                    await asyncio.sleep(0.02 if step == DRIP else 0)
-        return KEEP in steps
 
 
 @pytest.fixture
-async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
-    async with Site().serving() as serving:
+async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedSite]:
+    async with ScriptedSite().serving() as serving:
         bytes_came = ResponseDeadline.bytes_came
 
         def seen(patience: ResponseDeadline, count: int, now: float) -> None:
@@ -133,38 +57,18 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
         yield serving
 
 
-@asynccontextmanager
-async def fetching(
-    guard: Guard = LOOPBACK,
-    limits: Limits = LIMITS,
-    resolver: Callable[[], AbstractResolver] = system_resolver,
-    deadly: PoisonPages | None = None,
-) -> AsyncIterator[Fetcher]:
-    agent = user_agent("0.1", "https://example.com/bot")
-    fetcher = Fetcher(limits, guard, agent, time.time, resolver, poison_pages=deadly)
-    await fetcher.start()
-    try:
-        yield fetcher
-    finally:
-        await fetcher.close()
-
-
 @pytest.fixture
 async def fetcher() -> AsyncIterator[Fetcher]:
     async with fetching() as started:
         yield started
 
 
-async def answered(site: Site, fetcher: Fetcher, *steps: Step) -> FetchResult:
+async def answered(site: ScriptedSite, fetcher: Fetcher, *steps: Step) -> FetchResult:
     site.answers["/"] = steps
     return await fetcher.fetch(site.url("/"))
 
 
-def length(count: int) -> bytes:
-    return OK + b"Content-Length: %d\r\n\r\n" % count
-
-
-async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(site: Site) -> None:
+async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(site: ScriptedSite) -> None:
     limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1, rate_grace_s=1.0)
     site.answers = {
         "/slow": [length(1_000), b"x" * 200, DRIP],
@@ -189,7 +93,7 @@ async def test_few_large_bodies_are_read_at_once_and_that_wait_blames_no_site(si
 
 
 @pytest.mark.parametrize("end", [b"", RESET], ids=["closed", "reset"])
-async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(site: Site, end: Step) -> None:
+async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(site: ScriptedSite, end: Step) -> None:
     limits = replace(LIMITS, large_body_bytes=100, large_bodies_max=1)
     gives_up = [length(1_000), b"y" * 200, end] if end else [length(1_000), b"y" * 200]
     site.answers = {"/slow": [length(1_000), b"x" * 200, DRIP], "/large": gives_up}
@@ -201,7 +105,7 @@ async def test_a_server_that_gives_up_while_we_read_nothing_was_kept_waiting(sit
         assert FetchError.TRUNCATED is (await fetcher.fetch(site.url("/large"))).error
 
 
-async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: Site) -> None:
+async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: ScriptedSite) -> None:
     limits = replace(LIMITS, large_body_bytes=1_000, large_contents_max=2)
     packed = gzip.compress(b"y", mtime=0)
     site.answers = {
@@ -235,7 +139,9 @@ async def test_few_large_contents_are_held_at_a_time_until_they_were_read(site: 
         assert 2 == fetcher._large_contents._value
 
 
-async def test_suspected_poison_pages_wait_for_no_slot_while_others_await_them(site: Site, tmp_path: Path) -> None:
+async def test_suspected_poison_pages_wait_for_no_slot_while_others_await_them(
+    site: ScriptedSite, tmp_path: Path
+) -> None:
     """Each has the place the other needs, or waits until the other has been read."""
     site.answers = {"/one": [GZIPPED + LARGE], "/two": [GZIPPED + LARGE]}
     await dies_reading(tmp_path, site.url("/one"), site.url("/two"))
@@ -256,9 +162,7 @@ async def test_suspected_poison_pages_wait_for_no_slot_while_others_await_them(s
 
 SMALL, LARGE = (gzip.compress(b"x" * count, mtime=0) for count in (1_000, 1_001))
 BOMB = gzip.compress(b"x" * (LIMITS.inflated_bytes_max + 1), mtime=0)
-CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP_PAGE = gzip.compress(b"x" * 10_000, mtime=0)
-GZIPPED = OK + b"Content-Encoding: gzip\r\n\r\n"
 BODY = b"x" * 10_000
 
 
@@ -281,7 +185,9 @@ BODY = b"x" * 10_000
         ([CHUNKED + b"2710\r\n" + BODY + b"\r\n0\r\n\r\n"], BODY),
     ],
 )
-async def test_a_whole_answer_has_no_failure(site: Site, fetcher: Fetcher, steps: list[Step], body: bytes) -> None:
+async def test_a_whole_answer_has_no_failure(
+    site: ScriptedSite, fetcher: Fetcher, steps: list[Step], body: bytes
+) -> None:
     fetched = await answered(site, fetcher, *steps)
     assert (fetched.error, fetched.body, fetched.detail) == (None, body, "")
     assert fetched.content is fetched.body
@@ -332,7 +238,7 @@ async def test_a_whole_answer_has_no_failure(site: Site, fetcher: Fetcher, steps
     ],
 )
 async def test_each_hostile_answer_is_one_failure(
-    site: Site, fetcher: Fetcher, steps: list[Step], failure: FetchError, status: int | None, body: bytes
+    site: ScriptedSite, fetcher: Fetcher, steps: list[Step], failure: FetchError, status: int | None, body: bytes
 ) -> None:
     fetched = await answered(site, fetcher, *steps)
     assert (fetched.error, fetched.status, len(fetched.body)) == (failure, status, len(body))
@@ -341,24 +247,24 @@ async def test_each_hostile_answer_is_one_failure(
     assert len(site.requests["/"]) == 1, "a failed request is not repeated behind the back of its caller"
 
 
-async def test_a_slow_drip_is_too_slow(site: Site, fetcher: Fetcher) -> None:
+async def test_a_slow_drip_is_too_slow(site: ScriptedSite, fetcher: Fetcher) -> None:
     fetched = await answered(site, fetcher, length(10_000), DRIP)
     assert (fetched.error, fetched.status) == (FetchError.TOO_SLOW, 200)
 
 
-async def test_a_compressed_page_is_kept_as_received_and_inflated(site: Site, fetcher: Fetcher) -> None:
+async def test_a_compressed_page_is_kept_as_received_and_inflated(site: ScriptedSite, fetcher: Fetcher) -> None:
     body = gzip.compress(b"hello")
     fetched = await answered(site, fetcher, GZIPPED + body)
     assert (fetched.error, fetched.body, fetched.content) == (None, body, b"hello")
 
 
-async def test_a_compressed_body_cut_off_has_no_content(site: Site, fetcher: Fetcher) -> None:
+async def test_a_compressed_body_cut_off_has_no_content(site: ScriptedSite, fetcher: Fetcher) -> None:
     fetched = await answered(site, fetcher, GZIPPED + b"\x1f\x8b", FLOOD)
     assert (fetched.error, len(fetched.body), fetched.content) == (FetchError.BODY_TOO_LARGE, 10_000, b"")
 
 
 async def test_more_brotli_than_is_decoded_is_too_large(
-    site: Site, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+    site: ScriptedSite, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = brotlicffi.compress(BODY)
     coded = OK + b"Content-Encoding: br\r\nContent-Length: %d\r\n\r\n" % len(body) + body
@@ -371,7 +277,7 @@ async def test_more_brotli_than_is_decoded_is_too_large(
 
 @pytest.mark.parametrize(("over", "times"), [(0, 2), (1, 1)])
 async def test_a_body_that_is_large_as_it_came_is_decoded_once(
-    site: Site, over: int, times: int, monkeypatch: pytest.MonkeyPatch
+    site: ScriptedSite, over: int, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = Random(1).randbytes(1_000).hex().encode()
     body = gzip.compress(content, mtime=0)
@@ -388,7 +294,7 @@ async def test_a_body_that_is_large_as_it_came_is_decoded_once(
     assert times == len(begun)
 
 
-async def test_the_head_is_kept_as_received(site: Site, fetcher: Fetcher) -> None:
+async def test_the_head_is_kept_as_received(site: ScriptedSite, fetcher: Fetcher) -> None:
     fetched = await answered(
         site,
         fetcher,
@@ -407,7 +313,7 @@ async def test_the_head_is_kept_as_received(site: Site, fetcher: Fetcher) -> Non
 
 
 @pytest.mark.parametrize("path", ["/", "/a/b?c=d&e", "/%7Euser/%E4?q=%20|[]'", "/a;b=c,d@e:f//g/"])
-async def test_the_request_head_is_what_was_sent(site: Site, fetcher: Fetcher, path: str) -> None:
+async def test_the_request_head_is_what_was_sent(site: ScriptedSite, fetcher: Fetcher, path: str) -> None:
     site.answers[path] = [length(0)]
     fetched = await fetcher.fetch(site.url(path), [("If-None-Match", '"x"')])
     assert [fetched.request_head] == site.requests[path]
@@ -422,7 +328,7 @@ async def test_the_request_head_is_what_was_sent(site: Site, fetcher: Fetcher, p
     )
 
 
-async def test_a_redirect_is_returned_not_followed(site: Site, fetcher: Fetcher) -> None:
+async def test_a_redirect_is_returned_not_followed(site: ScriptedSite, fetcher: Fetcher) -> None:
     redirect = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"
     site.answers = {"/a": [redirect, KEEP], "/b": [length(0)]}
     fetched = await fetcher.fetch(site.url("/a"))
@@ -432,13 +338,13 @@ async def test_a_redirect_is_returned_not_followed(site: Site, fetcher: Fetcher)
     assert b"Cookie" not in site.requests["/b"][0]
 
 
-async def test_connections_are_reused(site: Site, fetcher: Fetcher) -> None:
+async def test_connections_are_reused(site: ScriptedSite, fetcher: Fetcher) -> None:
     for _ in range(3):
         assert (await answered(site, fetcher, length(5) + b"hello", KEEP)).error is None
     assert site.connections == 1
 
 
-async def test_a_kept_connection_the_server_has_closed_is_no_failure(site: Site, fetcher: Fetcher) -> None:
+async def test_a_kept_connection_the_server_has_closed_is_no_failure(site: ScriptedSite, fetcher: Fetcher) -> None:
     for _ in range(5):
         assert (await answered(site, fetcher, length(5) + b"hello")).error is None
     assert len(site.requests["/"]) == 5
@@ -481,7 +387,7 @@ async def test_a_server_that_speaks_no_tls_is_a_tls_failure(fetcher: Fetcher) ->
     assert fetched.error is FetchError.TLS
 
 
-async def test_a_forbidden_address_is_never_connected_to(site: Site) -> None:
+async def test_a_forbidden_address_is_never_connected_to(site: ScriptedSite) -> None:
     async with fetching(Guard()) as fetcher:
         fetched = await fetcher.fetch(site.url("/"))
     assert (fetched.error, fetched.detail) == (
@@ -505,7 +411,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 
 @pytest.mark.parametrize("addresses", [["127.0.0.2"], ["127.0.0.2", "127.0.0.3"], ["10.0.0.1", "127.0.0.2"]])
 async def test_a_name_with_forbidden_addresses_only_is_refused(
-    site: Site, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
+    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch, addresses: list[str]
 ) -> None:
     resolving(monkeypatch, *addresses)
     async with fetching(Guard(["127.0.0.1/32"])) as fetcher:
@@ -514,7 +420,7 @@ async def test_a_name_with_forbidden_addresses_only_is_refused(
 
 
 async def test_of_a_names_addresses_only_a_permitted_one_is_connected_to(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: ScriptedSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving(monkeypatch, "127.0.0.2", "10.0.0.1", "127.0.0.1")
     site.answers["/"] = [length(0)]
@@ -547,7 +453,7 @@ class NameServer(asyncio.DatagramProtocol):
             self.transport.sendto(head + question[12 : name_end + 4] + answer, address)
 
 
-async def test_silent_name_servers_delay_their_own_hosts_only(site: Site) -> None:
+async def test_silent_name_servers_delay_their_own_hosts_only(site: ScriptedSite) -> None:
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_datagram_endpoint(NameServer, ("127.0.0.1", 0))
     resolver = aiohttp.AsyncResolver(
@@ -598,7 +504,7 @@ async def test_slow_name_resolution_is_a_connect_failure(fetcher: Fetcher, monke
     ],
 )
 async def test_retry_after_is_read_and_bounded(
-    site: Site, fetcher: Fetcher, value: bytes, expected: float | None
+    site: ScriptedSite, fetcher: Fetcher, value: bytes, expected: float | None
 ) -> None:
     fetched = await answered(
         site, fetcher, b"HTTP/1.1 503 No\r\nRetry-After: " + value + b"\r\nContent-Length: 0\r\n\r\n"
@@ -606,7 +512,7 @@ async def test_retry_after_is_read_and_bounded(
     assert (fetched.retry_after_s, fetched.passing) == (expected, True)
 
 
-async def test_the_politeness_clock_counts_from_the_head_of_the_answer(site: Site, fetcher: Fetcher) -> None:
+async def test_the_politeness_clock_counts_from_the_head_of_the_answer(site: ScriptedSite, fetcher: Fetcher) -> None:
     loop = asyncio.get_running_loop()
     before, wall_before = loop.time(), datetime.now(UTC)
     whole = await answered(site, fetcher, length(5) + b"hel", DRIP)
@@ -617,7 +523,7 @@ async def test_the_politeness_clock_counts_from_the_head_of_the_answer(site: Sit
     assert wall_before <= whole.started_at <= failed.started_at <= wall_after
 
 
-async def test_cancelling_a_fetch_cancels_it(site: Site, fetcher: Fetcher) -> None:
+async def test_cancelling_a_fetch_cancels_it(site: ScriptedSite, fetcher: Fetcher) -> None:
     site.answers["/"] = [length(5) + b"hel", HANG]
     task = asyncio.create_task(fetcher.fetch(site.url("/")))
     await site.seen.wait()

@@ -6,17 +6,9 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.crawl.fetch.poison_pages import CRASHES_MAX, FILE, READING_MAX, SUSPECTS_MAX, PoisonPages
+from tests.support.poison_pages import dies_reading
 
 BAD, GOOD, FINE = (f"http://example.com/{name}" for name in ("bad", "good", "fine"))
-
-
-async def dies_reading(directory: Path, *urls: str) -> None:
-    """Leave the file as a process does that is killed while it reads these."""
-    deadly = PoisonPages(directory)
-    begun = [deadly.reading(url) for url in urls]
-    for one in begun:
-        await one.__aenter__()
-    deadly.close()
 
 
 async def reads(deadly: PoisonPages, url: str) -> None:

@@ -26,7 +26,8 @@ from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once,
 from kadcrawl.peer.peer import Peer
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.store import Store
-from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.peers import MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, tree
 
 PAGES = 90

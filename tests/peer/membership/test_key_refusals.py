@@ -14,7 +14,8 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.peer.membership import key_refusals as refusals_module
 from kadcrawl.peer.membership.key_refusals import LOST_PEER_KEPT_S, LOST_PEERS_MAX, SAY_S, KeyMismatchMonitor
 from kadcrawl.peer.rejoin import come_back
-from tests.support.peers import MakePeer, until
+from tests.support.peers import MakePeer
+from tests.support.waiting import until
 
 KEY, OTHER_KEY = SwarmKey(b"k" * 32), SwarmKey(b"o" * 32)
 CONTACTS = [Contact(id_bytes(number), "10.0.0.1", number) for number in range(1, LOST_PEERS_MAX + 2)]

@@ -13,7 +13,8 @@ from kadcrawl.peer.swarm import state_gossip as concord_module
 from kadcrawl.peer.swarm.state_gossip import SEEDS_FINGERPRINTS_MAX, WAITING_MAX, StateGossip
 from kadcrawl.settings.config import SEEDS_MAX
 from tests.support.crash import crash
-from tests.support.peers import MakePeer, finish, swarm, until
+from tests.support.peers import MakePeer, finish, swarm
+from tests.support.waiting import until
 from tests.support.web import Web, html
 
 SEED = "http://127.0.0.2:9/"

@@ -15,7 +15,7 @@ from kadcrawl.store.bloom.slice import EXACT_MAX
 from kadcrawl.store.cell_digest import EMPTY, contribution
 from kadcrawl.store.schema import DONE, PENDING
 from kadcrawl.store.store import Store
-from tests.store.test_store import accept, key, line
+from tests.support.stores import accept, key, line
 
 HOUR = 3_600.0
 PERIOD = Period(HOUR, 2)

@@ -18,7 +18,7 @@ from kadcrawl.store.bloom.engines import ENGINES, engine
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.bloom.slice import JOINED_RATE_FACTOR_MAX, EpochFilter
 from kadcrawl.store.store import DONE, Store
-from tests.store.test_store import key
+from tests.support.stores import key
 
 HOUR = 3_600.0
 CELL = Cell(0)

@@ -1,0 +1,43 @@
+"""Stores in a directory of their test, with numbered entries and lines."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from kadcrawl.keys import Key
+from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.journal import sync_files
+from kadcrawl.store.store import Store
+
+
+def opened(directory: Path, sync: Callable[[Iterable[int]], None] = sync_files) -> Store:
+    """Return a store that has begun, or raise what kept it from beginning."""
+    store = Store(directory, 0.0, sync)
+    try:
+        store.begin(16)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def key(number: int) -> Key:
+    """Return the key whose bytes are this number."""
+    return Key(number.to_bytes(20, "big"))
+
+
+def accept(store: Store, number: int, site: str = "a.example", depth: int = 0) -> FrontierEntry:
+    """Add the URL of a number to the store, as a pending entry."""
+    entry = store.accept(key(number), site, f"http://{site}/{number}", depth, 0)
+    assert entry is not None
+    return entry
+
+
+def line(number: int) -> bytes:
+    """Return the page line of a number."""
+    return json.dumps({"number": number}).encode() + b"\n"
+
+
+def written(directory: Path) -> list[int]:
+    """Return the numbers of the page lines in a directory, in order."""
+    return [json.loads(text)["number"] for text in (directory / "pages.jsonl").read_text().splitlines()]
