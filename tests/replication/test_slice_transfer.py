@@ -350,7 +350,7 @@ async def test_who_lies_about_parts_costs_a_known_number_of_messages(
         lambda message: (
             GotEpochFilters([], [], None, [dead, 1_000, 1_000, far])
             if isinstance(message, GetEpochFilters)
-            else part(message.at)
+            else part(message.offset)
         ),
     )
     await one.reconcile()
