@@ -22,8 +22,8 @@ MODULES = {source.module.removeprefix(f"{PACKAGE}."): source for source in SOURC
 CODE = [*SOURCES, *read(ROOT, ["sim", "scripts", "fuzz"])]
 
 CONVERSATIONS = {
-    "cli": "app ask exits run",
-    "cli.commands": "control export rekey run_peer",
+    "cli": "ask exits run",
+    "cli.commands": "control crawl export join rekey run_peer start",
     "cli.local": "child_main child_process salvage supervisor",
     "cli.view": "progress saved_page",
     "crawl": "build crawler disk_guard page_processor robots_fetch",

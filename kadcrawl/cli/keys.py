@@ -1,6 +1,6 @@
-"""Which key a command goes by, and where it comes from: a file, the environment, a peer's directory; never an argument.
+"""The swarm's key for a command comes from a file, the environment or a peer's directory, never from an argument.
 
---key-file FILE, else KADCRAWL_KEY, else what the directory of --data was made with.
+--key-file FILE wins over KADCRAWL_KEY, which wins over the key in the directory of --data.
 
 Tests: tests/cli/test_command_keys.py
 """
@@ -10,10 +10,14 @@ import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
+import cloup
+from cloup import option, option_group
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import Address
@@ -29,58 +33,75 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 VARIABLE = "KADCRAWL_KEY"
 HOW = f"--key-file FILE, or {VARIABLE}"
 
-_KEY_FILE = click.option(
+_KEY_FILE = option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help=f"The swarm's key, in a file only you can read, or - for the standard input; else {VARIABLE} has it, or the "
-    "directory of --data.",
+    help="The swarm's key is in this file, which only you can read. - means the standard input.  [default: "
+    f"{VARIABLE} in the environment, or the key in --data]",
 )
-_INSECURE = click.option(
+_INSECURE = option(
     "--insecure",
     is_flag=True,
-    help="Go without a key: nothing is encrypted and whoever reaches a peer is in, so it listens on this machine only.",
+    help="Go without a key. Nothing is encrypted and everybody who reaches a peer can join, so the peer listens on "
+    "this machine only.",
 )
 
-REKEYED = click.option(
+REKEYED = option(
     "--rekeyed",
     is_flag=True,
-    help="The key is not the one of --data because the swarm's was changed meanwhile, and nobody is left there whom "
-    "this peer knew. (Without it a directory of another swarm is refused.)",
+    help="Take another key than that in --data: the swarm's key was changed meanwhile, and no peer that this peer knew "
+    "is left. Without this option a directory of another swarm is refused.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOptions:
+    """The options of `member_options`, as given."""
+
+    key_file: Path | None
+    insecure: bool
+
+
+MEMBER = option_group("Swarm key", _KEY_FILE, _INSECURE)
 
 
 def member_options(command: Function) -> Function:
-    """Add the options of a command that runs peers."""
-    return _KEY_FILE(_INSECURE(command))
+    """Add the options of a command that runs peers. The command gets them as `key`, a `KeyOptions`."""
+
+    @wraps(command)
+    def gathered(*args: Any, key_file: Path | None, insecure: bool, **options: Any) -> Any:
+        return command(*args, key=KeyOptions(key_file, insecure), **options)
+
+    return cast("Function", MEMBER(gathered))
 
 
 def peer_options(help_text: str) -> Callable[[Function], Function]:
-    """Return what adds the options of a command that asks a running peer."""
-    address = click.option(
-        "--peer",
-        type=Address(),
-        default=f"127.0.0.1:{PORT_DEFAULT}",
-        show_default=True,
-        help=f"{help_text} By default the one of --data, if that is here.",
+    """Return a decorator that adds the options of a command that asks a running peer."""
+    return option_group(
+        "Peer to ask",
+        option(
+            "--peer",
+            type=Address(),
+            default=f"127.0.0.1:{PORT_DEFAULT}",
+            show_default=True,
+            help=f"{help_text} By default the peer of --data, if that is here.",
+        ),
+        option(
+            "--data",
+            type=click.Path(path_type=Path, file_okay=False),
+            default=Path("crawl-data"),
+            show_default=True,
+            help="Directory of a peer, or of a crawl, on this machine: it holds the address and the key.",
+        ),
+        _KEY_FILE,
     )
-    data = click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path("crawl-data"),
-        show_default=True,
-        help="Directory of a peer, or a crawl, on this machine: it knows the address and the key.",
-    )
-    return lambda command: address(data(_KEY_FILE(command)))
 
 
-def key_to_begin(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
-    """Return the key of a swarm that begins, a new one if none is given; None if it is to have none.
-
-    Raises ConfigError.
-    """
-    key = _key(key_file, insecure, data)
-    if key is not None or insecure:
+def key_to_begin(given: KeyOptions, data: Path) -> SwarmKey | None:
+    """Return the key of a new swarm: as given, or a fresh key, or None with --insecure. Raises ConfigError."""
+    key = _key(given, data)
+    if key is not None or given.insecure:
         return key
     if any((directory / JOURNAL).exists() for directory in directories(data)):
         click.echo(
@@ -91,10 +112,10 @@ def key_to_begin(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey 
     return SwarmKey.generate()
 
 
-def key_to_join(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
-    """Return the key of a swarm that is there; None if it has none. Raises ConfigError, above all if none is given."""
-    key = _key(key_file, insecure, data)
-    if key is None and not insecure:
+def key_to_join(given: KeyOptions, data: Path) -> SwarmKey | None:
+    """Return the key of the swarm to join, or None with --insecure. Raises ConfigError if no key is given."""
+    key = _key(given, data)
+    if key is None and not given.insecure:
         raise ConfigError(
             f"to join, this peer needs the swarm's key: {HOW}. Whoever began the swarm has it in its --data, as "
             f"{SWARM_KEY}; a swarm that was begun with --insecure has none, and is joined with --insecure"
@@ -103,15 +124,12 @@ def key_to_join(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey |
 
 
 def key_to_ask(key_file: Path | None, data: Path) -> SwarmKey | None:
-    """Return the key by which a peer is asked; None if there is none here, so that it may have none either.
-
-    Raises ConfigError.
-    """
-    return _key(key_file, False, data)
+    """Return the key for a question to a peer, or None if there is no key here. Raises ConfigError."""
+    return _key(KeyOptions(key_file, insecure=False), data)
 
 
 def say_insecure(key: SwarmKey | None) -> None:
-    """Say loudly what it means to go without a key."""
+    """Print a warning about a swarm without a key."""
     if key is None:
         click.echo(
             "kadcrawl: --insecure: nothing is encrypted, and whoever is on this machine can join and steer the crawl",
@@ -119,14 +137,14 @@ def say_insecure(key: SwarmKey | None) -> None:
         )
 
 
-def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
+def _key(given: KeyOptions, data: Path) -> SwarmKey | None:
     text = os.environ.pop(VARIABLE, None)  # Processes started from here have no use for it.
-    if insecure:
-        if key_file is not None:
+    if given.insecure:
+        if given.key_file is not None:
             raise ConfigError("--insecure means no key: leave out one of --insecure and --key-file")
         return None
-    if key_file is not None:
-        return read_key(key_file)
+    if given.key_file is not None:
+        return read_key(given.key_file)
     if text:
         try:
             return SwarmKey.from_text(text, f"{VARIABLE} of the environment")
@@ -145,7 +163,7 @@ def _key(key_file: Path | None, insecure: bool, data: Path) -> SwarmKey | None:
     return None
 
 
-@click.command()
+@cloup.command()
 @told
 def keygen() -> int:
     """Print a new swarm's key: 32 random bytes in 64 hexadecimal digits.
@@ -155,8 +173,8 @@ def keygen() -> int:
         one$  kadcrawl start https://example.org/ --key-file swarm.key --listen 10.0.0.1:4160
         two$  kadcrawl join --key-file swarm.key --bootstrap 10.0.0.1:4160
 
-    Whoever has it is a member: can read and steer the crawl, and let its own peers in. If the output is a file, only
-    you can read that from then on; copy it by a way that nobody else reads, such as scp.
+    Everybody with the key is a member: a member can read and steer the crawl, and let other peers in. If the output is
+    a file, only you can read that file from then on. Copy it by a way that nobody else reads, such as scp.
     """
     key, out = SwarmKey.generate().text, os.fstat(sys.stdout.fileno())
     if stat.S_ISREG(out.st_mode) and out.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -167,10 +185,10 @@ def keygen() -> int:
 
 
 def _name_of_output(out: os.stat_result) -> Path:
-    """Return the name of the empty file the output goes to, for another file that takes its place.
+    """Return the name of the empty file that the output goes to, so that another file takes its place.
 
-    Others could open it before we were started, and whoever has it open reads what comes later, whatever its mode is by
-    then. Raises ConfigError if that is not all there is to it.
+    Others could open the file before this process started, and a process with an open file reads later writes,
+    whatever the file's mode is by then. Raises ConfigError if the file is not a new and empty file of this user.
     """
     with suppress(OSError):  # It has no name here.
         path = Path(os.readlink(f"/dev/fd/{sys.stdout.fileno()}"))

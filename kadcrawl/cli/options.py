@@ -1,18 +1,20 @@
-"""What the commands' options have in common: shapes, checks, and the questions asked when something is missing.
+"""Options that several commands share: their types, their checks, and the question for a missing --contact.
 
-Tests: tests/cli/test_parts.py, tests/cli/test_command_train.py
+Tests: tests/cli/test_parts.py, tests/cli/test_job_options.py
 """
 
 import ipaddress
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
+from cloup import option, option_group
 
 from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undetected
 from kadcrawl.balance.training_data import load_network
@@ -25,12 +27,21 @@ from kadcrawl.urls import Partition, host_of, seed, site_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+DATA = option(
+    "--data",
+    type=click.Path(path_type=Path),
+    default=Path("crawl-data"),
+    show_default=True,
+    help="Directory for the journal, WARC files and pages.jsonl. Started again on it, a crawl goes on.",
+)
+EXIT_WHEN_DONE = option("--exit-when-done", is_flag=True, help="Exit once the whole swarm has nothing left to do.")
+
 _IPV6_AND_PORT = re.compile(r"\[(?P<host>[^\]]*:[^\]]*)\](?::(?P<port>[0-9]{1,5}))?")
 _NAME_AND_PORT = re.compile(r"(?P<host>[^\s:/?#@\[\]\\]*)(?::(?P<port>[0-9]{1,5}))?")
 
 
 class Address(click.ParamType[tuple[str, int]]):
-    """HOST:PORT, HOST or :PORT; an IPv6 address in brackets."""
+    """HOST:PORT, HOST or :PORT, with an IPv6 address in brackets."""
 
     name = "HOST:PORT"
 
@@ -55,7 +66,7 @@ def shown(address: tuple[str, int]) -> str:
 
 
 def _is_host(text: str) -> bool:
-    """Whether it is an IP address or can be a host's name."""
+    """Return whether the text is an IP address or can be a host's name."""
     if ":" in text:
         try:
             ipaddress.IPv6Address(text)
@@ -69,6 +80,14 @@ def _is_host(text: str) -> bool:
     return True
 
 
+LISTEN = option(
+    "--listen",
+    type=Address(),
+    help="Address for other peers, TCP and UDP. Port 0 chooses a free port.  [default: where the peer of --data "
+    f"listened before, or 127.0.0.1:{PORT_DEFAULT}]",
+)
+
+
 def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     for value in values:
         try:
@@ -80,18 +99,18 @@ def _network(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
 
 def allow_network_option(command: Command) -> Command:
     """Add --allow-network."""
-    return click.option(
+    return option(
         "--allow-network",
         multiple=True,
         metavar="CIDR",
         callback=_network,
-        help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable. If none is "
-        "given, those given before on this --data.",
+        help="Also fetch from these addresses although they are not public, e.g. 127.0.0.0/8. Repeatable.  [default: "
+        "the networks given before on this --data]",
     )(command)
 
 
 class Power(click.ParamType[tuple[str, float]]):
-    """NAME=NUMBER, a power of this machine."""
+    """NAME=NUMBER, a power of this machine (P2)."""
 
     name = "NAME=NUMBER"
 
@@ -122,8 +141,8 @@ def _sinks(context: click.Context, parameter: click.Parameter, values: tuple[str
 
 
 def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Command], Command]:
-    """Return what adds the option that says where results go."""
-    return click.option(
+    """Return the option that names sinks, for results."""
+    return option(
         flag,
         "sinks",
         multiple=True,
@@ -131,15 +150,15 @@ def sink_option(flag: str, what: str, required: bool = False) -> Callable[[Comma
         envvar="KADCRAWL_SINK",
         metavar="SINK",
         callback=_sinks,
-        help=f"{what}: {FORMS}. Repeatable. [env: KADCRAWL_SINK, with spaces between; the place for one with a "
+        help=f"{what}: {FORMS}. Repeatable. [env: KADCRAWL_SINK, with spaces between; the place for a sink with a "
         "password or key in it]",
     )
 
 
 def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
-    """Return the sinks of this machine, absolute: those given, or else those the job file names.
+    """Return the sinks of this machine, absolute: those given, or else those in the job file.
 
-    Raises ConfigError for those of the file that are none, or need what is not installed.
+    Raises ConfigError for a sink of the file that is malformed or needs a package that is not installed.
     """
     if given or job_file is None:
         return tuple(parse(name).whole for name in given)
@@ -153,61 +172,78 @@ def make_sinks(given: Sequence[str], job_file: Path | None) -> tuple[str, ...]:
     return tuple(name.whole for name in names)
 
 
+@dataclass(frozen=True, slots=True)
+class MachineOptions:
+    """The options of `machine_options`, as given."""
+
+    fetches: int
+    network: Path | None
+    powers: Sequence[tuple[str, float]]
+    sinks: tuple[str, ...]
+
+
+MACHINE = option_group(
+    "This machine",
+    option(
+        "--fetches",
+        type=click.IntRange(1, 10_000),
+        default=Limits().fetches_max,
+        show_default=True,
+        metavar="N",
+        help="The most requests under way at a time, of each peer. A site without a delay gets at most "
+        f"{Limits().site_connections_max} of these, a site with a delay one.",
+    ),
+    option(
+        "--network",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="The file that kadcrawl train wrote, for --balance predictive. Without it a peer is balanced as by drain: "
+        "until its pace is measured the peer lends nothing, and borrows a few blocks to try.",
+    ),
+    option(
+        "--power",
+        "powers",
+        type=Power(),
+        multiple=True,
+        help="A power of this machine for --balance predictive, in place of the measured power: "
+        f"{', '.join(PROFILE_MOST)}. Repeatable.",
+    ),
+    sink_option(
+        "--sink",
+        "Also send results to this sink, by key, while the crawl runs. The crawl waits for no sink, so name the sinks "
+        "again when it goes on. Forms",
+    ),
+)
+
+
 def machine_options(command: Command) -> Command:
-    """Add the options that say what this machine can do and may be asked for."""
-    for option in reversed(
-        [
-            click.option(
-                "--fetches",
-                type=click.IntRange(1, 10_000),
-                default=Limits().fetches_max,
-                show_default=True,
-                metavar="N",
-                help=(
-                    "Requests under way at a time at most, of each peer; to one site without a delay "
-                    f"{Limits().site_connections_max} of these, with a delay one."
-                ),
-            ),
-            click.option(
-                "--network",
-                type=click.Path(path_type=Path, dir_okay=False),
-                metavar="FILE",
-                help="What kadcrawl train wrote, for --balance predictive. Without it a peer is balanced as by drain: "
-                "until it has measured its pace it lends nothing, and is lent a few blocks to try.",
-            ),
-            click.option(
-                "--power",
-                "powers",
-                type=Power(),
-                multiple=True,
-                help=f"A power of this machine, for --balance predictive, instead of what is measured at the start: "
-                f"{', '.join(PROFILE_MOST)}. Repeatable.",
-            ),
-            sink_option(
-                "--sink",
-                "Where results go as well, by key, while the crawl runs; it waits for none, so name them again when it "
-                "goes on",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+    """Add the options about this machine. The command gets them as `machine`, a `MachineOptions`."""
+
+    @wraps(command)
+    def gathered(
+        *args: Any,
+        fetches: int,
+        network: Path | None,
+        powers: Sequence[tuple[str, float]],
+        sinks: tuple[str, ...],
+        **options: Any,
+    ) -> Any:
+        return command(*args, machine=MachineOptions(fetches, network, powers, sinks), **options)
+
+    return cast("Command", MACHINE(gathered))
 
 
-def make_machine(
-    fetches: int,
-    network: Path | None,
-    powers: Sequence[tuple[str, float]],
-    sinks: tuple[str, ...],
-    job: Job | None = None,
-) -> MachineSettings:
-    """Return what these options say of the machine; `job` is None if the swarm has it.
+def make_machine(given: MachineOptions, sinks: tuple[str, ...], job: Job | None = None) -> MachineSettings:
+    """Return the settings of this machine. `job` is None if the swarm has it.
 
-    Raises ConfigError for a network that is none, or that could not predict, as it needs powers nobody tells, and for
-    what this job has no use for.
+    Raises ConfigError for a file that holds no network, for a network that could not predict since a power is unknown,
+    and for options that would do nothing in this job.
     """
-    machine = MachineSettings(fetches, None if network is None else str(network.absolute()), dict(powers), sinks)
-    if job is not None and job.lends_by != "predictive" and (network or powers):
+    network = given.network
+    machine = MachineSettings(
+        given.fetches, None if network is None else str(network.absolute()), dict(given.powers), sinks
+    )
+    if job is not None and job.lends_by != "predictive" and (network or given.powers):
         raise ConfigError(f"--network and --power are for --balance predictive, and this crawl's is {job.balance}")
     if network is not None:
         load_network(network)
@@ -217,23 +253,23 @@ def make_machine(
 
 
 def say_missing(machine: MachineSettings, job: Job) -> None:
-    """Say which powers the machine of a peer in this job does not tell, if it needs them."""
+    """Print which powers this machine does not tell, if the job needs them."""
     if job.lends_by == "predictive" and (missing := _missing(machine)) is not None:
         click.echo(f"kadcrawl: {missing}; without it this crawl is balanced as by drain, and teaches nothing", err=True)
 
 
 def _missing(machine: MachineSettings) -> str | None:
-    """Return which powers a machine does not tell, and by what options they are declared; None if it tells all."""
+    """Return the powers that a machine does not tell, with the options that declare them, or None."""
     names = undetected(machine.powers)
     example = " ".join(f"--power {name}=NUMBER" for name in names)
     return f"this machine does not tell its {', '.join(names)} ({example})" if names else None
 
 
 def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> tuple[list[str], Job]:
-    """Return the seeds and the job of these options; asks for --contact if it is needed and a person is there.
+    """Return the seeds and the job of these options, and ask a person for --contact if the job needs it.
 
-    What neither the person nor the --job file said remains as it is in the peer's `directory`, if that holds a crawl.
-    Raises ConfigError for what cannot be, or would do nothing.
+    Settings that neither the person nor the --job file gave stay as they are in the peer's `directory`, if that holds a
+    crawl. Raises ConfigError for impossible values, and for options that would do nothing.
     """
     path: Path | None = options["job_file"]
     said = {} if path is None else read(path).values
@@ -266,7 +302,7 @@ def make_job(urls: Sequence[str], options: dict[str, Any], directory: Path) -> t
 
 
 def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
-    """Return the networks that may be fetched: if none is given those with which the peer of this directory began."""
+    """Return the networks that may be fetched: those given, or else those of the peer's earlier run."""
     if given or not directory.is_dir():
         return given
     from kadcrawl.peer.job_store import journaled_networks  # As below.
@@ -275,7 +311,7 @@ def networks_of(given: tuple[str, ...], directory: Path) -> tuple[str, ...]:
 
 
 def listen_at(given: tuple[str, int] | None, directory: Path) -> tuple[str, int]:
-    """Return where to listen (host, port): if nothing is given where others may look for the peer of this directory."""
+    """Return the (host, port) to listen at: as given, or else where other peers may look for this peer."""
     if given is None and directory.is_dir():
         from kadcrawl.peer.job_store import journaled_listening  # As below.
 
@@ -294,7 +330,7 @@ def _check_health_check_url(job: Job, seeds: Sequence[str]) -> None:
 
 
 def needs_contact(seeds: Sequence[str]) -> bool:
-    """Whether any of these canonical URLs is somebody else's."""
+    """Return whether any of these canonical URLs belongs to somebody else."""
     return not all(_is_loopback(host_of(url)) for url in seeds)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.cli.app import main
-from kadcrawl.cli.keys import key_to_begin
+from kadcrawl.cli.keys import KeyOptions, key_to_begin
 from kadcrawl.errors import ConfigError
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Ok, Rekey
@@ -318,7 +318,9 @@ def test_no_process_started_from_here_gets_the_key(
     key = SwarmKey.generate()
     write_secret(tmp_path / "key", key.text.encode())
     monkeypatch.setenv("KADCRAWL_KEY", SwarmKey.generate().text)
-    assert key_to_begin(None if insecure else tmp_path / "key", insecure, tmp_path) == (None if insecure else key)
+    assert key_to_begin(KeyOptions(None if insecure else tmp_path / "key", insecure), tmp_path) == (
+        None if insecure else key
+    )
     assert "KADCRAWL_KEY" not in os.environ
 
 
@@ -406,7 +408,7 @@ def test_a_key_is_no_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_key_comes_by_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(f"{LOOSE.text}\n".encode())))
-    assert LOOSE == key_to_begin(Path("-"), False, tmp_path)
+    assert LOOSE == key_to_begin(KeyOptions(Path("-"), False), tmp_path)
 
 
 @pytest.mark.parametrize("place", ["swarm.key", "peer-1/swarm.key"])
@@ -417,7 +419,7 @@ def test_a_damaged_key_is_to_be_copied_from_another_peer(
     (tmp_path / "peer-1").mkdir()
     write_secret(tmp_path / place, b"")
     with pytest.raises(ConfigError, match="is damaged: copy it from another peer of the swarm"):
-        key_to_begin(None, False, tmp_path)
+        key_to_begin(KeyOptions(None, False), tmp_path)
 
 
 async def test_a_replaced_key_is_reported_in_the_log_and_not_at_the_terminal(tmp_path: Path) -> None:

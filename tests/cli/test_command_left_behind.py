@@ -53,7 +53,8 @@ async def test_what_only_dead_peers_knew_is_counted_and_the_same_command_goes_on
         go_on.set()
         run = await ended(process)
         assert run.code == 3, run
-        assert f"kadcrawl: {len(left)} URLs are left that only dead peers knew; the same command goes on" in run.err
+        assert f"kadcrawl: {len(left)} URLs known only to crashed peers were not fetched." in run.err
+        assert "Run the same command to continue." in run.err
         assert len(left) == json.loads(summary.read_text())["left_behind"]
         assert PEERS - 1 == len(re.findall(r"^peer-\d died \(exit status -9", run.err, re.M)), run
         assert left == set(urls) - set(finished(tmp_path))

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kadcrawl.cli import app
 from kadcrawl.cli.app import main
-from kadcrawl.cli.commands import export
+from kadcrawl.cli.commands import crawl as crawl_module, export
 from tests.sinks.conftest import Directory, in_json_lines, in_parquet, in_sqlite
 from tests.support.command import crawl, ended, finished, kadcrawl, slow_web, start, until
 
@@ -76,7 +75,7 @@ def test_a_crawl_whose_sink_lacks_something_says_so_by_its_exit_code(
         asked.append((directory, sinks))
         return False
 
-    monkeypatch.setattr(app, "deliver", undelivered)
+    monkeypatch.setattr(crawl_module, "deliver", undelivered)
     sink = f"sqlite:{tmp_path}/a.db"
     command = ["crawl", "http://127.0.0.1:1/", "--retries", "0", "--data", str(tmp_path / "data"), "--sink", sink]
     done = CliRunner().invoke(main, command)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import make_sinks, needs_contact
@@ -24,17 +25,17 @@ SEEDS_SHOWN_MAX = 20
 """Of the table; --json has all."""
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.argument("urls", nargs=-1, metavar="[URL...]")
-@click.option(
+@cloup.command()
+@cloup.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@cloup.argument("urls", nargs=-1, metavar="[URL...]")
+@cloup.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="HTML",
     help="Take this saved file for the page at URL, of which there is to be one, and print the records the crawl would "
     "take out of it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
 def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -> int:
     """Explain the job in FILE, and what its crawl would do with each URL, without a swarm or a request.

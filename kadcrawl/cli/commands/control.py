@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import click
+import cloup
 
 from kadcrawl.cli.exits import DONE, INTERRUPTED, told
 from kadcrawl.cli.keys import key_to_ask, peer_options
@@ -27,9 +28,9 @@ ITSELF, ANSWER_S = 0, 10.0
 """A wave that goes no further (`overlay.waves.wave`), and how long its answer may take."""
 
 
-@click.command()
+@cloup.command()
 @PEER
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
 def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
     """Show what the swarm is doing, peer by peer."""
@@ -39,8 +40,8 @@ def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bo
     return DONE
 
 
-@click.command()
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@cloup.command()
+@cloup.argument("urls", nargs=-1, required=True, metavar="URL...")
 @PEER
 @told
 def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
@@ -59,7 +60,7 @@ def add(urls: tuple[str, ...], peer: tuple[str, int], data: Path, key_file: Path
 
 
 def _order(verb: Literal["pause", "resume", "stop"], help_text: str, said: str) -> click.Command:
-    @click.command(verb, help=help_text)
+    @cloup.command(verb, help=help_text)
     @PEER
     @told
     def order(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
@@ -79,7 +80,7 @@ stop = _order(
 )
 
 
-@click.command()
+@cloup.command()
 @peer_options("The peer that is to leave.")
 @told
 def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:

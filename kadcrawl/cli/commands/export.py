@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import cloup
 
 from kadcrawl.cli.exits import DONE, UNDELIVERED, told
 from kadcrawl.cli.options import sink_option
@@ -21,8 +22,8 @@ EXPORT_STALL_S = 3.0
 """How long nothing may move: who calls this is there to call it again, and peers have waited before."""
 
 
-@click.command()
-@click.argument(
+@cloup.command()
+@cloup.argument(
     "directories",
     nargs=-1,
     required=True,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import cloup
 
 from kadcrawl.cli.exits import DONE, MISTAKE, told
 from kadcrawl.cli.targets import address_of, directories
@@ -38,16 +39,16 @@ class One:
         return f"the peer of {self.directory}"
 
 
-@click.command()
-@click.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
-@click.option(
+@cloup.command()
+@cloup.argument("new", type=click.Path(path_type=Path, dir_okay=False), metavar="NEW-KEY-FILE")
+@cloup.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("crawl-data"),
     show_default=True,
     help="Directory of a running peer, or of a crawl and all its peers, on this machine.",
 )
-@click.option(
+@cloup.option(
     "--end-former",
     is_flag=True,
     help="Change the key although a former one is still good, which ends at once: peers that have only that are shut "

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl import Config, Job, Leaf, Peer, StartError
-from kadcrawl.cli.keys import key_to_begin
+from kadcrawl.cli.keys import KeyOptions, key_to_begin
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.key_store import KeyStore
@@ -139,7 +139,7 @@ async def test_a_directory_that_entered_no_swarm_is_as_new(
             async with kind(config(data, key)) as member:
                 await member.join([first.contact.address])
         assert {} == secrets(data)
-    assert key_to_begin(None, False, data) not in (KEY, OTHER_KEY, None)
+    assert key_to_begin(KeyOptions(None, False), data) not in (KEY, OTHER_KEY, None)
     await begun(data, THIRD_KEY, THERE)
     async with Peer(config(data, THIRD_KEY)) as peer:
         assert peer.journaled_job is not None

@@ -1,0 +1,157 @@
+"""`kadcrawl crawl`: a whole swarm on this machine, to the end of the crawl, and the last lines about it.
+
+Tests: tests/cli/test_command.py, tests/cli/test_command_local.py
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import cloup
+from cloup import option, option_group
+
+from kadcrawl.cli.commands.export import deliver
+from kadcrawl.cli.exits import DONE, INTERRUPTED, LEFT_BEHIND, NOTHING_FETCHED, UNDELIVERED, told
+from kadcrawl.cli.job_options import job_options
+from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
+from kadcrawl.cli.local.directory_check import check_for_crawl
+from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm, peers_of
+from kadcrawl.cli.options import (
+    DATA,
+    MachineOptions,
+    allow_network_option,
+    machine_options,
+    make_job,
+    make_machine,
+    make_sinks,
+    networks_of,
+    say_missing,
+)
+from kadcrawl.cli.run import run
+from kadcrawl.cli.view.progress import Progress
+from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, unfinished_summary
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.config import Job
+
+LOCAL_SWARM = option_group(
+    "Swarm on this machine",
+    option("--peers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes, each with a peer."),
+    option("--respawn", is_flag=True, help="Start peers that die again on their directories, not only at the end."),
+    option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write the final figures as JSON."),
+)
+
+
+@cloup.command()
+@cloup.argument("urls", nargs=-1, metavar="[URL...]")
+@LOCAL_SWARM
+@DATA
+@job_options
+@member_options
+@allow_network_option
+@machine_options
+@told
+def crawl(
+    urls: tuple[str, ...],
+    peers: int,
+    data: Path,
+    key: KeyOptions,
+    allow_network: tuple[str, ...],
+    machine: MachineOptions,
+    respawn: bool,
+    summary: Path | None,
+    **options: Any,
+) -> int:
+    """Crawl URL..., and the seeds of --job, with a swarm on this machine, to the end.
+
+    Each peer writes WARC files and pages.jsonl below DATA/peer-N, and records.jsonl if the job file has [[records]]. A
+    hook that the job file names is imported from the current directory or the installed packages. Ctrl-C finishes what
+    is under way and exits. The same command on the same --data goes on where it stopped, after a crash as well.
+
+    If peers die, the others go on with what the dead had, unless two of the three holders of a URL die at the same
+    moment. --respawn starts the dead again. If all die, all are started again, three times within an hour. While less
+    than 64 MiB are left on the disk, the crawl waits for room.
+
+    \b
+    Exit codes: 0  the crawl is whole
+                1  it ended with nothing fetched
+                2  it could not be done as asked
+                3  it ended without URLs known only to crashed peers. The same command goes on with them
+                4  it is whole, but a --sink lacks something. The same command, or kadcrawl export, goes on
+               11  interrupted
+    """
+    check_for_crawl(data)
+    first = data / f"peer-{min(peers_of(data), default=1)}"
+    seeds, job = make_job(urls, options, first)
+    if not seeds:
+        raise click.UsageError("Missing argument 'URL...': a crawl begins with one, or with the seeds in a --job FILE")
+    plan = CrawlPlan(
+        seeds=seeds,
+        job=job,
+        peers=peers,
+        data=data,
+        allow_networks=networks_of(allow_network, first),
+        respawn=respawn,
+        swarm_key=key_to_begin(key, data),
+        machine=make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job),
+    )
+    _check_writable(summary)
+    say_missing(plan.machine, job)
+    say_insecure(plan.swarm_key)
+    with Progress("crawl") as progress:
+        swarm, result = run(_crawl(plan, progress))
+    if summary is not None:
+        summary.write_text(json.dumps(result.as_json(), indent=2) + "\n")
+    _say_result(result, data, job, interrupted=swarm.interrupted)
+    # What a peer could not deliver before it ended, or died with.
+    whole = not plan.machine.sinks or deliver(data, plan.machine.sinks)
+    return _exit_code(result, interrupted=swarm.interrupted, whole=whole)
+
+
+async def _crawl(plan: CrawlPlan, progress: Progress) -> tuple[LocalSwarm, Summary]:
+    swarm = LocalSwarm(plan, progress)
+    return swarm, await swarm.run()
+
+
+def _say_result(result: Summary, data: Path, job: Job, *, interrupted: bool) -> None:
+    """Print the last lines of a crawl: its figures, why it is not whole, which limits it met, and advice."""
+    failed = sum(result.urls_failed.values())
+    why = f": {reasons(result.urls_failed)}" if failed else ""
+    at_least = "at least " if result.urls_done > LINES_COMPARED_MAX else ""
+    records = "" if result.records is None else f"{result.records} records, "
+    click.echo(
+        f"{result.pages} pages, {result.bytes / 1e6:.1f} MB, {records}"
+        f"{result.urls_done} of {result.urls_found} URLs done ({failed} failed{why}),"
+        f" {at_least}{result.duplicates} fetched twice, {result.seconds:.1f} s; below {data}/"
+    )
+    endings = () if interrupted else unfinished_summary(result, job)
+    for sentence in (*endings, *limits_met(result.links_left_out)):
+        click.echo(sentence)
+    for sentence in advice(result.urls_failed):
+        click.echo(sentence, err=True)
+
+
+def _exit_code(result: Summary, *, interrupted: bool, whole: bool) -> int:
+    """Return the exit code of a crawl, and say what it means; `whole`: the sinks have everything."""
+    if interrupted:
+        click.echo("kadcrawl: interrupted; the same command goes on", err=True)
+        return INTERRUPTED
+    if result.left_behind:
+        click.echo(
+            f"kadcrawl: {result.left_behind} URLs known only to crashed peers were not fetched. Run the same command "
+            "to continue.",
+            err=True,
+        )
+        return LEFT_BEHIND
+    if not whole:
+        return UNDELIVERED
+    return DONE if result.pages else NOTHING_FETCHED
+
+
+def _check_writable(path: Path | None) -> None:
+    """Fail before the crawl, not after it, if the summary cannot be written. Raises ConfigError."""
+    if path is not None:
+        try:
+            path.touch()
+        except OSError as error:
+            raise ConfigError(f"cannot write the summary to {path}: {error.strerror}") from None

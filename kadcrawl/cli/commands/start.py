@@ -1,0 +1,75 @@
+"""`kadcrawl start`: the first peer of a swarm.
+
+Tests: tests/cli/test_command_live.py
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cloup
+
+from kadcrawl.cli.exits import told
+from kadcrawl.cli.job_options import job_options
+from kadcrawl.cli.keys import KeyOptions, key_to_begin, member_options, say_insecure
+from kadcrawl.cli.options import (
+    DATA,
+    EXIT_WHEN_DONE,
+    LISTEN,
+    MachineOptions,
+    allow_network_option,
+    machine_options,
+    make_job,
+    make_machine,
+    make_sinks,
+    say_missing,
+)
+from kadcrawl.cli.peer_config import make_config
+from kadcrawl.cli.run import run
+
+if TYPE_CHECKING:
+    from kadcrawl.peer import Peer
+
+
+@cloup.command()
+@cloup.argument("urls", nargs=-1, metavar="[URL...]")
+@LISTEN
+@DATA
+@EXIT_WHEN_DONE
+@job_options
+@member_options
+@allow_network_option
+@machine_options
+@told
+def start(
+    urls: tuple[str, ...],
+    listen: tuple[str, int] | None,
+    data: Path,
+    key: KeyOptions,
+    allow_network: tuple[str, ...],
+    exit_when_done: bool,
+    machine: MachineOptions,
+    **options: Any,
+) -> int:
+    """Start the first peer of a swarm. Its options, or --job, define the job for every peer that joins.
+
+    Started again on its --data while others are still crawling, the peer joins them, and the job stays theirs. The
+    first Ctrl-C (or SIGTERM, or `kadcrawl leave`) hands this peer's range over and exits, the second exits at once.
+    While less than 64 MiB are left on the disk, the peer waits for room.
+    """
+    from kadcrawl.cli.commands.run_peer import live
+    from kadcrawl.peer import Peer
+    from kadcrawl.peer.rejoin import come_back
+
+    seeds, job = make_job(urls, options, data)
+    settings = make_machine(machine, make_sinks(machine.sinks, options["job_file"]), job)
+    swarm_key = key_to_begin(key, data)
+    config = settings.config(make_config(data, listen, allow_network, exit_when_done, swarm_key))
+    say_missing(settings, job)
+    say_insecure(swarm_key)
+
+    async def enter(peer: "Peer") -> None:
+        await come_back(peer)
+        if seeds:
+            await peer.crawl(seeds)
+
+    return run(live(lambda: Peer(config, job), enter, "start"))
