@@ -12,12 +12,9 @@ from kadcrawl.leaf.peer_selection import (
     FullPeers,
 )
 from kadcrawl.link.wire.messages import Contact
+from tests.support.contacts import contact
 
-BOOTSTRAP = [("one.example", 4160), ("10.0.0.2", 4160)]
-
-
-def contact(number: int, *, port: int = 4160) -> Contact:
-    return Contact(id_bytes(number), f"10.0.0.{number}", port)
+BOOTSTRAP = [("one.example", 4160), contact(2).address]
 
 
 def known(peers: FullPeers) -> set[tuple[str, int]]:

@@ -9,14 +9,11 @@ from kadcrawl.balance.shedding import BlockOffer
 from kadcrawl.lending.blocks import Blocks
 from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.link.wire.messages import Contact, GetLoad, Load
+from tests.support.contacts import contact
 from tests.support.peers import JOB
 
 HEAVY, LIGHT = 3.0, -9.0
 WORK_AREA = JOB.block_urls
-
-
-def contact(number: int) -> Contact:
-    return Contact(number.to_bytes(20, "big"), "127.0.0.1", number)
 
 
 class Heavy:
@@ -43,12 +40,12 @@ class Heavy:
             yield [contact(port)]
 
     async def ask(self, of: Contact, question: GetLoad) -> Load:
-        self.asked.append(of.port)
-        return Load(self.levels[of.port], None)
+        self.asked.append(of.number)
+        return Load(self.levels[of.number], None)
 
     async def lend_blocks(self, offer: BlockOffer[Contact]) -> int:
-        self.offered.append((offer.peer.port, offer.blocks))
-        return min(offer.blocks, self.takes[offer.peer.port])
+        self.offered.append((offer.peer.number, offer.blocks))
+        return min(offer.blocks, self.takes[offer.peer.number])
 
 
 @pytest.mark.parametrize(

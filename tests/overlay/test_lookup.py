@@ -1,12 +1,8 @@
 """One lookup, step by step; IDs are small numbers and the target is 0, so a contact's number is its distance."""
 
-from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.lookup import Lookup
-
-
-def contact(number: int) -> Contact:
-    return Contact(id_bytes(number), "10.0.0.1", 1)
+from tests.support.contacts import contact
 
 
 def contacts(*numbers: int) -> list[Contact]:

@@ -4,15 +4,11 @@ from collections.abc import Callable
 from random import Random
 
 from kadcrawl.keys import Cell, NodeId, id_bytes
-from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.membership import Membership
 from kadcrawl.overlay.settings import OverlaySettings
+from tests.support.contacts import contact
 
 ME = 0
-
-
-def contact(number: int, port: int = 1) -> Contact:
-    return Contact(id_bytes(number), "10.0.0.1", port)
 
 
 class Record:

@@ -4,15 +4,12 @@ from random import Random
 
 import pytest
 
-from kadcrawl.keys import Cell, anchor, firstdiff, id_bytes
+from kadcrawl.keys import Cell, anchor, firstdiff
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.ownership import OwnerCache, owner_bucket
+from tests.support.contacts import contact
 
 BITS = 8
-
-
-def contact(number: int) -> Contact:
-    return Contact(id_bytes(number), "10.0.0.1", 1)
 
 
 def in_cell(cell: int) -> Contact:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.keys import Cell, Key, id_bytes
+from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import (
     BATCH_MAX,
     AssignReplica,
@@ -27,15 +27,12 @@ from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world
+from tests.support.contacts import contact
 
 BITS = 8
 SPACING_S = 0.05
 PATIENCE_S = 600.0
 """Virtual: by then everything has happened that will."""
-
-
-def contact(number: int) -> Contact:
-    return Contact(id_bytes(number), f"10.0.0.{number}", 4160)
 
 
 ME, A, B = contact(1), contact(2), contact(3)

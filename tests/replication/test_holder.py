@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.errors import KadcrawlError, RemoteError
-from kadcrawl.keys import Cell, Key, id_bytes
+from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import (
     AssignReplica,
     CellsAccepted,
@@ -26,14 +26,11 @@ from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world
 from tests.replication.owner.test_sync import FakeOverlay
+from tests.support.contacts import contact
 
 BITS = 4
 CELL = Cell(8)
 ANCHOR = 8 << 156
-
-
-def contact(number: int) -> Contact:
-    return Contact(id_bytes(number), "10.0.0.1", 4160 + number % 100)
 
 
 NEAREST, NEAR, ME, FAR = (contact(ANCHOR ^ distance) for distance in (1, 2, 4, 8))

@@ -186,7 +186,7 @@ def test_a_large_epoch_filter_arrives_although_the_receiver_starts_anew(store: S
     copies = deliver(store, backup)
     assert store.expiring_filters is not None
     assert [store.expiring_filters.encoded(CELL, 1_000)] == backup.whole
-    assert [0, PART, PART, 2 * PART, 0, PART, 2 * PART] == [message.at for message in backup.told]
+    assert [0, PART, PART, 2 * PART, 0, PART, 2 * PART] == [message.offset for message in backup.told]
     assert 0 == copies.unacknowledged
 
 

@@ -12,7 +12,8 @@ from kadcrawl.link.wire.messages import CellState, CellSummary, Contact, TakeOve
 from kadcrawl.replication.owner import batched_sync_requests as inquiry
 from kadcrawl.replication.owner.batched_sync_requests import SILENCES_MAX, BatchedCellQueries
 from sim.loop import world
-from tests.replication.test_backup_streams import A, FakeOverlay, contact
+from tests.replication.test_backup_streams import A, FakeOverlay
+from tests.support.contacts import contact
 
 
 class FakeClient:

@@ -7,6 +7,7 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.owner import claim_limits as module, sources as sources_module
 from kadcrawl.replication.owner.claim_limits import COMES_BACK_S, FAILED_COST, QUOTA_CELLS_MAX, WorkQuota
 from kadcrawl.replication.owner.sources import NAMED_MAX, PROVIDERS_MAX, Providers
+from tests.support.contacts import contact
 
 LIAR, HONEST = b"l" * 20, b"h" * 20
 CELLS = 2**16
@@ -51,10 +52,6 @@ def test_of_peers_without_end_the_latest_are_remembered(monkeypatch: pytest.Monk
     for number in range(10):
         claims.charge(number.to_bytes(20, "big"), QUOTA_CELLS_MAX, 0.0)
     assert [number for number in range(10) if not claims.has_quota(number.to_bytes(20, "big"), 0.0)] == [7, 8, 9]
-
-
-def contact(number: int) -> Contact:
-    return Contact(number.to_bytes(20, "big"), "127.0.0.1", 1)
 
 
 def test_of_one_cell_and_of_all_so_many_sources_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,15 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kadcrawl.keys import Cell, id_bytes
+from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP, placement_keys
+from tests.support.contacts import contact
 
 BITS = 8
 ME = 1 << 159
 CELL, OTHER = Cell(3), Cell(200)
-
-
-def contact(number: int) -> Contact:
-    return Contact(id_bytes(number), "10.0.0.1", 4160)
 
 
 A, B, C = contact(1), contact(2), contact(3)

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from hypothesis import given, strategies as st
 
-from kadcrawl.keys import ID_BITS, Cell, anchor, backup_key, id_bytes
+from kadcrawl.keys import ID_BITS, Cell, anchor, backup_key
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.placement.placement import (
     FIRST_BACKUP,
@@ -16,16 +16,13 @@ from kadcrawl.replication.placement.placement import (
     holders,
     placement_keys,
 )
+from tests.support.contacts import contact
 
 BITS = 16
 PEERS = 8
 
 cells = st.integers(0, 2**BITS - 1).map(Cell)
 swarms = st.lists(st.integers(0, 2**ID_BITS - 1), min_size=1, max_size=12, unique=True)
-
-
-def contact(node_id: int) -> Contact:
-    return Contact(id_bytes(node_id), "10.0.0.1", 4160)
 
 
 def nearest(peers: list[int], place: int, count: int) -> list[Contact]:
