@@ -344,7 +344,7 @@ def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: Bench, owned: bool
         if owned:
             bench.own()
         bench.crawl.unfinished = [bytes(20), bytes(19) + b"x"]
-        assert bench.crawl.unfinished == bench.asked_by(NEAR).in_hand
+        assert bench.crawl.unfinished == bench.asked_by(NEAR).in_progress
 
     run(bench, scenario)
 
