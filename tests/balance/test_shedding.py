@@ -196,7 +196,7 @@ class Member:
         return advertised_level(self.load(block), self.arrivals, self.crawls)
 
 
-class Swarm:
+class SheddingSwarm:
     """Peers that decide all at once, on what they were told."""
 
     def __init__(self, rng: Random) -> None:
@@ -277,7 +277,7 @@ class Swarm:
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), told_share=st.sampled_from([1.0, 0.5]))
 def test_no_block_bounces_and_no_peer_gets_heavy_if_all_decide_at_once(seed: int, told_share: float) -> None:
-    swarm = Swarm(Random(seed))
+    swarm = SheddingSwarm(Random(seed))
     for _ in range(20):
         swarm.live()
         swarm.tell(told_share)
@@ -288,7 +288,7 @@ def test_no_block_bounces_and_no_peer_gets_heavy_if_all_decide_at_once(seed: int
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_swarm_left_alone_is_balanced_after_one_update(seed: int) -> None:
-    swarm = Swarm(Random(seed))
+    swarm = SheddingSwarm(Random(seed))
     swarm.shed()
     moved = swarm.moved
     swarm.tell(1.0)
@@ -304,7 +304,7 @@ def test_a_swarm_left_alone_is_balanced_after_one_update(seed: int) -> None:
 
 
 def test_swarms_of_these_tests_do_move_blocks() -> None:
-    swarms = [Swarm(Random(seed)) for seed in range(20)]
+    swarms = [SheddingSwarm(Random(seed)) for seed in range(20)]
     for swarm in swarms:
         swarm.shed()
     assert sum(swarm.moved for swarm in swarms) > 50

@@ -39,7 +39,7 @@ MaySend = Callable[[], bool]
 
 
 @dataclass
-class World:
+class CrawlerWorld:
     """A crawler with everything around it but a network: requests are answered by `answer`."""
 
     store: Store
@@ -134,7 +134,7 @@ class World:
 
 
 @asynccontextmanager
-async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]:
+async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[CrawlerWorld]:
     clock, activity, totals, random = Clock(asyncio.get_running_loop()), Activity(), Counters(), Random(1)
     activity.armed = True
     store = Store(tmp_path, LIMITS.commit_spacing_s)
@@ -143,7 +143,7 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[World]
     scope, partitioner = Scope(job), Partitioner("host", 16)
     frontier = Frontier(store, LIMITS, delay_s)
     intake = Intake(store, frontier, scope, totals, activity, by_depth=False)
-    world = World(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
+    world = CrawlerWorld(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
     outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random)
     store.journal.before_commit(outputs.flush)
     forwarder = Forwarder(

@@ -25,7 +25,7 @@ def key(number: int) -> Key:
     return Key(id_bytes(number))
 
 
-class Bench:
+class LateReportsBench:
     def __init__(self) -> None:
         self.told: list[tuple[Contact, bytes, list[bytes]]] = []
         self.fails = 0
@@ -51,9 +51,9 @@ class Bench:
         return LeaseRenewed([])
 
 
-def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+def play(scenario: Callable[[LateReportsBench], Coroutine[Any, Any, None]]) -> None:
     async def whole() -> None:
-        bench = Bench()
+        bench = LateReportsBench()
         task = asyncio.create_task(bench.late.run())
         await scenario(bench)
         task.cancel()
@@ -64,7 +64,7 @@ def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
 
 
 def test_each_giver_is_told_of_its_own() -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LateReportsBench) -> None:
         bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
         bench.late.note_lent([key(3)], lend(TWO, b"loan two"))
         for number in (1, 3, 4):
@@ -77,7 +77,7 @@ def test_each_giver_is_told_of_its_own() -> None:
 
 
 def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LateReportsBench) -> None:
         bench.late.note_lent([key(1)], lend(ONE, b"loan one"))
         bench.late.forget(key(1))
         bench.late.note_finished(key(1))
@@ -88,7 +88,7 @@ def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
 
 
 def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LateReportsBench) -> None:
         bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
         bench.fails = LATE_REPORT_TRIES - 1
         bench.late.note_finished(key(1))
@@ -105,7 +105,7 @@ def test_who_does_not_answer_is_asked_again_but_not_for_ever() -> None:
 
 
 def test_a_silent_borrower_is_not_asked_per_loan_and_delays_no_other() -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LateReportsBench) -> None:
         for number in range(1, 6):
             bench.late.note_lent([key(number)], lend(ONE, b"loan %d" % number))
         bench.late.note_lent([key(6)], lend(TWO, b"loan 6"))
@@ -121,7 +121,7 @@ def test_a_silent_borrower_is_not_asked_per_loan_and_delays_no_other() -> None:
 
 
 def test_who_lent_what_is_not_remembered_without_bound() -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LateReportsBench) -> None:
         bench.late.note_lent([key(number) for number in range(LENT_MAX + 1)], lend(ONE, b"loan one"))
         bench.late.note_finished(key(0))
         bench.late.note_finished(key(LENT_MAX))

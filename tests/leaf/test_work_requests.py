@@ -36,7 +36,7 @@ PENDING = [PendingRecord("http://a.example/", 0, 0, 0, 0.0)]
 LENDS = [Lend(HOME, bytes([number]) * 8, SITE, 1, PENDING, []) for number in (1, 2)]
 
 
-class Bench:
+class WorkRequestsBench:
     """A leaf that knows one full peer, by the name of its machine."""
 
     def __init__(self, job: Job = JOB) -> None:
@@ -81,8 +81,12 @@ class Bench:
         return [message for message in self.asked if isinstance(message, kind)]
 
 
-def play(bench: Callable[[], Bench], seconds: float = 1.0, then: Callable[[Bench], None] | None = None) -> Bench:
-    async def whole() -> Bench:
+def play(
+    bench: Callable[[], WorkRequestsBench],
+    seconds: float = 1.0,
+    then: Callable[[WorkRequestsBench], None] | None = None,
+) -> WorkRequestsBench:
+    async def whole() -> WorkRequestsBench:
         made = bench()
         task = asyncio.create_task(made.drawing.run())
         await asyncio.sleep(seconds)
@@ -98,7 +102,7 @@ def play(bench: Callable[[], Bench], seconds: float = 1.0, then: Callable[[Bench
 
 
 def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
-    bench = play(Bench)
+    bench = play(WorkRequestsBench)
     assert [lend.loan for lend in LENDS] == [lend.loan for lend in bench.taken]
     (report,) = bench.of(RenewLease)
     assert LEAF == report.borrower
@@ -106,25 +110,25 @@ def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
 
 
 def test_a_giver_is_reported_to_at_the_address_that_has_answered() -> None:
-    bench = play(Bench)
+    bench = play(WorkRequestsBench)
     assert {Contact(HOME.id, "one.example", 4160)} == {lend.lender for lend in bench.taken} | {bench.drawing.home}
 
 
 def test_the_job_is_asked_for_first_and_again_when_it_has_more_seeds() -> None:
-    def more(bench: Bench) -> None:
+    def more(bench: WorkRequestsBench) -> None:
         assert isinstance(bench.asked[0], Hello)
         assert 1 == len(bench.of(Hello))
         bench.job = Job(name="ours", seeds=("http://a.example/", "http://b.example/"))
 
-    bench = play(Bench, then=more, seconds=3.0)
+    bench = play(WorkRequestsBench, then=more, seconds=3.0)
     assert 2 == len(bench.of(Hello))
     assert ["1 seeds", "crawling"] == bench.heard[:2]
     assert "2 seeds" in bench.heard
 
 
 def test_a_full_peer_whose_seeds_exceed_the_joint_limit_is_left_alone() -> None:
-    def made() -> Bench:
-        bench = Bench(Job(name="ours", seeds=("http://a.example/",)))
+    def made() -> WorkRequestsBench:
+        bench = WorkRequestsBench(Job(name="ours", seeds=("http://a.example/",)))
         bench.drawing._on_seeds = too_many
         return bench
 
@@ -137,9 +141,9 @@ def test_a_full_peer_whose_seeds_exceed_the_joint_limit_is_left_alone() -> None:
 
 
 def test_nothing_is_drawn_of_another_swarm() -> None:
-    def lost(bench: Bench) -> None:
+    def lost(bench: WorkRequestsBench) -> None:
         assert bench.drawing.is_lost
 
-    bench = play(lambda: Bench(Job(name="theirs")), seconds=5.0, then=lost)
+    bench = play(lambda: WorkRequestsBench(Job(name="theirs")), seconds=5.0, then=lost)
     assert [] == bench.of(WorkRequest)
     assert 1 < len(bench.of(Hello)) < 8, "it is left alone for longer each time"

@@ -21,7 +21,7 @@ def key(site: str, number: int) -> Key:
     return url_key(site_hash(site), url(site, number))
 
 
-class Bench:
+class BorrowedStoreBench:
     def __init__(self, delay_s: float = 1.0) -> None:
         self.journaled: list[tuple[str, bool]] = []
         self.known = False
@@ -39,11 +39,11 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench() -> BorrowedStoreBench:
+    return BorrowedStoreBench()
 
 
-def test_a_loan_is_crawled_only_between_its_opening_and_its_closing(bench: Bench) -> None:
+def test_a_loan_is_crawled_only_between_its_opening_and_its_closing(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 3)
     loan = bench.store.loans[b"loan one"]
     assert bench.frontier.next(100.0) is None
@@ -59,7 +59,7 @@ def test_a_loan_is_crawled_only_between_its_opening_and_its_closing(bench: Bench
 
 @pytest.mark.parametrize("connections", [1, 2, 100])
 def test_no_more_requests_are_under_way_than_connections_were_lent(connections: int) -> None:
-    bench = Bench(delay_s=0.0)
+    bench = BorrowedStoreBench(delay_s=0.0)
     urls = [(key(A, number), url(A, number), 1, 0, 0, 0.0) for number in range(20)]
     loan = bench.store.add(b"loan one", GIVER, A, urls, connections)
     bench.frontier.open(loan.cell, 0.0, hold=False)
@@ -67,7 +67,7 @@ def test_no_more_requests_are_under_way_than_connections_were_lent(connections: 
     assert min(connections, Limits().site_connections_max) == sum(entry is not None for entry in taken)
 
 
-def test_what_is_fetched_is_journaled_and_waits_to_be_reported(bench: Bench) -> None:
+def test_what_is_fetched_is_journaled_and_waits_to_be_reported(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 2)
     loan = bench.store.loans[b"loan one"]
     bench.frontier.open(loan.cell, 0.0, hold=False)
@@ -83,7 +83,7 @@ def test_what_is_fetched_is_journaled_and_waits_to_be_reported(bench: Bench) -> 
     assert second.key != entry.key
 
 
-def test_a_page_finished_after_its_loan_is_reported_to_its_owner_apart(bench: Bench) -> None:
+def test_a_page_finished_after_its_loan_is_reported_to_its_owner_apart(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 1)
     loan = bench.store.loans[b"loan one"]
     (entry,) = loan.entries.values()
@@ -94,7 +94,7 @@ def test_a_page_finished_after_its_loan_is_reported_to_its_owner_apart(bench: Be
     assert NOWHERE == bench.store.cell_of(entry.key)
 
 
-def test_two_loans_of_one_giver_end_each_by_itself(bench: Bench) -> None:
+def test_two_loans_of_one_giver_end_each_by_itself(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 2)
     bench.borrow(B, 2, b"loan two")
     one, two = bench.store.loans.values()
@@ -108,7 +108,7 @@ def test_two_loans_of_one_giver_end_each_by_itself(bench: Bench) -> None:
     assert (False, True) == (bench.store.has_site(A), bench.store.has_site(B))
 
 
-def test_a_postponed_page_keeps_its_tries(bench: Bench) -> None:
+def test_a_postponed_page_keeps_its_tries(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 1)
     loan = bench.store.loans[b"loan one"]
     bench.frontier.open(loan.cell, 0.0, hold=False)
@@ -122,13 +122,13 @@ def test_a_postponed_page_keeps_its_tries(bench: Bench) -> None:
     assert bench.frontier.next(15.0) is not None
 
 
-def test_of_what_is_not_borrowed_nothing_is_known(bench: Bench) -> None:
+def test_of_what_is_not_borrowed_nothing_is_known(bench: BorrowedStoreBench) -> None:
     assert [] == bench.store.window("c.example", 9)
     assert [] == bench.store.pending_sites(NOWHERE, b"", 9)
     assert bench.store.sites.clock("c.example") is None
 
 
-def test_what_is_known_to_be_done_is_reported_and_not_fetched(bench: Bench) -> None:
+def test_what_is_known_to_be_done_is_reported_and_not_fetched(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 3)
     loan = bench.store.loans[b"loan one"]
     bench.store.skip(loan, key(A, 1))

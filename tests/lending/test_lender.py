@@ -42,7 +42,7 @@ ME, A, B = (Contact(id_bytes(number), "10.0.0.1", 4160 + number) for number in (
 CELL = Cell(site_hash(SITE)[0] >> 4)
 
 
-class Bench:
+class LenderBench:
     def __init__(self, loop: SimLoop, directory: Path, delay_s: float) -> None:
         self.loop = loop
         self.store = Store(directory, 0.0, lambda fds: None)
@@ -85,7 +85,7 @@ class Bench:
         return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(taker, [one]))).active]
 
 
-def taken(bench: Bench) -> FrontierEntry | None:
+def taken(bench: LenderBench) -> FrontierEntry | None:
     """Fetch the next page of our own, and be through with it."""
     now = bench.loop.time()
     entry = bench.frontier.next(now)
@@ -95,13 +95,13 @@ def taken(bench: Bench) -> FrontierEntry | None:
     return entry
 
 
-Play = Callable[[float, Callable[[Bench], Coroutine[Any, Any, None]]], None]
+Play = Callable[[float, Callable[[LenderBench], Coroutine[Any, Any, None]]], None]
 
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
-    def play(delay_s: float, scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
-        async def whole(bench: Bench) -> None:
+    def play(delay_s: float, scenario: Callable[[LenderBench], Coroutine[Any, Any, None]]) -> None:
+        async def whole(bench: LenderBench) -> None:
             tasks = [asyncio.create_task(bench.store.journal.run()), asyncio.create_task(bench.lender.run())]
             await scenario(bench)
             for task in tasks:
@@ -110,13 +110,13 @@ def play(tmp_path: Path) -> Play:
             bench.store.close()
 
         with world(0) as loop:
-            loop.run_until_complete(whole(Bench(loop, tmp_path, delay_s)))
+            loop.run_until_complete(whole(LenderBench(loop, tmp_path, delay_s)))
 
     return play
 
 
 def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 3)
         assert await bench.report(A, 0, wait_s=60.0)
         await asyncio.sleep(LEASE_S + MARGIN_S - 0.1)
@@ -130,7 +130,7 @@ def test_an_unreported_loan_is_recalled_and_its_site_rests_as_reported(play: Pla
 
 
 def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         await bench.lender.lend(B, SITE, 2)
         assert [bench.lends[1].loan] == await bench.report(B, 1)
@@ -145,7 +145,7 @@ def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
 ) -> None:
     monkeypatch.setattr(loans, "LATE_PAGES_MAX", 2)
 
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         taker = leaf_contact(id_bytes(9))
         await bench.lender.lend(taker, SITE, 3)
         await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
@@ -160,7 +160,7 @@ def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
 
 
 def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         bench.frontier.close(CELL)
         bench.lender.recall(CELL)
@@ -173,7 +173,7 @@ def test_a_loan_of_a_closed_cell_is_not_kept_for_ever_by_reports(play: Play) -> 
 
 
 def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         bench.fails = True
         assert 0 == await bench.lender.lend(A, SITE, 2)
         assert [] == await bench.report(A, 0)
@@ -183,7 +183,7 @@ def test_a_loan_whose_offer_failed_goes_on_only_if_it_was_begun(play: Play) -> N
 
 
 def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
         lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
         await asyncio.sleep(1.0)
@@ -199,7 +199,7 @@ def test_connections_are_given_only_when_no_request_of_ours_uses_them(play: Play
 
 @pytest.mark.parametrize("closes", [True, False])
 def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play: Play, closes: bool) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         own = [bench.frontier.next(bench.loop.time()) for _ in range(CONNECTIONS)]
         lent = asyncio.create_task(bench.lender.lend(A, SITE, 2))
         await asyncio.sleep(0.1)
@@ -216,7 +216,7 @@ def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play: Pl
 
 @pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
 def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         stands_s = RECALLED_MAX_S + 1.0 + min(wait_s, RETURNED_WAIT_MAX_S)
         standing = []
@@ -235,7 +235,7 @@ def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play:
 def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play: Play, fruitful: bool) -> None:
     """It may be cut off from the web, and would be done with any number of pages at once."""
 
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
         back = [ReturnedUrl(key, 0, 0.0) for key in ([second] if fruitful else [first, second])]
@@ -253,7 +253,7 @@ def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play:
 
 @pytest.mark.parametrize("leaf", [True, False])
 def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Play, leaf: bool) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         taker = leaf_contact(A.id) if leaf else A
         await bench.lender.lend(taker, SITE, 2)
         first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
@@ -271,7 +271,7 @@ def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Pla
 
 
 def test_nobody_reports_of_the_loan_of_another(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         assert [] == await bench.report(B, 0)
 

@@ -12,7 +12,7 @@ from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, Lend, LoanReport, RenewLease, ReturnedUrl, SiteRecord
 from kadcrawl.store.store import DONE, PENDING
-from tests.lending.test_lender import SITE, Bench, Play, play as play
+from tests.lending.test_lender import SITE, LenderBench, Play, play as play
 
 LEAF, OTHER = leaf_contact(id_bytes(8)), leaf_contact(id_bytes(9))
 CLOCK = SiteRecord(SITE, 0.0, 0.0)
@@ -22,12 +22,12 @@ def key_of(lend: Lend, number: int) -> Key:
     return url_key(site_hash(SITE), lend.pending[number].url)
 
 
-async def given(bench: Bench, count: int) -> Lend:
+async def given(bench: LenderBench, count: int) -> Lend:
     (lend,) = await bench.lender.offers(LEAF, [(SITE, count)])
     return lend
 
 
-async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
+async def say(bench: LenderBench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
     """Report of a loan; return which go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
     answer = await bench.lender.renew_lease(RenewLease(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ async def say(bench: Bench, lend: Lend, taker: Contact = LEAF, **said: object) -
 
 
 def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         calls: list[str] = []
 
         def spawn(work: Coroutine[Any, Any, None], name: str) -> None:
@@ -55,7 +55,7 @@ def test_a_leaf_that_is_to_give_back_hears_so_when_it_reports(play: Play) -> Non
 
 
 def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
         first, second, third = (key_of(lend, number) for number in range(3))
         await say(bench, lend, returned=[ReturnedUrl(first, 0, 5.0)], over=True)
@@ -73,7 +73,7 @@ def test_what_a_leaf_gave_back_and_finishes_all_the_same_is_done(play: Play) -> 
 
 
 def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 2)
         keys = [url_key(site_hash(SITE), f"http://{SITE}/{number}") for number in range(6)]
         await say(bench, lend, done=keys, over=True)
@@ -83,7 +83,7 @@ def test_a_leaf_is_not_believed_what_it_was_never_lent(play: Play) -> None:
     play(1.0, scenario)
 
 
-async def lost(bench: Bench) -> None:
+async def lost(bench: LenderBench) -> None:
     """Wait until a loan begun now and never reported on is lost."""
     await asyncio.sleep(LEASE_S + MARGIN_S + RENEW_S)
     assert 0 == bench.lender.urls
@@ -93,13 +93,13 @@ async def lost(bench: Bench) -> None:
 def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: Play, delay_s: float) -> None:
     """Not even under a new ID each time."""
 
-    async def draw(bench: Bench) -> None:
+    async def draw(bench: LenderBench) -> None:
         for number in range(1, 10_000):
             if bench.lender.sites_with_spare_connections():
                 await bench.lender.offers(leaf_contact(id_bytes(number)), [(SITE, 3)])
             await asyncio.sleep(0.1)
 
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         drawing = asyncio.create_task(draw(bench))
         fetched = 0
         for _ in range(int(10 * 12 * (LEASE_S + MARGIN_S + delay_s + BACKOFF_FIRST_S))):
@@ -118,7 +118,7 @@ def test_a_leaf_that_draws_and_never_reports_keeps_no_site_from_its_owner(play: 
 
 @pytest.mark.parametrize("says_so", [False, True])
 def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play, says_so: bool) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
         assert bench.lender.may_lend_to(LEAF)
         if says_so:
@@ -136,7 +136,7 @@ def test_a_leaf_that_does_nothing_of_a_loan_draws_no_more_for_a_while(play: Play
 
 
 def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         lend = await given(bench, 3)
         await say(bench, lend, done=[key_of(lend, 0)])
         await say(bench, lend, over=True)
@@ -147,7 +147,7 @@ def test_a_leaf_that_has_done_some_may_draw_of_that_site_at_once(play: Play) -> 
 
 
 def test_a_lost_site_is_lent_again_only_after_its_owner_could_ask_it(play: Play) -> None:
-    async def scenario(bench: Bench) -> None:
+    async def scenario(bench: LenderBench) -> None:
         await given(bench, 3)
         await lost(bench)
         await asyncio.sleep(29.0)

@@ -22,7 +22,7 @@ from sim.loop import world
 GIVERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1, 2)]
 
 
-class Bench:
+class SilentLenderBench:
     """A taker of one site of each giver; `dead` are the addresses of those that do not answer."""
 
     def __init__(self, now: Any) -> None:
@@ -64,7 +64,7 @@ class Bench:
 @pytest.mark.parametrize("again", [True, False])
 def test_nothing_is_begun_for_a_giver_that_does_not_answer(again: bool) -> None:
     async def scenario() -> None:
-        bench = Bench(loop.time)
+        bench = SilentLenderBench(loop.time)
         task = asyncio.create_task(bench.borrower.run())
         await asyncio.sleep(0.1)
         assert [False, False] == bench.silent()

@@ -58,7 +58,7 @@ def key(number: int) -> Key:
     return url_key(SITE_HASH, url(number))
 
 
-class Side:
+class ReconcilingSide:
     """One of the two: a store, its end of the conversation, and what was asked of it."""
 
     def __init__(self, directory: Path, number: int) -> None:
@@ -66,7 +66,7 @@ class Side:
         self.contact = Contact(id_bytes(number), f"10.0.0.{number}", 4160)
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(BITS)
-        self.other: Side
+        self.other: ReconcilingSide
         self.asked: list[Any] = []
         """Requests this side was asked, in order."""
         self.answers_left = 10_000
@@ -144,14 +144,14 @@ def joined(one: dict[Key, int], other: dict[Key, int]) -> dict[Key, int]:
 class Sides(NamedTuple):
     """Both ends, in virtual time."""
 
-    ours: Side
-    theirs: Side
+    ours: ReconcilingSide
+    theirs: ReconcilingSide
     loop: asyncio.AbstractEventLoop
 
 
 @contextmanager
 def two_sides(directory: Path) -> Iterator[Sides]:
-    ours, theirs = Side(directory / "ours", 1), Side(directory / "theirs", 2)
+    ours, theirs = ReconcilingSide(directory / "ours", 1), ReconcilingSide(directory / "theirs", 2)
     ours.other, theirs.other = theirs, ours
     with world(0) as loop:
         committers = [loop.create_task(side.store.journal.run()) for side in (ours, theirs)]

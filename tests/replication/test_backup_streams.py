@@ -43,7 +43,7 @@ def key(number: int, cell: Cell = CELL) -> Key:
     return Key(bytes([cell]) + number.to_bytes(19, "big"))
 
 
-class FakeOverlay:
+class LiveOverlay:
     me = ME
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class FakeOverlay:
         self.suspected.append(contact)
 
 
-class FakeClient:
+class ReplicaClient:
     """Other peers, who note what they are told and answer after a while, or not."""
 
     def __init__(self) -> None:
@@ -91,14 +91,14 @@ class FakeClient:
         return [message for to, message in self.told if to == peer and isinstance(message, AssignReplica)]
 
 
-class Bench:
+class StreamsBench:
     """Copies of one peer that owns two cells, one backed up at A and B, one at A alone."""
 
     def __init__(self, directory: Path) -> None:
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(BITS)
-        self.overlay = FakeOverlay()
-        self.client = FakeClient()
+        self.overlay = LiveOverlay()
+        self.client = ReplicaClient()
         client: Any = self.client
         self.holdings = Holdings(ME.number, BITS)
         self.holdings.own(CELL, 0.0).open = True
@@ -118,13 +118,13 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path) -> Iterator[StreamsBench]:
+    bench = StreamsBench(tmp_path)
     yield bench
     bench.store.close()
 
 
-def run(bench: Bench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run(bench: StreamsBench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Play a scenario in virtual time; at its end nothing may be running any more."""
 
     async def play() -> None:
@@ -138,7 +138,7 @@ def run(bench: Bench, scenario: Callable[[], Coroutine[Any, Any, None]]) -> None
         loop.run_until_complete(play())
 
 
-def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(bench: Bench) -> None:
+def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1)
         bench.change(2, cell=OTHER)
@@ -150,7 +150,7 @@ def test_a_change_reaches_every_backup_of_its_cell_and_nobody_else(bench: Bench)
     run(bench, scenario)
 
 
-def test_a_change_of_a_cell_not_owned_here_goes_nowhere(bench: Bench) -> None:
+def test_a_change_of_a_cell_not_owned_here_goes_nowhere(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.replicator.changed(Cell(9), key(1, Cell(9)))
         bench.replicator.site_changed(Cell(9), "a.example")
@@ -161,7 +161,7 @@ def test_a_change_of_a_cell_not_owned_here_goes_nowhere(bench: Bench) -> None:
     assert [] == bench.client.told
 
 
-def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(bench: Bench) -> None:
+def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(*range(2 * BATCH_MAX + 1), cell=OTHER)
         await bench.replicator.delivered(A)
@@ -172,7 +172,7 @@ def test_changes_travel_in_their_order_in_bounded_batches_one_at_a_time(bench: B
     assert 1 == bench.client.under_way_max
 
 
-def test_what_changes_alone_goes_at_once(bench: Bench) -> None:
+def test_what_changes_alone_goes_at_once(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1, cell=OTHER)
         began = asyncio.get_running_loop().time()
@@ -182,7 +182,7 @@ def test_what_changes_alone_goes_at_once(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_what_changes_soon_after_travels_together_and_once(bench: Bench) -> None:
+def test_what_changes_soon_after_travels_together_and_once(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1, cell=OTHER)
         await bench.replicator.delivered(A)
@@ -196,7 +196,7 @@ def test_what_changes_soon_after_travels_together_and_once(bench: Bench) -> None
     assert [[key(1, OTHER)], [key(number, OTHER) for number in (2, 3, 4)]] == bench.made
 
 
-def test_nothing_is_acknowledged_before_it_is_journaled_there(bench: Bench) -> None:
+def test_nothing_is_acknowledged_before_it_is_journaled_there(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1)
         delivered = asyncio.create_task(bench.replicator.delivered(A))
@@ -209,7 +209,7 @@ def test_nothing_is_acknowledged_before_it_is_journaled_there(bench: Bench) -> N
     assert 0 == bench.replicator.unacknowledged
 
 
-def test_who_waits_waits_for_no_later_change(bench: Bench) -> None:
+def test_who_waits_waits_for_no_later_change(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1)
         delivered = asyncio.create_task(bench.replicator.delivered(A))
@@ -221,7 +221,7 @@ def test_who_waits_waits_for_no_later_change(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_change_while_the_record_is_under_way_travels_again(bench: Bench) -> None:
+def test_a_change_while_the_record_is_under_way_travels_again(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1)
         await asyncio.sleep(bench.client.takes_s / 2)
@@ -232,7 +232,7 @@ def test_a_change_while_the_record_is_under_way_travels_again(bench: Bench) -> N
     run(bench, scenario)
 
 
-def test_a_silent_peer_is_tried_until_it_answers_in_order(bench: Bench) -> None:
+def test_a_silent_peer_is_tried_until_it_answers_in_order(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.change(1)
@@ -249,7 +249,7 @@ def test_a_silent_peer_is_tried_until_it_answers_in_order(bench: Bench) -> None:
     assert 1 == len(set(bench.overlay.suspected))
 
 
-def test_one_silent_peer_delays_no_other(bench: Bench) -> None:
+def test_one_silent_peer_delays_no_other(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.change(1)
@@ -260,7 +260,7 @@ def test_one_silent_peer_delays_no_other(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(bench: Bench) -> None:
+def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(bench: StreamsBench) -> None:
     copies = bench.replicator
     silent_s, silent_max_s = copies_module.SILENT_S + SPACING_S, copies_module.SILENT_MAX_S
 
@@ -284,7 +284,7 @@ def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(bench: Be
 
 
 @pytest.mark.parametrize("heard", [A, B])
-def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(bench: Bench, heard: Contact) -> None:
+def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(bench: StreamsBench, heard: Contact) -> None:
     async def scenario() -> None:
         bench.client.down |= {A, B} - {heard}
         for number in range(40):
@@ -297,7 +297,7 @@ def test_a_cell_is_heard_as_long_as_one_backup_takes_what_comes(bench: Bench, he
     run(bench, scenario)
 
 
-def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: Bench) -> None:
+def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.change(1, cell=OTHER)
@@ -313,7 +313,7 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: Bench) -
     run(bench, scenario)
 
 
-def test_a_cell_without_backups_waits_for_nobody(bench: Bench) -> None:
+def test_a_cell_without_backups_waits_for_nobody(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.holdings.own(Cell(2), 0.0)
         assert not bench.replicator.no_backup_reachable(Cell(2))
@@ -322,7 +322,7 @@ def test_a_cell_without_backups_waits_for_nobody(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: Bench) -> None:
+def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.client.down |= {A, B}
         bench.change(1)
@@ -337,7 +337,7 @@ def test_a_lost_peer_wakes_who_waits_and_leaves_nothing_behind(bench: Bench) -> 
     assert [] == bench.client.told
 
 
-def test_a_cancelled_waiter_harms_nobody(bench: Bench) -> None:
+def test_a_cancelled_waiter_harms_nobody(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.change(1)
         given_up = asyncio.create_task(bench.replicator.delivered(A))
@@ -350,7 +350,7 @@ def test_a_cancelled_waiter_harms_nobody(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["live", "unknown to the overlay"])
-def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(bench: Bench, live: bool) -> None:
+def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(bench: StreamsBench, live: bool) -> None:
     """Nobody will ever say that such a peer is lost: its stream must not stay, or the crawl never ends."""
     dead = []
 
@@ -374,7 +374,7 @@ def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(bench: Bench, 
     assert ([] if live else [A]) == dead
 
 
-def test_a_peer_that_comes_back_gets_what_changes_from_then_on(bench: Bench) -> None:
+def test_a_peer_that_comes_back_gets_what_changes_from_then_on(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.change(1)
@@ -388,7 +388,7 @@ def test_a_peer_that_comes_back_gets_what_changes_from_then_on(bench: Bench) -> 
     run(bench, scenario)
 
 
-def test_a_change_after_all_was_delivered_is_delivered_too(bench: Bench) -> None:
+def test_a_change_after_all_was_delivered_is_delivered_too(bench: StreamsBench) -> None:
     """At every instant around the end of a delivery: no change may be left behind."""
 
     async def scenario() -> None:
@@ -402,7 +402,7 @@ def test_a_change_after_all_was_delivered_is_delivered_too(bench: Bench) -> None
     run(bench, scenario)
 
 
-def test_clocks_of_sites_travel_with_the_changes_of_their_cell(bench: Bench) -> None:
+def test_clocks_of_sites_travel_with_the_changes_of_their_cell(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.replicator.site_changed(OTHER, "a.example")
         await asyncio.sleep(1.0)
@@ -415,7 +415,7 @@ def test_clocks_of_sites_travel_with_the_changes_of_their_cell(bench: Bench) -> 
 # --- notices -----------------------------------------------------------------------------------------------------
 
 
-def test_notices_travel_only_after_all_changes(bench: Bench) -> None:
+def test_notices_travel_only_after_all_changes(bench: StreamsBench) -> None:
     """What a peer holds is compared with what we hold: changes on their way would look like a difference."""
 
     async def scenario() -> None:
@@ -430,7 +430,7 @@ def test_notices_travel_only_after_all_changes(bench: Bench) -> None:
     assert [Replicate, Replicate, Replicate, AssignReplica] == to_a
 
 
-def test_a_keep_says_what_we_hold_when_it_travels(bench: Bench) -> None:
+def test_a_keep_says_what_we_hold_when_it_travels(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.replicator.keep(A, CELL, SECOND_BACKUP)
         bench.store.accept(key(1), "a.example", "http://a.example/", 0, 0)
@@ -442,7 +442,7 @@ def test_a_keep_says_what_we_hold_when_it_travels(bench: Bench) -> None:
     assert [digest_of(CELL, bench.store.cells[CELL])] == notice.cells
 
 
-def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(bench: Bench) -> None:
+def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.replicator.keep(A, CELL, FIRST_BACKUP)
         bench.holdings.let_go(CELL)
@@ -452,7 +452,7 @@ def test_a_notice_of_a_cell_given_away_meanwhile_stays_at_home(bench: Bench) -> 
     assert bench.client.told == [], "its new owner decides who keeps it"
 
 
-def test_a_drop_says_what_the_owner_has_seen(bench: Bench) -> None:
+def test_a_drop_says_what_the_owner_has_seen(bench: StreamsBench) -> None:
     seen = CellSummary(CELL, 7, 3, b"d" * 16)
 
     async def scenario() -> None:
@@ -463,7 +463,7 @@ def test_a_drop_says_what_the_owner_has_seen(bench: Bench) -> None:
     assert [(OWNER, [seen])] == [(notice.role, notice.cells) for notice in bench.client.notices()]
 
 
-def test_notices_travel_per_role_and_the_latest_of_a_cell_wins(bench: Bench) -> None:
+def test_notices_travel_per_role_and_the_latest_of_a_cell_wins(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.replicator.drop(A, digest_of(CELL, EMPTY))
         bench.replicator.keep(A, CELL, FIRST_BACKUP)
@@ -475,7 +475,7 @@ def test_notices_travel_per_role_and_the_latest_of_a_cell_wins(bench: Bench) -> 
     assert {(FIRST_BACKUP, CELL), (SECOND_BACKUP, OTHER)} == told
 
 
-def test_a_peer_that_holds_something_else_is_told_of(bench: Bench) -> None:
+def test_a_peer_that_holds_something_else_is_told_of(bench: StreamsBench) -> None:
     told = []
 
     async def scenario() -> None:
@@ -488,7 +488,7 @@ def test_a_peer_that_holds_something_else_is_told_of(bench: Bench) -> None:
     assert [(A, CELL)] == told, "a cell that was not asked about is nobody's business"
 
 
-def test_a_notice_that_does_not_arrive_stops_nothing(bench: Bench) -> None:
+def test_a_notice_that_does_not_arrive_stops_nothing(bench: StreamsBench) -> None:
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.replicator.keep(A, CELL, FIRST_BACKUP)
@@ -503,7 +503,7 @@ def test_a_notice_that_does_not_arrive_stops_nothing(bench: Bench) -> None:
 # --- bounds --------------------------------------------------------------------------------------------------------
 
 
-def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: StreamsBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies_module, "QUEUE_MAX", 10)
     dead = []
 
@@ -525,7 +525,7 @@ def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: Bench, monkeypatch: 
     run(bench, scenario)
 
 
-def test_the_clocks_waiting_for_one_peer_are_bounded(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clocks_waiting_for_one_peer_are_bounded(bench: StreamsBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies_module, "QUEUE_MAX", 10)
     dead = []
 
@@ -544,6 +544,6 @@ def test_the_clocks_waiting_for_one_peer_are_bounded(bench: Bench, monkeypatch: 
     run(bench, scenario)
 
 
-async def test_nothing_is_sent_before_somebody_runs_the_tasks(bench: Bench) -> None:
+async def test_nothing_is_sent_before_somebody_runs_the_tasks(bench: StreamsBench) -> None:
     with pytest.raises(RuntimeError, match="copies to"):
         bench.change(1)

@@ -25,7 +25,7 @@ from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world
-from tests.replication.owner.test_sync import FakeOverlay
+from tests.replication.owner.test_sync import SwarmOverlay
 from tests.support.contacts import contact
 
 BITS = 4
@@ -66,7 +66,7 @@ class FakeCrawl:
         raise AssertionError("who tells learns nothing")
 
 
-class FakeClient:
+class CellsHeldClient:
     def __init__(self) -> None:
         self.haves: list[tuple[tuple[str, int], CellsHeld]] = []
         self.down = False
@@ -82,12 +82,12 @@ class FakeClient:
         return CellsAccepted([held.cell for held in message.cells])
 
 
-class Bench:
+class HolderBench:
     def __init__(self, directory: Path) -> None:
         self.store = Store(directory, 0.0, lambda fds: None)
         self.store.begin(BITS)
-        self.overlay = FakeOverlay(ME)
-        self.client = FakeClient()
+        self.overlay = SwarmOverlay(ME)
+        self.client = CellsHeldClient()
         self.crawl = FakeCrawl()
         self.holdings = Holdings(ME.number, BITS)
         client: Any = self.client
@@ -114,13 +114,13 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path)
+def bench(tmp_path: Path) -> Iterator[HolderBench]:
+    bench = HolderBench(tmp_path)
     yield bench
     bench.store.close()
 
 
-def run(bench: Bench, scenario: Callable[[], Awaitable[None]]) -> None:
+def run(bench: HolderBench, scenario: Callable[[], Awaitable[None]]) -> None:
     async def play() -> None:
         telling = asyncio.create_task(bench.holder_side.run())
         try:
@@ -136,7 +136,7 @@ def run(bench: Bench, scenario: Callable[[], Awaitable[None]]) -> None:
 # --- reminding -------------------------------------------------------------------------------------------------------
 
 
-def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Bench) -> None:
+def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST, FAR)
         bench.fill()
@@ -153,7 +153,7 @@ def test_the_owner_hears_of_a_stray_until_it_says_what_becomes_of_it(bench: Benc
     run(bench, scenario)
 
 
-def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> None:
+def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: HolderBench) -> None:
     """The other had come before the owner told us to keep the cell, so that its coming said nothing to us."""
 
     async def scenario() -> None:
@@ -169,7 +169,7 @@ def test_a_backup_that_knows_a_nearer_one_says_so_to_the_owner(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("records", [0, 3])
-def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: Bench, records: int) -> None:
+def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: HolderBench, records: int) -> None:
     """The owner may hear of the newcomer far later, and goes on saying that we keep the cell, and fills it."""
 
     async def scenario() -> None:
@@ -191,7 +191,7 @@ def test_a_displaced_backup_says_so_until_the_owner_knows_it(bench: Bench, recor
     run(bench, scenario)
 
 
-def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: Bench) -> None:
+def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST, FAR)
         bench.fill()
@@ -204,7 +204,7 @@ def test_records_do_not_keep_a_backup_in_the_wrong_place_from_saying_so(bench: B
     run(bench, scenario)
 
 
-def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
+def test_a_cell_owned_here_is_synced_not_told(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
         bench.fill()
@@ -215,7 +215,7 @@ def test_a_cell_owned_here_is_synced_not_told(bench: Bench) -> None:
     assert ([CELL], []) == (bench.owned, bench.client.haves)
 
 
-def test_an_owner_that_does_not_answer_is_told_again(bench: Bench) -> None:
+def test_an_owner_that_does_not_answer_is_told_again(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill()
@@ -229,7 +229,7 @@ def test_an_owner_that_does_not_answer_is_told_again(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_what_is_not_here_any_more_is_not_told(bench: Bench) -> None:
+def test_what_is_not_here_any_more_is_not_told(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.holder_side.notify_owner(CELL)
@@ -240,7 +240,7 @@ def test_what_is_not_here_any_more_is_not_told(bench: Bench) -> None:
     assert [] == bench.client.haves
 
 
-def test_news_that_come_while_the_owner_is_told_are_told_too(bench: Bench) -> None:
+def test_news_that_come_while_the_owner_is_told_are_told_too(bench: HolderBench) -> None:
     """A page finished late, just then, in a cell backed up here: its owner must not wait for the next repair."""
 
     async def scenario() -> None:
@@ -261,7 +261,7 @@ def test_news_that_come_while_the_owner_is_told_are_told_too(bench: Bench) -> No
     run(bench, scenario)
 
 
-def test_a_keep_does_not_silence_news(bench: Bench) -> None:
+def test_a_keep_does_not_silence_news(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill()
@@ -276,7 +276,7 @@ def test_a_keep_does_not_silence_news(bench: Bench) -> None:
 # --- answering -------------------------------------------------------------------------------------------------------
 
 
-def test_who_is_farther_is_told_of_the_rival(bench: Bench) -> None:
+def test_who_is_farther_is_told_of_the_rival(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(FAR, NEAR)
         bench.own()
@@ -286,7 +286,7 @@ def test_who_is_farther_is_told_of_the_rival(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: Bench) -> None:
+def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAR, FAR)
         bench.fill()
@@ -307,7 +307,7 @@ def test_an_owner_asked_by_a_nearer_one_stops_and_tells_its_clocks(bench: Bench)
     run(bench, scenario)
 
 
-def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Bench) -> None:
+def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.own()
@@ -322,7 +322,7 @@ def test_an_owner_with_requests_under_way_releases_when_they_are_over(bench: Ben
     run(bench, scenario)
 
 
-def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: Bench) -> None:
+def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: HolderBench) -> None:
     """As after having been away: it owns nothing then, and its requests are still on their way."""
 
     async def scenario() -> None:
@@ -337,7 +337,7 @@ def test_a_cell_given_up_with_open_requests_is_released_after_them(bench: Bench)
 
 
 @pytest.mark.parametrize("owned", [True, False])
-def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: Bench, owned: bool) -> None:
+def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: HolderBench, owned: bool) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.fill()
@@ -349,7 +349,7 @@ def test_pages_in_hand_are_named_to_who_takes_the_cell(bench: Bench, owned: bool
     run(bench, scenario)
 
 
-def test_a_cell_being_released_for_a_lost_peer_goes_to_the_next_at_once(bench: Bench) -> None:
+def test_a_cell_being_released_for_a_lost_peer_goes_to_the_next_at_once(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAREST, NEAR)
         bench.own()
@@ -363,7 +363,7 @@ def test_a_cell_being_released_for_a_lost_peer_goes_to_the_next_at_once(bench: B
     run(bench, scenario)
 
 
-def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Bench) -> None:
+def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.own()
@@ -374,7 +374,7 @@ def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Bench
     run(bench, scenario)
 
 
-def test_who_leaves_is_nobodys_rival(bench: Bench) -> None:
+def test_who_leaves_is_nobodys_rival(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
         bench.holder_side.leaving = True
@@ -383,7 +383,7 @@ def test_who_leaves_is_nobodys_rival(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: Bench) -> None:
+def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench: HolderBench) -> None:
     """A site whose pages are all done is in no record that moves; its delay would be forgotten with its owner."""
 
     async def scenario() -> None:
@@ -397,7 +397,7 @@ def test_a_backup_tells_the_clocks_it_knows_and_has_not_released_the_cell(bench:
     run(bench, scenario)
 
 
-def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Bench) -> None:
+def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: HolderBench) -> None:
     """After a partition there may be two owners for a moment, of whom one has us drop what the other counts on."""
 
     async def scenario() -> None:
@@ -417,7 +417,7 @@ def test_what_an_owner_was_told_is_here_is_not_forgotten_for_another(bench: Benc
 
 
 @pytest.mark.parametrize("claimed_sender", [NEAR, FAR])
-def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, claimed_sender: Contact) -> None:
+def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: HolderBench, claimed_sender: Contact) -> None:
     async def scenario() -> None:
         bench.know(NEAREST)
         bench.fill()
@@ -432,7 +432,7 @@ def test_nothing_is_dropped_for_a_peer_to_whom_another_is_nearer(bench: Bench, c
     run(bench, scenario)
 
 
-def test_a_second_claimant_hears_of_the_first(bench: Bench) -> None:
+def test_a_second_claimant_hears_of_the_first(bench: HolderBench) -> None:
     """Two that came at the same moment may not know each other yet: the first may crawl already."""
 
     async def scenario() -> None:
@@ -444,7 +444,7 @@ def test_a_second_claimant_hears_of_the_first(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Bench) -> None:
+def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: HolderBench) -> None:
     """They were found or have claimed the cell a moment ago; nobody else may know that they hold it."""
 
     async def scenario() -> None:
@@ -457,7 +457,7 @@ def test_whoever_asks_hears_of_holders_our_overlay_does_not_know_yet(bench: Benc
     run(bench, scenario)
 
 
-def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: Bench) -> None:
+def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: HolderBench) -> None:
     """The new owner may die before it has told them anything, and come back without a memory of them."""
 
     async def scenario() -> None:
@@ -475,7 +475,7 @@ def test_former_backups_of_a_cell_are_named_until_its_new_owner_speaks(bench: Be
 # --- keeping and dropping --------------------------------------------------------------------------------------------
 
 
-def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
+def test_only_what_the_owner_has_seen_is_dropped(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.fill(2)
@@ -491,7 +491,7 @@ def test_only_what_the_owner_has_seen_is_dropped(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Bench) -> None:
+def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: HolderBench) -> None:
     """It was given away and taken back before the word came; its owner has to ask, so that it is released first."""
 
     async def scenario() -> None:
@@ -506,7 +506,7 @@ def test_a_cell_that_is_crawled_here_is_not_dropped_at_an_old_word(bench: Bench)
     run(bench, scenario)
 
 
-def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
+def test_who_is_farther_than_the_owner_here_drops_nothing(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.fill()
         bench.own()
@@ -518,7 +518,7 @@ def test_who_is_farther_than_the_owner_here_drops_nothing(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_news_stop_the_forgetting(bench: Bench) -> None:
+def test_news_stop_the_forgetting(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(NEAR)
         bench.fill()
@@ -530,7 +530,7 @@ def test_news_stop_the_forgetting(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
+def test_records_from_anybody_stop_the_forgetting(bench: HolderBench) -> None:
     """They were acknowledged: who sent them counts on us."""
 
     async def scenario() -> None:
@@ -545,7 +545,7 @@ def test_records_from_anybody_stop_the_forgetting(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_cell_asked_for_twice_is_refused(bench: Bench) -> None:
+def test_a_cell_asked_for_twice_is_refused(bench: HolderBench) -> None:
     async def scenario() -> None:
         with pytest.raises(KadcrawlError, match="twice"):
             bench.holder_side.answer(TakeOver(NEAREST, [CELL, CELL]))
@@ -553,7 +553,7 @@ def test_a_cell_asked_for_twice_is_refused(bench: Bench) -> None:
     run(bench, scenario)
 
 
-def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: Bench) -> None:
+def test_a_backup_in_the_wrong_place_says_so_ever_more_seldom(bench: HolderBench) -> None:
     """Owner and backup may know different peers for as long as a cut lasts."""
 
     async def scenario() -> None:

@@ -20,7 +20,7 @@ from kadcrawl.store.bloom.encoding import Pieces, to_bytes
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.store import DONE, Store
 from sim.loop import world
-from tests.replication.test_backup_streams import ME, A, FakeOverlay
+from tests.replication.test_backup_streams import ME, A, LiveOverlay
 from tests.store.bloom.test_expiring_filter import keys
 from tests.support.stores import key
 
@@ -163,7 +163,7 @@ def deliver(store: Store, backup: Backup) -> Replicator:
 
     async def play() -> Replicator:
         client: Any = backup
-        copies = Replicator(FakeOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
+        copies = Replicator(LiveOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
         committer = asyncio.create_task(store.journal.run())
         async with asyncio.timeout(600), asyncio.TaskGroup() as group:
             copies.spawn = lambda work, name: group.create_task(work, name=name)

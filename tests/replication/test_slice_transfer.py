@@ -38,11 +38,11 @@ HOUR = 3_600.0
 CELL = Cell(0)
 
 
-class Side:
+class FilterSide:
     """One of two peers."""
 
     now = 1_000 * HOUR
-    other: "Side"
+    other: "FilterSide"
 
     def __init__(self, directory: Path, number: int, period: Period | None) -> None:
         directory.mkdir()
@@ -119,16 +119,16 @@ def _fails() -> None:
     raise RemoteError("other", "does not answer")
 
 
-Sides = Callable[..., tuple[Side, Side]]
+Sides = Callable[..., tuple[FilterSide, FilterSide]]
 
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Sides]:
-    made: list[Side] = []
+    made: list[FilterSide] = []
 
-    def sides(*, grains: int = 3, keeps: bool = True) -> tuple[Side, Side]:
+    def sides(*, grains: int = 3, keeps: bool = True) -> tuple[FilterSide, FilterSide]:
         period = Period(HOUR, grains) if keeps else None
-        one, other = (Side(tmp_path / f"{number}", number, period) for number in (1, 2))
+        one, other = (FilterSide(tmp_path / f"{number}", number, period) for number in (1, 2))
         one.other, other.other = other, one
         made.extend([one, other])
         return one, other
@@ -311,7 +311,7 @@ async def test_large_slices_beyond_what_one_exchange_takes_wait_for_the_next(
 class Liar:
     """A peer that answers what it likes."""
 
-    def __init__(self, side: Side, answer: Callable[[Any], Any]) -> None:
+    def __init__(self, side: FilterSide, answer: Callable[[Any], Any]) -> None:
         self.asked = 0
         self._answer = answer
         client: Any = self

@@ -22,7 +22,7 @@ from sim.loop import world
 from sim.machines import Machines
 from sim.trial import run
 from sim.web_server import WebServer
-from tests.sim.test_recrawl import DELAY_S, PAGES, SITES, Pages
+from tests.sim.test_recrawl import DELAY_S, PAGES, SITES, ChangingPages
 from tests.support.sim_pages import MEMORY, WEB_IP
 
 GRAIN_S, GRAINS = 15.0, 2
@@ -99,10 +99,10 @@ async def _live(machines: Machines) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pages_come_round_when_they_are_met_after_their_period(seed: int) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
-        server = WebServer(Pages())
+        server = WebServer(ChangingPages())
         job = Job(delay_s=DELAY_S, recrawl_after_s=GRAIN_S * GRAINS, grain_s=GRAIN_S, history="bloom")
         disks = Path(directory) / "disks"
-        with Machines(loop, Pages(), job=job, limits=Limits(), seed=seed, directory=disks) as machines:
+        with Machines(loop, ChangingPages(), job=job, limits=Limits(), seed=seed, directory=disks) as machines:
             host = loop.network.host(WEB_IP)
             loop.run_until_complete(host.spawn(loop.create_server(server.connect, WEB_IP, 80)))
             loop.run_until_complete(_live(machines))

@@ -32,7 +32,7 @@ BOUND_S = (SITES * FEW + (PEERS - 1) * SITES * MANY) / (2 / SLOW_S + (PEERS - 1)
 ENOUGH_S = 300
 
 
-class Pages:
+class PlainPages:
     """Any page of any host, without links."""
 
     def address(self, host: str) -> str:
@@ -82,7 +82,7 @@ class Crawled:
         """URLs others fetched for each."""
         self.lines: Counter[str] = Counter()
         with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
-            web = Pages()
+            web = PlainPages()
             server = PacedServer(web)
             job: Any = Job(scope="any", delay_s=0.0, balance=balance, block_urls=2, update_s=1.0)  # type: ignore[arg-type]
             with Machines(

@@ -23,7 +23,7 @@ LATE_S = 20.0
 """How much later than due a page may be: found dead, its owner is missed, another has caught up, and left it alone."""
 
 
-class Pages:
+class ChangingPages:
     """Sites of pages of which the first links to all; the second changes all the time."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ async def _live(machines: Machines) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_pages_come_round_in_time_whoever_dies(seed: int) -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory, world(seed) as loop:
-        web = Pages()
+        web = ChangingPages()
         server = WebServer(web)
         job = Job(scope="host", delay_s=DELAY_S, recrawl_after_s=PERIOD_S)
         disks = Path(directory) / "disks"

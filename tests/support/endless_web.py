@@ -13,7 +13,7 @@ WIDE = 40
 """Pages that are linked and not yet answered, or hardly more: as many are left when it ends."""
 
 
-class Endless:
+class EndlessWeb:
     """Each page links to new ones, on the sites in turn."""
 
     def __init__(self, site: Web, seconds: float) -> None:
@@ -41,7 +41,7 @@ class Endless:
 
 
 @asynccontextmanager
-async def endless_web(seconds: float = 0.2) -> AsyncIterator[Endless]:
+async def endless_web(seconds: float = 0.2) -> AsyncIterator[EndlessWeb]:
     """Give one whose pages take so long until it ends."""
     async with Web(SITES) as site:
-        yield Endless(site, seconds)
+        yield EndlessWeb(site, seconds)

@@ -19,7 +19,7 @@ ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3
 
 
 @dataclass
-class World:
+class ForwarderWorld:
     """Owners, link and intake as forwarding sees them; sites named after their owner."""
 
     owners: dict[str, Contact] = field(default_factory=dict)
@@ -119,8 +119,8 @@ def links(host: str, *numbers: int, depth: int = 1) -> list[Link]:
 
 
 @pytest.fixture
-def world() -> World:
-    world = World()
+def world() -> ForwarderWorld:
+    world = ForwarderWorld()
     for host, owner in (("mine", ME), ("too", ME), ("other", OTHER), ("another", OTHER), ("third", THIRD)):
         world.own(host, owner)
     return world
@@ -135,7 +135,7 @@ def cell(host: str) -> Cell:
     return Partitioner("host", 16).locate(f"http://{host}/").cell
 
 
-async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(world: World) -> None:
+async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         receipt = forward.forward(links("mine", 1, 2), cell("mine"))
         assert receipt.acknowledged.done()
@@ -147,7 +147,7 @@ async def test_links_within_an_open_cell_are_taken_at_once_without_a_message(wor
     ("page", "closed"), [("too", set()), ("other", set()), (None, set()), ("mine", {"mine"})], ids=str
 )
 async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
-    page: str | None, closed: set[str], world: World
+    page: str | None, closed: set[str], world: ForwarderWorld
 ) -> None:
     world.answer.clear()
     world.closed = closed
@@ -161,14 +161,14 @@ async def test_other_links_of_this_peer_are_waited_for_until_they_are_safe(
         assert world.kept == [["http://mine/1", "http://mine/2"]]
 
 
-async def test_links_of_this_peer_that_cannot_be_taken_now_are_tried_again(world: World) -> None:
+async def test_links_of_this_peer_that_cannot_be_taken_now_are_tried_again(world: ForwarderWorld) -> None:
     world.postponed = {"http://mine/2"}
     async with forwarder(world) as forward:
         await forward.forward([*links("mine", 1, 2), *links("too", 3)], None).acknowledged
         assert world.kept == [["http://mine/1", "http://mine/2", "http://too/3"], ["http://mine/2"]]
 
 
-async def test_links_of_others_travel_in_one_batch_per_owner(world: World) -> None:
+async def test_links_of_others_travel_in_one_batch_per_owner(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         receipt = forward.forward([*links("other", 1), *links("third", 2), *links("another", 3)], None)
         assert (False, 3) == (receipt.acknowledged.done(), forward.unacknowledged)
@@ -177,20 +177,20 @@ async def test_links_of_others_travel_in_one_batch_per_owner(world: World) -> No
         assert world.offers == [(OTHER, ["http://other/1", "http://another/3"]), (THIRD, ["http://third/2"])]
 
 
-async def test_a_batch_is_no_larger_than_its_limit(world: World) -> None:
+async def test_a_batch_is_no_larger_than_its_limit(world: ForwarderWorld) -> None:
     async with forwarder(world, batch_links_max=2) as forward:
         await forward.forward(links("other", 1, 2, 3, 4, 5), None).acknowledged
         assert [len(urls) for _, urls in world.offers] == [2, 2, 1]
 
 
-async def test_a_link_met_before_costs_no_message(world: World) -> None:
+async def test_a_link_met_before_costs_no_message(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         await forward.forward(links("other", 1), None).acknowledged
         assert forward.forward(links("other", 1), None).acknowledged.done()
         assert len(world.offers) == 1
 
 
-async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: World) -> None:
+async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world: ForwarderWorld) -> None:
     world.answer.clear()
     async with forwarder(world) as forward:
         first, second = forward.forward(links("other", 1), None), forward.forward(links("other", 1), None)
@@ -202,7 +202,7 @@ async def test_a_link_on_its_way_is_waited_for_by_both_pages_and_sent_once(world
         assert world.offers == [(OTHER, ["http://other/1"])]
 
 
-async def test_a_broken_delivery_is_tried_until_it_succeeds(world: World) -> None:
+async def test_a_broken_delivery_is_tried_until_it_succeeds(world: ForwarderWorld) -> None:
     world.faults = 3
     async with forwarder(world) as forward:
         await forward.forward(links("other", 1), None).acknowledged
@@ -210,27 +210,27 @@ async def test_a_broken_delivery_is_tried_until_it_succeeds(world: World) -> Non
         assert world.offers == [(OTHER, ["http://other/1"])]
 
 
-async def test_a_link_sent_to_the_wrong_peer_goes_where_that_one_says(world: World) -> None:
+async def test_a_link_sent_to_the_wrong_peer_goes_where_that_one_says(world: ForwarderWorld) -> None:
     world.elsewhere = THIRD
     async with forwarder(world) as forward:
         await forward.forward(links("other", 1), None).acknowledged
         assert [OTHER, THIRD] == [contact for contact, _ in world.offers]
 
 
-async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: World) -> None:
+async def test_a_link_whose_range_came_here_meanwhile_is_taken_here(world: ForwarderWorld) -> None:
     world.elsewhere = ME
     async with forwarder(world) as forward:
         await forward.forward(links("other", 1), None).acknowledged
         assert world.kept == [["http://other/1"]]
 
 
-async def test_memory_of_recent_links_is_bounded(world: World) -> None:
+async def test_memory_of_recent_links_is_bounded(world: ForwarderWorld) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
         forward.forward(links("mine", *range(10)), cell("mine"))
         assert len(forward._recently_sent) == 3
 
 
-async def test_characters_of_recent_links_and_dates_are_bounded(world: World) -> None:
+async def test_characters_of_recent_links_and_dates_are_bounded(world: ForwarderWorld) -> None:
     async with forwarder(world, recent_chars_max=3 * len("http://mine/0")) as forward:
         forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
         assert ([f"http://mine/{number}" for number in (7, 8, 9)],) * 2 == (
@@ -243,7 +243,9 @@ async def test_characters_of_recent_links_and_dates_are_bounded(world: World) ->
 
 
 @pytest.mark.parametrize(("by_depth", "messages"), [(True, 2), (False, 1)])
-async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_depth: bool, messages: int) -> None:
+async def test_a_shorter_path_is_news_only_where_depth_counts(
+    world: ForwarderWorld, by_depth: bool, messages: int
+) -> None:
     async with forwarder(world, by_depth=by_depth) as forward:
         for depth in (5, 6, 2):
             await forward.forward(links("other", 1, depth=depth), None).acknowledged
@@ -253,7 +255,7 @@ async def test_a_shorter_path_is_news_only_where_depth_counts(world: World, by_d
 @pytest.mark.parametrize("when", ["queued", "offered"])
 @pytest.mark.parametrize(("by_depth", "depths"), [(True, [5, 2]), (False, [5])])
 async def test_a_shorter_path_met_in_transit_reaches_the_owner_before_the_acks(
-    world: World, by_depth: bool, depths: list[int], when: str
+    world: ForwarderWorld, by_depth: bool, depths: list[int], when: str
 ) -> None:
     world.answer.clear()
     async with forwarder(world, by_depth=by_depth) as forward:
@@ -275,7 +277,7 @@ async def test_a_shorter_path_met_in_transit_reaches_the_owner_before_the_acks(
 async def test_a_url_is_sent_until_its_owner_has_it_and_again_if_nearer_a_seed(
     by_depth: bool, depth: int, fresh: list[str]
 ) -> None:
-    world = World()
+    world = ForwarderWorld()
     world.own("mine", ME)
     async with forwarder(world, by_depth=by_depth) as forward:
         urls = ["http://mine/a", "http://mine/b"]
@@ -286,7 +288,7 @@ async def test_a_url_is_sent_until_its_owner_has_it_and_again_if_nearer_a_seed(
 
 async def test_a_url_on_its_way_is_still_fresh() -> None:
     """Or a page would be finished before its link has arrived."""
-    world = World()
+    world = ForwarderWorld()
     world.own("theirs", OTHER)
     world.answer.clear()
     async with forwarder(world) as forward:
@@ -301,7 +303,7 @@ def dated(host: str, number: int, date: float | None, depth: int = 1) -> Link:
     return DatedLink(f"http://{host}/{number}", depth, 0, date)
 
 
-async def test_a_link_met_before_goes_again_only_with_a_later_date(world: World) -> None:
+async def test_a_link_met_before_goes_again_only_with_a_later_date(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         await forward.forward(links("other", 1), None).acknowledged
         for date in (5.0, 5.0, 4.0, None, 6.0, 5.0, 6.0):
@@ -312,14 +314,14 @@ async def test_a_link_met_before_goes_again_only_with_a_later_date(world: World)
         assert [] == forward.not_recently_sent(["http://other/1"], 1)
 
 
-async def test_a_later_date_in_an_open_cell_is_taken_at_once(world: World) -> None:
+async def test_a_later_date_in_an_open_cell_is_taken_at_once(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         for date in (5.0, 5.0, 6.0):
             assert forward.forward([dated("mine", 1, date)], cell("mine")).acknowledged.done()
         assert ["http://mine/1"] * 2 == world.taken
 
 
-async def test_only_an_offer_with_dates_is_one_with_dates(world: World) -> None:
+async def test_only_an_offer_with_dates_is_one_with_dates(world: ForwarderWorld) -> None:
     async with forwarder(world) as forward:
         await forward.forward([*links("other", 1, 2), dated("third", 3, 5.0), *links("third", 4)], None).acknowledged
         assert [5.0, None] == world.dates
@@ -328,7 +330,7 @@ async def test_only_an_offer_with_dates_is_one_with_dates(world: World) -> None:
 @pytest.mark.parametrize("when", ["queued", "offered"])
 @pytest.mark.parametrize(("before", "met", "dates"), [(None, 5.0, [5.0]), (5.0, 6.0, [5.0, 6.0]), (6.0, 5.0, [6.0])])
 async def test_a_later_date_met_in_transit_reaches_the_owner_before_the_acks(
-    world: World, before: float | None, met: float, dates: list[float], when: str
+    world: ForwarderWorld, before: float | None, met: float, dates: list[float], when: str
 ) -> None:
     world.answer.clear()
     async with forwarder(world) as forward:
@@ -344,7 +346,7 @@ async def test_a_later_date_met_in_transit_reaches_the_owner_before_the_acks(
         assert [] == forward.newer_lastmod({"http://other/1": max(met, before or 0.0)})
 
 
-async def test_a_shorter_path_and_a_later_date_are_told_together(world: World) -> None:
+async def test_a_shorter_path_and_a_later_date_are_told_together(world: ForwarderWorld) -> None:
     world.answer.clear()
     async with forwarder(world, by_depth=True) as forward:
         first = forward.forward([dated("other", 1, 5.0, depth=9)], None)
@@ -358,7 +360,7 @@ async def test_a_shorter_path_and_a_later_date_are_told_together(world: World) -
         assert [] == forward.not_recently_sent(["http://other/1"], 2), "it was met nearer before"
 
 
-async def test_memory_of_dates_is_bounded(world: World) -> None:
+async def test_memory_of_dates_is_bounded(world: ForwarderWorld) -> None:
     async with forwarder(world, recent_links_max=3) as forward:
         forward.forward([dated("mine", number, 5.0) for number in range(10)], cell("mine"))
         assert 3 == len(forward._dates)
@@ -366,7 +368,7 @@ async def test_memory_of_dates_is_bounded(world: World) -> None:
 
 
 async def test_links_sent_in_portions_have_arrived_when_all_of_them_have(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: ForwarderWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kadcrawl.crawl.links.forwarder.LINKS_PER_TURN_MAX", 2)
     sent: list[tuple[int, AckCountdown]] = []

@@ -23,7 +23,7 @@ SEED, INSIDE, OUTSIDE = "http://a.test/", "http://a.test/x", "http://b.test/x"
 
 
 @dataclass
-class World:
+class IntakeWorld:
     store: Store
     frontier: Frontier
     intake: Intake
@@ -54,7 +54,7 @@ class World:
 
 
 @pytest.fixture(params=[True])
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorld]:
     """Everything the intake touches, all cells open; depth counts, unless the test asks for `by_depth` False."""
     store = Store(tmp_path, 0.0)
     store.begin(1)
@@ -67,7 +67,7 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     for cell in {partitioner.locate(url).cell for url in (SEED, OUTSIDE)}:
         frontier.open(cell, NOW, hold=False)
     intake = Intake(store, frontier, Scope(Job(seeds=(SEED,))), totals, activity, by_depth=request.param)
-    world = World(store, frontier, intake, partitioner, totals, activity)
+    world = IntakeWorld(store, frontier, intake, partitioner, totals, activity)
 
     def wake() -> None:
         world.woken += 1
@@ -77,7 +77,7 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
     store.close()
 
 
-def test_a_link_is_taken_once(world: World) -> None:
+def test_a_link_is_taken_once(world: IntakeWorld) -> None:
     for _ in range(2):
         world.take(INSIDE)
     assert (1, 1, 1, 1) == (world.counters.urls, world.store.pending, world.activity.count, world.woken)
@@ -96,12 +96,14 @@ def test_a_link_is_taken_once(world: World) -> None:
         ("http://A.test/x", 0, None),
     ],
 )
-def test_an_offer_stands_every_check_or_is_rejected(url: str, depth: int, state: int | None, world: World) -> None:
+def test_an_offer_stands_every_check_or_is_rejected(
+    url: str, depth: int, state: int | None, world: IntakeWorld
+) -> None:
     world.offer(url, depth)
     assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
 
 
-def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(world: World) -> None:
+def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(world: IntakeWorld) -> None:
     world.intake._scope = scope = Scope(Job(seeds=(SEED, OUTSIDE), exclude=("x",)))
     world.offer(OUTSIDE, 0)
     world.offer(INSIDE, 0)
@@ -113,13 +115,13 @@ def test_an_excluded_seed_is_accepted_and_widens_the_scope_by_itself_only(world:
 
 @pytest.mark.parametrize(("url", "state"), [(INSIDE, PENDING), (OUTSIDE, PENDING), ("http://A.test/x", None)])
 def test_a_record_of_another_holder_need_not_be_in_scope_but_canonical(
-    url: str, state: int | None, world: World
+    url: str, state: int | None, world: IntakeWorld
 ) -> None:
     world.merge(url)
     assert (state, int(state is None)) == (world.state(url), world.intake.rejected)
 
 
-def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(world: World) -> None:
+def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(world: IntakeWorld) -> None:
     world.intake._site_pages_max = 2
     for url in (INSIDE, INSIDE + "2"):
         world.take(url)
@@ -142,7 +144,7 @@ def test_a_site_gets_urls_up_to_its_limit_and_seeds_and_records_always(world: Wo
     assert {"site_pages": 2} == world.counters.left_out, "what is known is not left out"
 
 
-def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(world: World) -> None:
+def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(world: IntakeWorld) -> None:
     world.intake._path_queries = PathQueries(2)
     world.merge(INSIDE + "?0")
     for query in ("1", "1", "2", "1", "0"):
@@ -162,7 +164,7 @@ def test_a_path_gets_queries_up_to_its_limit_and_known_urls_and_seeds(world: Wor
     assert {"path_queries": 2} == world.counters.left_out
 
 
-def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: World) -> None:
+def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: IntakeWorld) -> None:
     world.intake._site_pages_max = 1
     world.intake._path_queries = PathQueries(1)
     for query in "12":
@@ -170,12 +172,12 @@ def test_a_site_that_has_all_it_may_have_is_told_rather_than_its_path(world: Wor
     assert {"site_pages": 1} == world.counters.left_out
 
 
-def test_a_record_counts_as_accepted_only_where_it_was_offered(world: World) -> None:
+def test_a_record_counts_as_accepted_only_where_it_was_offered(world: IntakeWorld) -> None:
     world.merge(INSIDE)
     assert (0, 1, 1) == (world.counters.urls, world.store.pending, world.activity.count)
 
 
-def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: World) -> None:
+def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: IntakeWorld) -> None:
     world.merge(INSIDE, tries=2, due=NOW + 30)
     assert world.frontier.next(NOW + 29) is None
     entry = world.frontier.next(NOW + 30)
@@ -188,7 +190,7 @@ def test_a_record_of_an_open_cell_is_crawled_when_it_is_due(world: World) -> Non
     [((3, 0, 0.0), (2, 1, NOW + 9)), ((2, 1, NOW + 9), (3, 0, 0.0)), ((2, 0, 0.0), (3, 1, NOW + 9))],
 )
 def test_the_smaller_depth_and_the_larger_number_of_tries_win(
-    first: tuple[int, int, float], second: tuple[int, int, float], world: World
+    first: tuple[int, int, float], second: tuple[int, int, float], world: IntakeWorld
 ) -> None:
     for depth, tries, due in (first, second, first):
         world.merge(INSIDE, depth, tries, due)
@@ -196,14 +198,14 @@ def test_the_smaller_depth_and_the_larger_number_of_tries_win(
 
 
 @pytest.mark.parametrize("world", [False], indirect=True)
-def test_depth_stays_where_it_does_not_count(world: World) -> None:
+def test_depth_stays_where_it_does_not_count(world: IntakeWorld) -> None:
     world.merge(INSIDE, 3)
     world.merge(INSIDE, 2)
     world.take(INSIDE, 1)
     assert (3, 0, 0.0) == world.known(INSIDE)
 
 
-def test_done_wins_and_what_was_to_be_crawled_is_not(world: World) -> None:
+def test_done_wins_and_what_was_to_be_crawled_is_not(world: IntakeWorld) -> None:
     world.take(INSIDE)
     world.merge_done(INSIDE)
     assert (DONE, 0, None) == (world.state(INSIDE), world.store.pending, world.frontier.next(NOW))
@@ -213,14 +215,14 @@ def test_done_wins_and_what_was_to_be_crawled_is_not(world: World) -> None:
     assert (DONE, moved, woken) == (world.state(INSIDE), world.activity.count, world.woken)
 
 
-def test_done_is_learned_of_a_url_never_met(world: World) -> None:
+def test_done_is_learned_of_a_url_never_met(world: IntakeWorld) -> None:
     world.merge_done(INSIDE)
     world.take(INSIDE)
     assert (DONE, 0, 1) == (world.state(INSIDE), world.counters.urls, world.activity.count)
 
 
 @pytest.mark.parametrize("world", [True, False], indirect=True)
-def test_a_date_is_heard_of_pages_met_before(world: World) -> None:
+def test_a_date_is_heard_of_pages_met_before(world: IntakeWorld) -> None:
     heard: list[tuple[Key, float]] = []
     world.intake.on_modified = lambda key, at: heard.append((key, at))
     place = world.partitioner.locate(INSIDE)

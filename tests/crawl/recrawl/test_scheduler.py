@@ -24,7 +24,7 @@ NOW = 1_000_000.0
 PAGES = 2 * CELL_PENDING_MAX + 300
 
 
-class Bench:
+class SchedulerBench:
     """A store full of pages that are due, and what brings them back."""
 
     def __init__(self, directory: Path, loop: SimLoop) -> None:
@@ -58,16 +58,16 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[tuple[Bench, SimLoop]]:
+def bench(tmp_path: Path) -> Iterator[tuple[SchedulerBench, SimLoop]]:
     with world(1) as loop:
-        bench = Bench(tmp_path, loop)
+        bench = SchedulerBench(tmp_path, loop)
         yield bench, loop
         bench.task.cancel()
         loop.run_until_complete(asyncio.gather(bench.task, return_exceptions=True))
         bench.store.close()
 
 
-def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(bench: tuple[Bench, SimLoop]) -> None:
+def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(bench: tuple[SchedulerBench, SimLoop]) -> None:
     one, loop = bench
     one.recrawling.opened(CELL)
     loop.run_until_complete(asyncio.sleep(1))
@@ -87,7 +87,7 @@ def test_of_a_cell_a_bounded_number_is_pending_and_all_come_in_the_end(bench: tu
     assert one.recrawling.due_s is None
 
 
-def test_nothing_is_brought_back_while_the_backups_have_much_to_take(bench: tuple[Bench, SimLoop]) -> None:
+def test_nothing_is_brought_back_while_the_backups_have_much_to_take(bench: tuple[SchedulerBench, SimLoop]) -> None:
     one, loop = bench
     one.copying = COPYING_MAX + 1
     one.recrawling.opened(CELL)
@@ -98,7 +98,7 @@ def test_nothing_is_brought_back_while_the_backups_have_much_to_take(bench: tupl
     assert CELL_PENDING_MAX == one.store.pending
 
 
-def test_a_cell_closed_meanwhile_is_left_alone(bench: tuple[Bench, SimLoop]) -> None:
+def test_a_cell_closed_meanwhile_is_left_alone(bench: tuple[SchedulerBench, SimLoop]) -> None:
     one, loop = bench
     one.recrawling.opened(CELL)
     one.frontier.close(CELL)

@@ -17,7 +17,7 @@ from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import Waves
 
 
-class Swarm:
+class WaveSwarm:
     """Peers with exact tables of which each knows a few contacts per bucket; `dead` ones do not answer."""
 
     def __init__(self, peers: int, seed: int, known: int = 3) -> None:
@@ -53,7 +53,7 @@ class Swarm:
 
 
 class Table:
-    def __init__(self, swarm: Swarm, me: Contact, random: Random, known: int) -> None:
+    def __init__(self, swarm: WaveSwarm, me: Contact, random: Random, known: int) -> None:
         self.swarm = swarm
         self.buckets: dict[int, list[Contact]] = {}
         for contact in random.sample(swarm.contacts, len(swarm.contacts)):
@@ -71,7 +71,7 @@ class Table:
 @pytest.mark.parametrize("peers", [1, 2, 3, 8, 50, 300])
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_a_wave_reaches_every_peer_exactly_once(peers: int, seed: int) -> None:
-    swarm = Swarm(peers, seed)
+    swarm = WaveSwarm(peers, seed)
     answer = await swarm.waves[1].ask_all(Survey())
     assert (peers, 0) == (answer.tally.members, answer.tally.missing)
     assert answer.tally.pending == sum(range(peers + 1))
@@ -81,13 +81,13 @@ async def test_a_wave_reaches_every_peer_exactly_once(peers: int, seed: int) -> 
 
 
 async def test_any_peer_may_start_one_and_all_get_the_same_tally() -> None:
-    swarm = Swarm(20, 3)
+    swarm = WaveSwarm(20, 3)
     tallies = {(await waves.ask_all(Survey())).tally for waves in swarm.waves.values()}
     assert len(tallies) == 1
 
 
 async def test_a_dead_contact_costs_nothing_while_its_bucket_has_another() -> None:
-    swarm = Swarm(60, 4)
+    swarm = WaveSwarm(60, 4)
     first = next(bucket for bucket in swarm.waves[1]._tree.buckets.values() if len(bucket) > 1)  # type: ignore[attr-defined]
     swarm.dead = {first[0]}
     answer = await swarm.waves[1].ask_all(Survey())
@@ -96,7 +96,7 @@ async def test_a_dead_contact_costs_nothing_while_its_bucket_has_another() -> No
 
 
 async def test_a_subtree_nobody_answers_for_is_told_as_missing() -> None:
-    swarm = Swarm(2, 5)
+    swarm = WaveSwarm(2, 5)
     swarm.dead = {swarm.contacts[1]}
     answer = await swarm.waves[1].ask_all(Survey())
     assert (1, 1) == (answer.tally.members, answer.tally.missing)
@@ -109,7 +109,7 @@ def described(rows: list[PeerRow], question: Question) -> tuple[Tally, list[Peer
 
 async def test_rows_of_peers_that_left_take_the_place_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many somebody has made up, or a crawl of years has seen: a budget goes by the rows of the rest."""
-    swarm = Swarm(40, seed=5)
+    swarm = WaveSwarm(40, seed=5)
     here = [PeerRow(contact, "idle", 0, 0, 1, PeerCounters(), 0, 0) for contact in swarm.contacts]
     gone = [replace(row, contact=Contact(row.contact.id[::-1], "10.9.9.9", 1), state="left") for row in here]
     for waves, row in zip(swarm.waves.values(), here, strict=True):
@@ -123,7 +123,7 @@ async def test_rows_of_peers_that_left_take_the_place_of_no_others(monkeypatch: 
 
 
 async def test_a_few_may_be_asked_for_themselves_alone() -> None:
-    swarm = Swarm(40, seed=5)
+    swarm = WaveSwarm(40, seed=5)
     waves = swarm.waves[1]
     known = {contact.port for bucket in waves._tree.subtrees().values() for contact in bucket}
     tallies = await waves.ask_some(Survey(), 3, Random(1), 2.0)
@@ -134,7 +134,7 @@ async def test_a_few_may_be_asked_for_themselves_alone() -> None:
 
 
 async def test_asking_a_few_passes_over_the_dead_and_asks_nobody_twice() -> None:
-    swarm = Swarm(3, seed=6)
+    swarm = WaveSwarm(3, seed=6)
     swarm.dead.add(swarm.contacts[1])
     tallies = await swarm.waves[1].ask_some(Survey(), 5, Random(1), 2.0)
     assert [0, 1] == sorted(tally.members for tally in tallies)

@@ -12,11 +12,11 @@ from kadcrawl.link.wire.messages import CellState, CellSummary, Contact, TakeOve
 from kadcrawl.replication.owner import batched_sync_requests as inquiry
 from kadcrawl.replication.owner.batched_sync_requests import SILENCES_MAX, BatchedCellQueries
 from sim.loop import world
-from tests.replication.test_backup_streams import A, FakeOverlay
+from tests.replication.test_backup_streams import A, LiveOverlay
 from tests.support.contacts import contact
 
 
-class FakeClient:
+class TakeOverClient:
     def __init__(self) -> None:
         self.asked: list[list[int]] = []
         self.down = False
@@ -35,11 +35,11 @@ class FakeClient:
         )
 
 
-class Bench:
+class SyncRequestsBench:
     def __init__(self) -> None:
-        self.overlay = FakeOverlay()
+        self.overlay = LiveOverlay()
         self.overlay.live.clear()
-        self.client = FakeClient()
+        self.client = TakeOverClient()
         self.tasks: list[asyncio.Task[None]] = []
         client: Any = self.client
         self.inquiry = BatchedCellQueries(self.overlay, client, self.spawn)
@@ -55,7 +55,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 def test_questions_asked_at_the_same_time_travel_together_each_once() -> None:
     async def scenario() -> None:
-        bench = Bench()
+        bench = SyncRequestsBench()
         answers = await asyncio.gather(*(bench.inquiry.ask(A, Cell(cell)) for cell in (3, 4, 3)))
         assert [3, 4, 3] == [answer.held.cell for answer in answers if answer is not None]
         assert [[3, 4]] == bench.client.asked
@@ -65,7 +65,7 @@ def test_questions_asked_at_the_same_time_travel_together_each_once() -> None:
 
 def test_an_answer_about_other_cells_is_none() -> None:
     async def scenario() -> None:
-        bench = Bench()
+        bench = SyncRequestsBench()
         bench.client.about = 9
         assert await bench.inquiry.ask(A, Cell(3)) is None
 
@@ -74,7 +74,7 @@ def test_an_answer_about_other_cells_is_none() -> None:
 
 def test_who_keeps_silent_is_passed_over_unless_it_lives() -> None:
     async def scenario() -> None:
-        bench = Bench()
+        bench = SyncRequestsBench()
         bench.client.down = True
         for number in range(1, SILENCES_MAX + 1):
             assert not bench.inquiry.is_gone(A)
@@ -95,7 +95,7 @@ def test_silent_peers_are_remembered_in_bounded_number_the_latest_longest(monkey
     monkeypatch.setattr(inquiry, "SILENT_MAX", 10)
 
     async def scenario() -> None:
-        bench = Bench()
+        bench = SyncRequestsBench()
         bench.client.down = True
         for _ in range(SILENCES_MAX):
             await bench.inquiry.ask(A, Cell(3))

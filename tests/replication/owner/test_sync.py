@@ -90,8 +90,8 @@ def key(cell: Cell, number: int) -> Key:
     return url_key(site_hash(SITES[cell]), url(cell, number))
 
 
-class FakeOverlay:
-    """What one peer believes about the others, as `Swarm` tells it."""
+class SwarmOverlay:
+    """What one peer believes about the others, as `SyncSwarm` tells it."""
 
     def __init__(self, me: Contact) -> None:
         self.me = me
@@ -132,10 +132,10 @@ class FakeOverlay:
         """The swarm tells in its own time."""
 
 
-class FakeClient:
+class SwarmClient:
     """One peer's end of the swarm's link."""
 
-    def __init__(self, swarm: "Swarm", me: Contact) -> None:
+    def __init__(self, swarm: "SyncSwarm", me: Contact) -> None:
         self._swarm = swarm
         self._me = me
 
@@ -159,7 +159,7 @@ class FakeCrawler:
 class FakePeer:
     """One incarnation of a peer: the real history rooms on a real store."""
 
-    def __init__(self, swarm: "Swarm", contact: Contact, directory: Path) -> None:
+    def __init__(self, swarm: "SyncSwarm", contact: Contact, directory: Path) -> None:
         self.contact = contact
         self.directory = directory
         self.swarm = swarm
@@ -169,7 +169,7 @@ class FakePeer:
         job = Job(scope="any", cell_bits=BITS, delay_s=DELAY_S)
         self.store = Store(directory, 0.01, lambda fds: None)
         self.store.begin(BITS)
-        self.overlay = FakeOverlay(contact)
+        self.overlay = SwarmOverlay(contact)
         activity, partitioner, scope = Activity(), Partitioner("host", BITS), Scope(job)
         self.frontier = Frontier(self.store, Limits(), DELAY_S)
         self.intake = Intake(self.store, self.frontier, scope, Counters(), activity, by_depth=False)
@@ -179,7 +179,7 @@ class FakePeer:
         parts: Any = SimpleNamespace(
             job=job, frontier=self.frontier, intake=self.intake, partitioner=partitioner, crawler=self.crawler
         )
-        client: Any = FakeClient(swarm, contact)
+        client: Any = SwarmClient(swarm, contact)
         overlay: Any = self.overlay
         self.cells = Cells(parts, overlay, client, self.store, activity, self.clock, 0.01)
         self.task: asyncio.Task[None] | None = None
@@ -244,7 +244,7 @@ class FakePeer:
         self.swarm.acknowledged[entry.key] = DONE
 
 
-class Swarm:
+class SyncSwarm:
     """Some peers in one virtual world, and what a god sees of them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, directory: Path, seed: int = 0) -> None:
@@ -489,15 +489,15 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-Play = Callable[[Callable[[Swarm], Awaitable[None]]], None]
+Play = Callable[[Callable[[SyncSwarm], Awaitable[None]]], None]
 
 
 @pytest.fixture(params=[1, 2], ids="seed{}".format)
 def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
     """Give what runs a scenario to its end, then looks whether any peer ran into a fault."""
 
-    def play(scenario: Callable[[Swarm], Awaitable[None]]) -> None:
-        async def run(swarm: Swarm) -> None:
+    def play(scenario: Callable[[SyncSwarm], Awaitable[None]]) -> None:
+        async def run(swarm: SyncSwarm) -> None:
             watcher = swarm.loop.create_task(swarm.watch())
             try:
                 async with asyncio.timeout(400):
@@ -508,12 +508,12 @@ def play(request: pytest.FixtureRequest, tmp_path: Path) -> Play:
             assert [] == swarm.errors
 
         with world(request.param) as loop:
-            loop.run_until_complete(run(Swarm(loop, tmp_path, request.param)))
+            loop.run_until_complete(run(SyncSwarm(loop, tmp_path, request.param)))
 
     return play
 
 
-async def swarm_of(swarm: Swarm, peers: int, urls: int = 3) -> None:
+async def swarm_of(swarm: SyncSwarm, peers: int, urls: int = 3) -> None:
     """Let so many peers come, one after the other, and take some URLs of every cell."""
     for _ in range(peers):
         await swarm.join()
@@ -530,7 +530,7 @@ async def swarm_of(swarm: Swarm, peers: int, urls: int = 3) -> None:
 def test_each_cell_is_open_at_its_owner_and_held_by_three(play: Play, peers: int) -> None:
     """Fewer than three peers hold as many copies as there are peers."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, peers)
         assert {1} == set(swarm.open_at_once.values())
 
@@ -538,7 +538,7 @@ def test_each_cell_is_open_at_its_owner_and_held_by_three(play: Play, peers: int
 
 
 def test_a_newcomer_takes_its_cells_and_no_cell_is_ever_open_twice(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         await swarm.join()
         await swarm.settle()
@@ -550,7 +550,7 @@ def test_a_newcomer_takes_its_cells_and_no_cell_is_ever_open_twice(play: Play) -
 def test_the_clocks_of_a_cell_come_with_it(play: Play) -> None:
     """A site asked just before its cell moved is left alone for the rest of its delay."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm.join(1)
         cell = Cell(15)
         await swarm.offer(cell, range(3))
@@ -568,7 +568,7 @@ def test_the_clocks_of_a_cell_come_with_it(play: Play) -> None:
 
 
 def test_a_cell_moves_only_when_its_requests_are_over(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         old = await swarm.join(1)
         cell = Cell(15)
         await swarm.offer(cell, range(3))
@@ -591,7 +591,7 @@ def test_a_cell_that_waits_for_its_last_requests_is_copied_meanwhile(play: Play,
     Its backups come before its next owner, or after.
     """
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         first = await swarm.join(1)
         cell = Cell(15)
         await swarm.offer(cell, range(3))
@@ -616,7 +616,7 @@ def test_a_cell_that_waits_for_its_last_requests_is_copied_meanwhile(play: Play,
 def test_a_page_in_hand_when_its_cell_moves_is_left_to_whoever_has_it(play: Play, known: bool) -> None:
     """Also if the new owner has it from somebody else, who could say nothing of that."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         old = await swarm.join(1)
         cell = Cell(15)
         await swarm.offer(cell, range(2))
@@ -645,7 +645,7 @@ def test_a_page_in_hand_when_its_cell_moves_is_left_to_whoever_has_it(play: Play
 def test_sites_of_a_crawled_cell_without_clocks_are_left_alone(play: Play, untold: bool) -> None:
     """Whatever others told: it may have asked since."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm.join(1)
         other = await swarm.join(2)
         cell = Cell(15)
@@ -672,7 +672,7 @@ def test_sites_of_a_crawled_cell_without_clocks_are_left_alone(play: Play, untol
 def test_a_peer_that_appears_during_a_takeover_is_heard_before_the_opening(play: Play) -> None:
     """It may be crawling it."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6)
         cell = Cell(15)
         newcomer_id = anchor(cell, BITS) ^ 1
@@ -697,7 +697,7 @@ def test_a_peer_that_appears_during_a_takeover_is_heard_before_the_opening(play:
 
 
 def test_whoever_is_lost_is_not_waited_for_by_what_is_being_released(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         one, other, _ = swarm.peers.values()
         lost: list[FakePeer] = []
@@ -712,7 +712,7 @@ def test_whoever_is_lost_is_not_waited_for_by_what_is_being_released(play: Play)
 def test_who_finds_that_another_still_crawls_its_cell_stops(play: Play) -> None:
     """It came while nobody knew, e.g. as the one it was released for had gone: it waits until that one is through."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         old = await swarm.join(1)
         cell = Cell(15)
         await swarm.offer(cell, range(2))
@@ -734,7 +734,7 @@ def test_who_finds_that_another_still_crawls_its_cell_stops(play: Play) -> None:
 
 
 def test_two_that_come_into_one_range_at_once_agree(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 4)
         near = swarm.holders(CELLS[5])[OWNER].contact.number
         await asyncio.gather(swarm.join(near ^ 1 << 100), swarm.join(near ^ 1 << 101), swarm.join())
@@ -745,7 +745,7 @@ def test_two_that_come_into_one_range_at_once_agree(play: Play) -> None:
 
 
 def test_links_offered_while_a_cell_moves_are_not_lost(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 4)
 
         async def offer_on(cell: Cell) -> None:
@@ -769,7 +769,7 @@ def test_links_offered_while_a_cell_moves_are_not_lost(play: Play) -> None:
 
 
 def test_who_leaves_hands_everything_over(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         leaver = swarm.holders(CELLS[3])[OWNER]
         began = swarm.loop.time()
@@ -782,7 +782,7 @@ def test_who_leaves_hands_everything_over(play: Play) -> None:
 
 
 def test_all_but_one_may_leave_at_once(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 4)
         await asyncio.gather(*(swarm.leave(peer) for peer in list(swarm.peers.values())[1:]))
         await swarm.settle()
@@ -791,7 +791,7 @@ def test_all_but_one_may_leave_at_once(play: Play) -> None:
 
 
 def test_who_leaves_and_is_killed_meanwhile_takes_nothing_away(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         leaver = swarm.holders(CELLS[3])[OWNER]
         leaving = swarm.loop.create_task(swarm.leave(leaver))
@@ -809,7 +809,7 @@ def test_who_leaves_and_is_killed_meanwhile_takes_nothing_away(play: Play) -> No
 
 
 def test_a_dead_owner_is_followed_by_the_next(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         await swarm.kill(swarm.holders(CELLS[3])[OWNER])
         await swarm.settle(30.0)
@@ -820,7 +820,7 @@ def test_a_dead_owner_is_followed_by_the_next(play: Play) -> None:
 
 @pytest.mark.parametrize("roles", [(0, 1), (0, 2), (1, 2)], ids=["owner+first", "owner+second", "both backups"])
 def test_two_holders_dead_at_once_lose_nothing(play: Play, roles: tuple[int, int]) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6)
         them = swarm.holders(CELLS[3])
         await swarm.kill(*(them[role] for role in roles))
@@ -832,7 +832,7 @@ def test_two_holders_dead_at_once_lose_nothing(play: Play, roles: tuple[int, int
 def test_after_a_crash_each_site_is_left_alone_for_a_full_delay(play: Play) -> None:
     """Nobody could tell when the dead owner asked it last."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[7]
         await swarm.kill(swarm.holders(cell)[OWNER])
@@ -851,7 +851,7 @@ def test_after_a_crash_each_site_is_left_alone_for_a_full_delay(play: Play) -> N
 def test_after_a_crash_a_site_nobody_knows_is_left_alone_as_well(play: Play, died: bool) -> None:
     """The dead owner may have asked it before anybody else had a URL of it; if nobody died there is no need."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         for _ in range(3):
             await swarm.join()
             await asyncio.sleep(0.5)
@@ -869,7 +869,7 @@ def test_after_a_crash_a_site_nobody_knows_is_left_alone_as_well(play: Play, die
 
 
 def test_a_chain_of_crashes_each_after_the_swarm_has_healed_loses_nothing(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 7)
         while len(swarm.peers) > 2:
             await swarm.kill(swarm.random.choice(list(swarm.peers.values())))
@@ -881,7 +881,7 @@ def test_a_chain_of_crashes_each_after_the_swarm_has_healed_loses_nothing(play: 
 def test_what_was_acknowledged_survives_any_two_that_die_then_and_there(play: Play) -> None:
     """Links are offered all the time; two peers die at any moment, a third at the next one that is quiet."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6, urls=1)
 
         async def offer_on(cell: Cell) -> None:
@@ -902,7 +902,7 @@ def test_what_was_acknowledged_survives_any_two_that_die_then_and_there(play: Pl
 def test_a_backup_replaced_during_its_first_records_is_told_to_drop_them(play: Play) -> None:
     """When it was asked it had nothing, so nobody else would ever say anything to it."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         for _ in range(3):
             await swarm.join()
             await asyncio.sleep(0.5)
@@ -929,7 +929,7 @@ def test_a_backup_replaced_during_its_first_records_is_told_to_drop_them(play: P
 def test_a_source_is_told_to_drop_only_when_the_backups_have_what_it_had(play: Play) -> None:
     """Else the new owner's death alone would lose it."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         them = swarm.holders(cell)
@@ -962,7 +962,7 @@ def test_a_source_is_told_to_drop_only_when_the_backups_have_what_it_had(play: P
 def test_a_peer_restarted_catches_up_before_it_crawls(play: Play, disk: str, noticed: bool) -> None:
     """Whether the others have missed it or not."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         peer = swarm.holders(cell)[OWNER]
@@ -986,7 +986,7 @@ def test_a_peer_restarted_catches_up_before_it_crawls(play: Play, disk: str, not
 
 
 def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         sleeper = swarm.holders(CELLS[3])[OWNER]
         await swarm.freeze(sleeper)
@@ -1004,7 +1004,7 @@ def test_a_peer_that_was_away_crawls_nothing_before_it_has_synced_again(play: Pl
 def test_a_returning_peer_without_answers_goes_on_alone_after_a_while(play: Play) -> None:
     """It is more likely cut off than the last of all; and of its copies the others may have done much."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         sleeper, *others = swarm.peers.values()
         sleeper.cells.sync.close_all()
@@ -1019,7 +1019,7 @@ def test_a_returning_peer_without_answers_goes_on_alone_after_a_while(play: Play
 
 
 def test_a_peer_that_was_away_and_alone_before_goes_on_at_once(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 1)
         (sleeper,) = swarm.peers.values()
         sleeper.cells.sync.close_all()
@@ -1031,7 +1031,7 @@ def test_a_peer_that_was_away_and_alone_before_goes_on_at_once(play: Play) -> No
 def test_a_sync_begun_before_a_stall_opens_nothing_after_it(play: Play) -> None:
     """What the others said before may not hold any more: they are asked again."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 4)
         cell = CELLS[3]
         owner, backup, _ = swarm.holders(cell)
@@ -1065,7 +1065,7 @@ def test_a_sync_begun_before_a_stall_opens_nothing_after_it(play: Play) -> None:
 
 
 def test_two_halves_that_crawled_alone_merge(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6)
         peers = list(swarm.peers.values())
         halves = peers[:3], peers[3:]
@@ -1102,7 +1102,7 @@ def test_two_halves_that_crawled_alone_merge(play: Play) -> None:
 
 
 def test_the_owner_learns_of_a_page_finished_after_its_cell_was_dropped(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         late = next(peer for peer in swarm.peers.values() if peer not in swarm.holders(cell))
@@ -1117,7 +1117,7 @@ def test_the_owner_learns_of_a_page_finished_after_its_cell_was_dropped(play: Pl
 def test_a_copy_that_differs_is_found_by_the_repair(play: Play) -> None:
     """However it came about: here a backup's records vanish, and another's know more."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         _, first, second = swarm.holders(cell)
@@ -1134,7 +1134,7 @@ def test_a_copy_that_differs_is_found_by_the_repair(play: Play) -> None:
 def test_a_backup_that_hears_nothing_from_its_owner_asks_who_it_is(play: Play) -> None:
     """The owner died and nobody told the backup: they did not know each other."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         owner, first, second = swarm.holders(cell)
@@ -1148,7 +1148,7 @@ def test_a_backup_that_hears_nothing_from_its_owner_asks_who_it_is(play: Play) -
 
 
 def test_a_silent_backup_delays_acknowledgement_until_it_is_lost(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         backup = swarm.holders(cell)[1]
@@ -1166,7 +1166,7 @@ def test_a_silent_backup_delays_acknowledgement_until_it_is_lost(play: Play) -> 
 def test_nothing_stays_unacknowledged_for_a_backup_that_is_gone(play: Play) -> None:
     """Changes between its death and the next backups: else the swarm would never know that it is done."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         cell = CELLS[3]
         owner, backup, _ = swarm.holders(cell)
@@ -1183,7 +1183,7 @@ def test_nothing_stays_unacknowledged_for_a_backup_that_is_gone(play: Play) -> N
 
 
 def test_nobody_waits_for_ever_for_a_cell_that_is_not_ours(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]
         other = swarm.holders(cell)[1]
@@ -1197,7 +1197,7 @@ def test_nobody_waits_for_ever_for_a_cell_that_is_not_ours(play: Play) -> None:
 def test_waiting_in_vain_leaves_nothing_behind(play: Play) -> None:
     """A cell that does not open for a long time is waited for again and again."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]
         owner, backup, _ = swarm.holders(cell)
@@ -1213,7 +1213,7 @@ def test_waiting_in_vain_leaves_nothing_behind(play: Play) -> None:
 
 
 def test_peers_that_come_and_go_at_once_for_a_while_end_whole(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 6)
         for _ in range(12):
             peer = swarm.random.choice(list(swarm.peers.values()))
@@ -1240,7 +1240,7 @@ def test_peers_that_come_and_go_at_once_for_a_while_end_whole(play: Play) -> Non
 def test_a_join_moves_what_the_newcomer_is_to_hold_and_little_else(play: Play) -> None:
     """Records travel to the newcomer and to backups that lack them; a backup that has them all is sent none."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5, urls=60)
         before = {peer: dict(peer.store.cells) for peer in swarm.peers.values()}
         sent = len(swarm.sent)
@@ -1263,7 +1263,7 @@ def test_a_join_moves_what_the_newcomer_is_to_hold_and_little_else(play: Play) -
 
 
 def test_a_swarm_where_nothing_happens_compares_and_moves_nothing(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
         await asyncio.sleep(2 * sync_module.REPAIR_S)
         sent, examined = len(swarm.sent), [peer.cells.anti_entropy.examined for peer in swarm.peers.values()]
@@ -1298,7 +1298,7 @@ EMPTY_DIGEST = CellSummary(NOWHERE, 1, 1, bytes(16))
 def test_a_cell_that_does_not_exist_harms_nobody(play: Play, message: Any) -> None:
     """The wire allows 24 bits; the job has fewer. No peer may end, now or when its owner falls silent."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         for peer in list(swarm.peers.values()):
             try:
@@ -1314,7 +1314,7 @@ def test_a_cell_that_does_not_exist_harms_nobody(play: Play, message: Any) -> No
 
 @pytest.mark.parametrize("kind", ["CellsHeld", "TakeOver", "keep", "drop", "Replicate"])
 def test_a_message_that_seems_to_come_from_ourselves_changes_nothing(play: Play, kind: str) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]
         owner = swarm.holders(cell)[OWNER]
@@ -1339,7 +1339,7 @@ def test_a_message_that_seems_to_come_from_ourselves_changes_nothing(play: Play,
 
 
 def test_cells_there_are_none_of_in_an_answer_end_nobody(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         for peer in swarm.peers.values():
             peer.cells.sync.find_my_cells = lambda message: MyCells(b"\xff" * 8)  # type: ignore[method-assign]
@@ -1353,7 +1353,7 @@ def test_cells_there_are_none_of_in_an_answer_end_nobody(play: Play) -> None:
 
 
 def test_a_live_silent_sibling_delays_a_newcomer_only_for_a_while(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         mute = next(iter(swarm.peers.values()))
 
@@ -1373,7 +1373,7 @@ def test_a_live_silent_sibling_delays_a_newcomer_only_for_a_while(play: Play) ->
 
 
 def test_the_peers_that_claim_to_hold_cells_are_bounded(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]
         owner = swarm.holders(cell)[OWNER]
@@ -1387,7 +1387,7 @@ def test_the_peers_that_claim_to_hold_cells_are_bounded(play: Play) -> None:
 
 
 def test_who_takes_long_to_release_a_cell_is_asked_ever_more_seldom(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3, urls=7)
         cell = CELLS[3]
         owner, backup, _ = swarm.holders(cell)
@@ -1413,7 +1413,7 @@ def test_who_takes_long_to_release_a_cell_is_asked_ever_more_seldom(play: Play) 
 
 
 def test_a_peer_is_told_once_a_second_at_most_which_cells_are_its_own(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         peer, *others = swarm.peers.values()
         await asyncio.sleep(FIND_MY_CELLS_INTERVAL_S)
@@ -1437,7 +1437,7 @@ def test_a_sync_is_cut_off_without_a_word_when_its_world_ends(play: Play) -> Non
     """There is no loop any more by then: a kill in the simulated world, or a program that ends in a hurry."""
     begun: list[Coroutine[Any, Any, bool]] = []
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 3)
         cell = CELLS[3]
         owner = swarm.holders(cell)[OWNER]

@@ -22,10 +22,10 @@ from tests.replication.owner.test_sync import (
     BITS,
     CELLS,
     SILENT_S,
-    FakeOverlay,
     FakePeer,
     Play,
-    Swarm,
+    SwarmOverlay,
+    SyncSwarm,
     key,
     play as play,
     swarm_of,
@@ -36,7 +36,7 @@ PEERS = 24
 CELL = CELLS[3]
 
 
-def far_from(swarm: Swarm, cell: Cell) -> FakePeer:
+def far_from(swarm: SyncSwarm, cell: Cell) -> FakePeer:
     """Return a peer that is not near to any place of a cell."""
     contacts = [peer.contact for peer in swarm.peers.values()]
     near = {
@@ -50,7 +50,7 @@ def far_from(swarm: Swarm, cell: Cell) -> FakePeer:
 def test_it_is_believed_who_is_near_and_at_first_everybody() -> None:
     contacts = [Contact(id_bytes((number << 155) + 1), "10.0.0.1", 4160) for number in range(32)]
     by_distance = sorted(contacts, key=lambda one: one.number ^ anchor(CELL, BITS))
-    overlay = FakeOverlay(by_distance[10])
+    overlay = SwarmOverlay(by_distance[10])
     for contact in contacts:
         overlay.hear(contact)
     holdings = Holdings(overlay.me.number, BITS)
@@ -83,7 +83,7 @@ def states(peer: FakePeer, numbers: range) -> list[int | None]:
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at first", "later"])
 def test_an_owner_does_not_believe_a_copy_from_far_once_it_has_settled(play: Play, is_late: bool) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, PEERS)
         far = far_from(swarm, CELL)
         if is_late:
@@ -122,7 +122,7 @@ def lies() -> list[Batch]:
 def test_nobody_believes_records_from_far(play: Play) -> None:
     """Nor whoever is believed by the owner, and would pass them on."""
 
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, PEERS)
         await asyncio.sleep(SETTLING_S)
         holders = swarm.holders(CELL)
@@ -151,7 +151,7 @@ def test_nobody_believes_records_from_far(play: Play) -> None:
 
 
 def test_who_did_all_alone_is_believed_by_however_many_come_at_once(play: Play) -> None:
-    async def scenario(swarm: Swarm) -> None:
+    async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 1)
         first = next(iter(swarm.peers.values()))
         for cell in CELLS:
