@@ -31,6 +31,7 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
@@ -54,8 +55,6 @@ whether its proxies were verified; and whether its URLs are in scope by now."""
 KEPT_WAITING_TRIES = 3
 """More than others has a URL whose server gave up as its body waited here: five minutes by default. Without an end a
 few sites could keep each other waiting, and the crawl from its end."""
-NO_PROXY = "proxies"
-"""The reason among a crawler's holds that no proxy is alive; it goes when one is (crawl/proxies/health_checks.py)."""
 log = logging.getLogger(__name__)
 
 
@@ -149,7 +148,7 @@ class Crawler:
         """Entries (by sequence number) taken from the frontier whose request is not over."""
         self._taken: set[int] = set()
         """Entries taken, neither finished nor given back."""
-        self.pause_reasons: set[str] = set()
+        self.pause_reasons: set[PauseReason] = set()
         """Reasons to start nothing, e.g. paused, joining, leaving, files."""
         self.companion: Crawler | None = None
         """The peer's other crawler, with which this one shares its bounds, and is woken."""
@@ -179,7 +178,7 @@ class Crawler:
     def wake(self) -> None:
         """Something changed: there may be work, or none any more."""
         # Who lacks a proxy, and nothing else, keeps nobody from ending.
-        held = bool(self.pause_reasons - {NO_PROXY})
+        held = bool(self.pause_reasons - {PauseReason.PROXIES})
         self._activity.settle(not held and not self.pending and not self._forwarder.unacknowledged)
         self._stir()
 
@@ -361,7 +360,7 @@ class Crawler:
             if fetched.error is FetchError.NO_SOCKET:
                 self._wait_for_files(fetched.detail)
             elif fetched.error is FetchError.NO_PROXY:
-                self.pause_reasons.add(NO_PROXY)
+                self.pause_reasons.add(PauseReason.PROXIES)
             elif fetched.error is FetchError.VERIFYING:
                 now = self._clock.now()
                 self._frontier.hold(entry.site, now + ALONE_WAIT_S, now)
@@ -378,12 +377,12 @@ class Crawler:
     def _wait_for_files(self, why: str) -> None:
         if self._files_timer is None:
             log.warning("crawl.waiting why=%s seconds=%.0f", why, FILES_WAIT_S)
-            self.pause_reasons.add("files")
+            self.pause_reasons.add(PauseReason.FILES)
             self._files_timer = asyncio.get_running_loop().call_later(FILES_WAIT_S, self._go_on)
 
     def _go_on(self) -> None:
         self._files_timer = None
-        self.pause_reasons.discard("files")
+        self.pause_reasons.discard(PauseReason.FILES)
         self.wake()
 
     def _slot_over(self, entry: FrontierEntry) -> None:

@@ -14,11 +14,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
 from kadcrawl.settings.config import Config
 
-DISK_PAUSE = "disk"
-"""The reason among the crawler's holds."""
 CHECK_S = 1.0
 WAIT_S_MAX = 60.0
 LEAST_ROOM_BYTES = 1024 * 1024
@@ -33,14 +31,14 @@ def free_bytes(directory: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
-async def guard(crawler: Crawler, directory: Path, reserve_bytes: int, free: Callable[[Path], int]) -> None:
+async def guard(crawler: Pausable, directory: Path, reserve_bytes: int, free: Callable[[Path], int]) -> None:
     """Hold the crawler while less than the reserve is free; until cancelled."""
     while True:
         full = free(directory) < reserve_bytes
-        if full != (DISK_PAUSE in crawler.pause_reasons):
+        if full != (PauseReason.DISK in crawler.pause_reasons):
             what = "disk.full" if full else "disk.has_room"
             log.warning("%s directory=%s reserve_bytes=%d", what, directory, reserve_bytes)
-            (crawler.pause_reasons.add if full else crawler.pause_reasons.discard)(DISK_PAUSE)
+            (crawler.pause_reasons.add if full else crawler.pause_reasons.discard)(PauseReason.DISK)
             crawler.wake()
         await asyncio.sleep(CHECK_S)
 

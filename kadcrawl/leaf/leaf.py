@@ -15,6 +15,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
 from kadcrawl.leaf.leaf_crawl import LeafCrawl
@@ -118,9 +119,9 @@ class Leaf(PeerBase):
         if not self.begun:
             return "starting"
         holds = self.work.crawler.pause_reasons
-        for hold in ("stopping", "paused"):
+        for hold in (PauseReason.STOPPING, PauseReason.COMMAND):
             if hold in holds:
-                return hold
+                return hold.value
         if self.ended:
             return "done"
         for hold, state in STATE_BY_PAUSE_REASON.items():
@@ -198,7 +199,7 @@ class Leaf(PeerBase):
 
     def _follow(self, activity: SwarmActivity) -> None:
         """Pause, resume, stop or end as the swarm does."""
-        self.work.set_pause_reason("paused", activity == "paused")
+        self.work.set_pause_reason(PauseReason.COMMAND, activity == "paused")
         if activity == "stopped":
             self.stop()
         elif activity == "ended":

@@ -22,6 +22,7 @@ from kadcrawl.crawl.disk_guard import guard
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
 from kadcrawl.keys import Key
@@ -173,7 +174,7 @@ class LeafCrawl:
         self.components.scope.add_seeds(fresh)
         return True
 
-    def set_pause_reason(self, reason: str, is_paused: bool) -> None:
+    def set_pause_reason(self, reason: PauseReason, is_paused: bool) -> None:
         """Set or clear one reason for which the crawler starts no pages."""
         if is_paused != (reason in self.crawler.pause_reasons):
             (self.crawler.pause_reasons.add if is_paused else self.crawler.pause_reasons.discard)(reason)
@@ -181,7 +182,7 @@ class LeafCrawl:
 
     async def give_back(self) -> None:
         """Start no more pages, wait until pages in flight are finished, and return the rest of the loans."""
-        self.set_pause_reason("stopping", True)
+        self.set_pause_reason(PauseReason.STOPPING, True)
         self.borrower.close_all()
         await self.crawler.drained(DRAIN_LINKS_S)
         with suppress(TimeoutError):

@@ -17,6 +17,7 @@ from math import inf
 from kadcrawl.balance.leases import RENEW_S, borrower_stops_at
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
@@ -203,7 +204,7 @@ class Borrower:
             while True:
                 report_now = self._report_now.is_set()
                 self._report_now.clear()
-                if self.crawler.pause_reasons - {"paused"}:
+                if self.crawler.pause_reasons - {PauseReason.COMMAND}:
                     self.close_all()  # This peer cannot go on with the loans, and other peers can.
                     report_now = True
                     self._report_now.clear()

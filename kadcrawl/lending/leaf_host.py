@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from kadcrawl.balance.leaf_allotment import leaf_allotment
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.lending.lender import Lender
 from kadcrawl.link.server import Handler
@@ -150,7 +151,7 @@ class LeafHost:
             return "stopped"
         if self._state.ended:
             return "ended"
-        if self._state.leaving or "stopping" in self._pause_reasons():
+        if self._state.leaving or PauseReason.STOPPING in self._pause_reasons():
             raise NoLeafError("this peer is leaving; draw from another")
         return "paused" if self._state.paused else "crawling"
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from kadcrawl.crawl.build import CrawlComponents, build
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.disk_guard import guard
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.recrawl.expiry import Expiring
 from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.partitioner import UrlLocation
@@ -126,14 +127,14 @@ class Peer(PeerBase):
         first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
         self._build(job, first_update_s=first_update_s)
         self.joining = True
-        self.components.crawler.pause_reasons.add("joining")
+        self.components.crawler.pause_reasons.add(PauseReason.JOINING)
         await self._find_host(bootstrap[0])
         await self.overlay.join(bootstrap)
         await self._start()
         # Only now do waves come here as well: what was said meanwhile must be asked for.
         await self.state_gossip.catch_up(bootstrap)
         self.joining = False
-        self.components.crawler.pause_reasons.discard("joining")
+        self.components.crawler.pause_reasons.discard(PauseReason.JOINING)
         self.components.crawler.wake()
 
     async def crawl(self, urls: Sequence[str]) -> None:
@@ -386,10 +387,10 @@ class Peer(PeerBase):
             self._recrawling = recrawling = Recrawling(
                 self.store,
                 self._components.frontier,
-                self._components.crawler,
                 self.activity,
                 self.clock,
-                lambda: copies.unacknowledged,
+                copying=lambda: copies.unacknowledged,
+                wake=self._components.crawler.wake,
             )
             self._components.rounds.on_due = self._components.intake.on_visit = recrawling.visited
             self._cells.crawl.on_opened = recrawling.opened

@@ -8,6 +8,7 @@ Tests: tests/peer/test_coming_and_going.py
 import asyncio
 from typing import TYPE_CHECKING
 
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.peer.membership.departed import send_leave_stats
 
@@ -28,7 +29,7 @@ LEAVE_S = 30.0
 async def drain(peer: "Peer", links_s: float = DRAIN_LINKS_S) -> None:
     """Start nothing more and wait until what is under way is finished and on disk."""
     if peer.begun:
-        peer.components.crawler.pause_reasons.add("stopping")
+        peer.components.crawler.pause_reasons.add(PauseReason.STOPPING)
         loans = peer.balancing.loans
         loans.recall_all()
         await peer.components.crawler.drained(links_s)

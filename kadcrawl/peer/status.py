@@ -5,8 +5,7 @@ Tests: tests/peer/test_peer.py
 
 from typing import TYPE_CHECKING
 
-from kadcrawl.crawl.crawler import NO_PROXY
-from kadcrawl.crawl.disk_guard import DISK_PAUSE as DISK
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.messages import COUNT_MAX, RESTING, PeerRow
 
 if TYPE_CHECKING:
@@ -15,7 +14,11 @@ if TYPE_CHECKING:
 DISK_FULL = "paused: disk full"
 CATCHING_UP = "catching up"
 """With cells that it owns and may not crawl yet, while it has nothing else to do."""
-STATE_BY_PAUSE_REASON = {DISK: DISK_FULL, "files": "paused: too many open files", NO_PROXY: "waiting for proxies"}
+STATE_BY_PAUSE_REASON = {
+    PauseReason.DISK: DISK_FULL,
+    PauseReason.FILES: "paused: too many open files",
+    PauseReason.PROXIES: "waiting for proxies",
+}
 """By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
 
 
@@ -26,9 +29,9 @@ def state_of(peer: "Peer") -> str:
     holds = peer.components.crawler.pause_reasons
     if peer.leaving:
         return "leaving"
-    for hold in ("stopping", "joining"):
+    for hold in (PauseReason.STOPPING, PauseReason.JOINING):
         if hold in holds:
-            return hold
+            return hold.value
     if peer.paused:
         return "paused"
     if (by := peer.key_mismatches.count) > len(peer.overlay.contacts()):

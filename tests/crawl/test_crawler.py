@@ -23,6 +23,7 @@ from kadcrawl.crawl.links.intake import Intake
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.robots.rules import parse
 from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
@@ -304,7 +305,7 @@ async def test_no_file_to_open_is_no_fault_of_the_site(
         for left in (4, 3):
             await world.until(lambda left=left: len(world.failures) == left)  # type: ignore[misc]
             await world.still()
-            held.append("files" in world.crawler.pause_reasons)
+            held.append(PauseReason.FILES in world.crawler.pause_reasons)
         assert [True, True] == held
         entry = world.store.entry(world.place(PAGE).key)
         assert entry is not None

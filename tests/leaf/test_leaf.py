@@ -315,9 +315,9 @@ async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_pee
         peer = await make_peer("a")
         peer.components.crawler._may_start = lambda: False
         await peer.crawl([f"http://127.0.0.{n % SITES + 2}:9/{n}" for n in range(40 * SITES)])
-        peer.components.crawler.pause_reasons.add("disk")
+        peer.components.crawler.pause_reasons.add(PauseReason.DISK)
         assert [] == (await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)).loans
-        peer.components.crawler.pause_reasons.discard("disk")
+        peer.components.crawler.pause_reasons.discard(PauseReason.DISK)
         sites: list[str] = []
         for _ in range(SITES):
             drawn = await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)

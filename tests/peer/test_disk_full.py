@@ -11,6 +11,7 @@ import pytest
 
 from kadcrawl import Config, Peer, StorageError
 from kadcrawl.cli.commands.run_peer import live
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import DiskFullError
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.rejoin import come_back
@@ -97,7 +98,7 @@ async def test_a_reserve_of_nothing_asks_for_nothing(tmp_path: Path) -> None:
 
 async def test_a_peer_without_files_to_open_says_so(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.components.crawler.pause_reasons.add("files")
+    peer.components.crawler.pause_reasons.add(PauseReason.FILES)
     assert peer.state == "paused: too many open files"
     assert peer.row().state == "paused: too many open files"
 

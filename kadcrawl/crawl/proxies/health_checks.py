@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from kadcrawl.crawl.crawler import NO_PROXY, Crawler
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError
+from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
 from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.proxy_list import LIST_BYTES_MAX, PROXIES_MAX, Proxy, lines, parse
@@ -65,7 +65,7 @@ class ProxyChecks:
         self._min_interval = MinInterval(HEALTH_CHECKS_APART_S)
         pool.learn(map(parse, job.proxies))
 
-    async def run(self, crawler: Crawler) -> None:
+    async def run(self, crawler: Pausable) -> None:
         """Verify and refill, and let the crawler go on when it waited for a proxy; until cancelled."""
         await self._fetcher.start()
         try:
@@ -144,16 +144,16 @@ class ProxyChecks:
 
     # --- whoever waits -------------------------------------------------------------------------------------------
 
-    async def _release(self, crawler: Crawler) -> None:
+    async def _release(self, crawler: Pausable) -> None:
         """Let the crawler go on once a proxy is alive."""
         waiting = False
         while True:
-            held = NO_PROXY in crawler.pause_reasons
+            held = PauseReason.PROXIES in crawler.pause_reasons
             if held and not waiting:
                 log.warning("proxy.waiting known=%d", self._pool.known)
             if held and self._pool.alive:
                 log.warning("proxy.going_on alive=%d", self._pool.alive)
-                crawler.pause_reasons.discard(NO_PROXY)
+                crawler.pause_reasons.discard(PauseReason.PROXIES)
                 crawler.wake()
                 held = False
             waiting = held

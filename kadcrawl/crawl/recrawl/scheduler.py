@@ -8,7 +8,6 @@ no more are brought back while these have many to take.
 import asyncio
 from collections.abc import Callable
 
-from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.recrawl.due_cells import DueCells
 from kadcrawl.keys import Cell, Key
@@ -33,18 +32,19 @@ class Recrawling:
         self,
         store: Store,
         frontier: Frontier,
-        crawler: Crawler,
         activity: Activity,
         clock: Clock,
+        *,
         copying: Callable[[], int],
+        wake: Callable[[], None],
     ) -> None:
-        """`copying` says how many changes are on their way to backups."""
+        """`copying` returns the number of changes on their way to backups. `wake` tells the crawler of new entries."""
         self._store = store
         self._frontier = frontier
-        self._crawler = crawler
         self._activity = activity
         self._clock = clock
         self._copying = copying
+        self._wake = wake
         self._due = DueCells(store.visits.next_due)
         self._full: set[Cell] = set()
         """Open cells of which enough is pending."""
@@ -106,4 +106,4 @@ class Recrawling:
                 self._frontier.add(entry, now)
         self._due.look(cell)
         self._activity.move()
-        self._crawler.wake()
+        self._wake()

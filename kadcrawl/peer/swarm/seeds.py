@@ -9,6 +9,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.wire.messages import BATCH_MAX, Link, NewSeeds
 
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from kadcrawl.peer.peer import Peer
 
 log = logging.getLogger(__name__)
-
-SEEDING_PAUSE = "seeding"
-"""Nothing of a crawl without seeds is fetched before its first ones are in: the caller may still ask for `pages`."""
 
 
 class Seeding:
@@ -38,7 +36,7 @@ class Seeding:
         peer = self._peer
         self.under_way += 1
         if not peer.job.seeds:
-            peer.components.crawler.pause_reasons.add(SEEDING_PAUSE)
+            peer.components.crawler.pause_reasons.add(PauseReason.SEEDING)  # The caller may still ask for `pages`.
         try:
             replace(peer.job, seeds=tuple(dict.fromkeys([*peer.job.seeds, *seeds])))  # Too many? Say so before telling.
             try:
@@ -51,5 +49,5 @@ class Seeding:
             await peer.store.journal.durable()
         finally:
             self.under_way -= 1
-            peer.components.crawler.pause_reasons.discard(SEEDING_PAUSE)
+            peer.components.crawler.pause_reasons.discard(PauseReason.SEEDING)
             peer.components.crawler.wake()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.client import Address
 from kadcrawl.link.wire.messages import Contact, GetSwarmState, GotSwarmState, Order
@@ -37,7 +38,6 @@ CONVERGE_S = 15.0
 INSIST_S = 60.0
 """How long a peer with other seeds may offer what is out of scope by those known here: then they cannot be merged."""
 SEEDS_FINGERPRINTS_MAX = 64
-COMMAND_PAUSE = "paused"
 
 
 class StateGossip:
@@ -97,7 +97,7 @@ class StateGossip:
         self.fingerprint = course.fingerprint(self.seeds_fingerprint)
         peer.overlay.set_state_fingerprint(self.fingerprint)
         holds = peer.components.crawler.pause_reasons
-        (holds.add if course.paused else holds.discard)(COMMAND_PAUSE)
+        (holds.add if course.paused else holds.discard)(PauseReason.COMMAND)
         peer.components.crawler.wake()
 
     async def order(self, verb: Literal["pause", "resume", "stop"]) -> None:

@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
 from kadcrawl.keys import Cell, Key
@@ -38,8 +36,9 @@ class SchedulerBench:
         self.clock = Clock(loop, NOW)
         self.frontier = Frontier(self.store, Limits(), 0.0)
         self.copying = 0
-        crawler = cast(Crawler, SimpleNamespace(wake=lambda: None))
-        self.recrawling = Recrawling(self.store, self.frontier, crawler, Activity(), self.clock, lambda: self.copying)
+        self.recrawling = Recrawling(
+            self.store, self.frontier, Activity(), self.clock, copying=lambda: self.copying, wake=lambda: None
+        )
         self.frontier.open(CELL, NOW, hold=False)
         self.task: asyncio.Task[Any] = loop.create_task(self.recrawling.run())
 
