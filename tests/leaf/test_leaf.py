@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
+from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.lending import leaf_host as leaves
 from kadcrawl.lending.leaf_host import LEAVES_MAX
 from kadcrawl.link.client import LinkClient
