@@ -58,14 +58,6 @@ async def site() -> AsyncIterator[Web]:
         yield site
 
 
-def all_pages(site: Web) -> set[str]:
-    return {site.url(f"/{n}", site=n % SITES) for n in range(PAGES)}
-
-
-def repeated(site: Web) -> set[str]:
-    return {url for url, count in site.fetched.items() if count > 1}
-
-
 def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
     """Return what the leaf has in hand of these peers: it may be fetched again if either dies."""
     loans = [loan for peer in peers for loan in peer.balancing.loans.lender.loans()]
@@ -75,7 +67,7 @@ def lent(site: Web, leaf: Leaf, peers: Sequence[Peer]) -> set[str]:
 def in_hand(site: Web, dying: Peer, leaf: Leaf, others: Sequence[Peer]) -> set[str]:
     """Return what may be fetched again without blame: with the leaf, or asked for and DONE with nobody who lives on."""
     unsafe = lent(site, leaf, [dying])
-    for url in all_pages(site):
+    for url in site.numbered(PAGES):
         key = dying.components.partitioner.locate(url).key
         entry = dying.store.entry(key)
         asked_for = url in site.fetched or (entry is not None and dying.components.crawler.is_taken(entry))
@@ -132,7 +124,7 @@ async def test_a_leaf_fetches_a_good_part_and_every_page_is_fetched_once(
     await peers[0].crawl([site.url("/0")])
     await finish(peers)
     await done(leaf)
-    assert all_pages(site) == set(site.fetched) == set(lines())
+    assert site.numbered(PAGES) == set(site.fetched) == set(lines())
     assert {1} == set(site.fetched.values())
     assert leaf.counters.pages > PAGES // 6
     assert PAGES == leaf.counters.pages + sum(peer.counters.pages for peer in peers)
@@ -169,8 +161,8 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     await crash(home)
     await finish(peers)
     await done(leaf)
-    assert all_pages(site) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-    assert repeated(site) <= unsafe
+    assert site.numbered(PAGES) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+    assert site.repeated <= unsafe
     assert leaf.counters.pages > before + PAGES // 20
 
 
@@ -188,8 +180,8 @@ async def test_a_killed_leaf_loses_no_work_and_comes_back_on_its_directory(
     assert leaf.contact.id == again.contact.id
     await finish(peers)
     await done(again)
-    assert all_pages(site) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-    assert repeated(site) <= unsafe
+    assert site.numbered(PAGES) == set(site.fetched) == {line.url for line in page_lines(tmp_path)}
+    assert site.repeated <= unsafe
 
 
 async def test_a_leaf_whose_bootstrap_peer_is_gone_finds_those_it_knew(

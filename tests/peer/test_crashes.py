@@ -32,24 +32,16 @@ pytestmark = [
 ]
 
 
-def all_pages(site: Web) -> set[str]:
-    return {site.url(f"/{n}", site=n % SITES) for n in range(PAGES)}
-
-
 def at_risk(site: Web, dying: Sequence[Peer], others: Sequence[Peer]) -> set[str]:
     """Return what may be fetched again without blame: asked for by now, and DONE with nobody who lives on."""
     found = set()
-    for url in all_pages(site):
+    for url in site.numbered(PAGES):
         key = dying[0].components.partitioner.locate(url).key
         entries = [(peer, entry) for peer in dying if (entry := peer.store.entry(key)) is not None]
         asked_for = url in site.fetched or any(peer.components.crawler.is_taken(entry) for peer, entry in entries)
         if asked_for and not any(peer.store.state(key) == DONE for peer in others):
             found.add(url)
     return found
-
-
-def repeated(site: Web) -> set[str]:
-    return {url for url, count in site.fetched.items() if count > 1}
 
 
 def owner_and_backup(peers: Sequence[Peer]) -> list[Peer]:
@@ -76,9 +68,9 @@ async def test_a_peer_killed_in_mid_crawl_loses_nothing_and_the_others_finish(
         unsafe = at_risk(site, [dead], peers)
         await crash(dead)
         await finish(peers)
-        assert all_pages(site) == set(site.fetched)
+        assert site.numbered(PAGES) == set(site.fetched)
         assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-        assert repeated(site) <= unsafe
+        assert site.repeated <= unsafe
         assert (await peers[0].waves.ask_all(Survey(), deadline_s=1.0)).tally.pending == 0
 
 
@@ -93,9 +85,9 @@ async def test_an_owner_and_a_backup_killed_at_once_lose_nothing(make_peer: Make
         unsafe = at_risk(site, dead, alive)
         await asyncio.gather(*map(crash, dead))
         await finish(alive)
-        assert all_pages(site) == set(site.fetched)
+        assert site.numbered(PAGES) == set(site.fetched)
         assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-        assert repeated(site) <= unsafe
+        assert site.repeated <= unsafe
 
 
 @pytest.mark.parametrize("disk", ["same", "old", "none"])
@@ -118,9 +110,9 @@ async def test_a_killed_peer_comes_back_whatever_is_left_of_its_disk(
         peers.append(await make_peer(directory, join=peers[0]))
         assert (peers[-1].contact.id == dead.contact.id) == (disk != "none")
         await finish(peers)
-        assert all_pages(site) == set(site.fetched)
+        assert site.numbered(PAGES) == set(site.fetched)
         assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-        assert repeated(site) <= unsafe
+        assert site.repeated <= unsafe
 
 
 async def test_the_last_of_three_has_everything_and_finishes_alone(make_peer: MakePeer, tmp_path: Path) -> None:
@@ -132,6 +124,6 @@ async def test_the_last_of_three_has_everything_and_finishes_alone(make_peer: Ma
         unsafe = at_risk(site, peers[1:], peers[:1])
         await asyncio.gather(*map(crash, peers[1:]))
         await finish(peers[:1])
-        assert all_pages(site) == set(site.fetched)
+        assert site.numbered(PAGES) == set(site.fetched)
         assert set(site.fetched) == {line.url for line in page_lines(tmp_path)}
-        assert repeated(site) <= unsafe
+        assert site.repeated <= unsafe

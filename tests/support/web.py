@@ -37,6 +37,15 @@ class Web:
         """How often each URL was asked for, robots.txt aside."""
         return Counter(url for _, url in self.requests if not url.endswith("/robots.txt"))
 
+    @property
+    def repeated(self) -> set[str]:
+        """The URLs that were asked for more than once, robots.txt aside."""
+        return {url for url, count in self.fetched.items() if count > 1}
+
+    def numbered(self, pages: int) -> set[str]:
+        """Return the URLs of pages `/0`, `/1` and so on, on the sites in turn."""
+        return {self.url(f"/{number}", number % self._sites) for number in range(pages)}
+
     async def __aenter__(self) -> Self:
         self._runner = web.ServerRunner(web.Server(self._respond, access_log=None), shutdown_timeout=0)
         await self._runner.setup()
