@@ -95,9 +95,9 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay.waves.quiescence import add_up
 from kadcrawl.overlay.waves.wave import ROWS_BYTES_MAX
 from kadcrawl.replication.owner import (
-    catch_up as catch_up_module,
-    claim_limits as claims_module,
-    release_patience as releases_module,
+    catch_up,
+    claim_limits,
+    release_patience,
 )
 from kadcrawl.replication.slice_transfer import EpochFilterSync
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -333,8 +333,8 @@ async def test_a_non_owner_delays_the_opening_of_a_cell_by_one_request_at_most(
     keys: int,
     releasing: bool,
 ) -> None:
-    monkeypatch.setattr(releases_module, "WAIT_S", 8.0)
-    monkeypatch.setattr(catch_up_module, "SYNCS_MAX", 1)
+    monkeypatch.setattr(release_patience, "WAIT_S", 8.0)
+    monkeypatch.setattr(catch_up, "SYNCS_MAX", 1)
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
     await until(lambda: anne.overlay.contacts() == [bert.contact])
@@ -376,8 +376,8 @@ async def test_a_non_owner_delays_the_opening_of_a_cell_by_one_request_at_most(
 async def test_a_peer_with_many_false_claims_of_cells_is_soon_not_asked_at_all(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, releasing: bool
 ) -> None:
-    monkeypatch.setattr(claims_module, "QUOTA_CELLS_MAX", 10 * claims_module.FAILED_COST)
-    monkeypatch.setattr(catch_up_module, "SYNCS_MAX", 2)
+    monkeypatch.setattr(claim_limits, "QUOTA_CELLS_MAX", 10 * claim_limits.FAILED_COST)
+    monkeypatch.setattr(catch_up, "SYNCS_MAX", 2)
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
     await until(lambda: anne.overlay.contacts() == [bert.contact])
@@ -398,7 +398,7 @@ async def test_a_peer_with_many_false_claims_of_cells_is_soon_not_asked_at_all(
             await say(client, anne, claims)
             began = anne.clock.now()
             await until(lambda: not anne.cells.sync.busy)
-            assert anne.clock.now() - began < releases_module.WAIT_S / 2, "it keeps none closed for two minutes"
+            assert anne.clock.now() - began < release_patience.WAIT_S / 2, "it keeps none closed for two minutes"
             assert all(anne.cells.holdings.is_open(cell) for cell in cells)
             assert 0 < len(asked) <= 12
             await say(client, anne, claims)

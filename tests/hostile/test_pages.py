@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from aiohttp import web
 
-from kadcrawl.crawl.content import html_links as extract
+from kadcrawl.crawl.content import html_links
 from kadcrawl.crawl.content.canonical_link import named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
 from kadcrawl.crawl.content.html_links import HTML_BYTES_MAX, LinkExtractor
@@ -148,7 +148,7 @@ def test_a_page_costs_a_few_times_its_size(name: str) -> None:
 def test_markup_is_looked_at_up_to_a_number(tag: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else 16 MB of the shortest tags would be a list of 700 MB."""
     most = 100_000
-    monkeypatch.setattr(extract, "MARKUP_MAX", most)
+    monkeypatch.setattr(html_links, "MARKUP_MAX", most)
     body = tag * 5 * most
     assert peak_of(body) < 2 * len(body) + 200 * most
     head = tag * (most - 1)

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.lending import leaf_host as leaves
+from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import LEAVES_MAX
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters, WorkGrant, WorkRequest
@@ -321,7 +321,7 @@ async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_pee
 async def test_what_a_leaf_did_is_counted_when_it_has_left(
     make_peer: MakePeer, make_leaf: MakeLeaf, site: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leaves, "LEAF_FORGOTTEN_S", 0.5)
+    monkeypatch.setattr(leaf_host, "LEAF_FORGOTTEN_S", 0.5)
     peer = await make_peer("a", limits=WEAK)
     leaf = await make_leaf("leaf", peer)
     await peer.crawl([site.url("/0")])

@@ -14,7 +14,7 @@ from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, id_bytes, site_hash, url_key
-from kadcrawl.lending import loan as loans
+from kadcrawl.lending import loan as loan_module
 from kadcrawl.lending.lender import Lender
 from kadcrawl.lending.loan import RECALLED_MAX_S, RETURNED_WAIT_MAX_S
 from kadcrawl.link.wire.leaf_messages import leaf_contact
@@ -143,7 +143,7 @@ def test_of_two_loans_of_a_site_that_turns_out_to_have_a_delay_one_goes_on(play:
 def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loans, "LATE_PAGES_MAX", 2)
+    monkeypatch.setattr(loan_module, "LATE_PAGES_MAX", 2)
 
     async def scenario(bench: LenderBench) -> None:
         taker = leaf_contact(id_bytes(9))

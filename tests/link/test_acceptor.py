@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.link import acceptor as module, server as server_module
+from kadcrawl.link import acceptor, server as server_module
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import LogLimiter
 from kadcrawl.link.server import CONNECTIONS_PER_PEER_MAX, LinkServer
@@ -26,7 +26,7 @@ KNOCKING = 5
 async def test_a_member_gets_in_past_any_number_who_only_stand_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
+    monkeypatch.setattr(acceptor, "HANDSHAKES_MAX", KNOCKING)
     async with served(tmp_path) as (server, gate, address):
         standing = [socket.create_connection(address) for _ in range(10 * KNOCKING)]
         await until(lambda: server.non_members == 9 * KNOCKING)
@@ -41,7 +41,7 @@ async def test_a_member_gets_in_past_any_number_who_only_stand_there(
 async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "HANDSHAKES_MAX", KNOCKING)
+    monkeypatch.setattr(acceptor, "HANDSHAKES_MAX", KNOCKING)
     async with served(tmp_path) as (server, gate, address), contextlib.AsyncExitStack() as knocking:
         knocking.enter_context(socket.create_connection(address, source_address=("127.0.0.2", 0)))
         await until(lambda: len(gate._pending) == 1)
@@ -54,7 +54,7 @@ async def test_many_from_one_place_keep_nobody_out_who_comes_from_another(
 async def test_a_member_that_is_let_in_and_says_nothing_is_sent_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "HANDSHAKE_S", 0.5)
+    monkeypatch.setattr(acceptor, "HANDSHAKE_S", 0.5)
     async with served(tmp_path) as (_, _, address), contextlib.AsyncExitStack() as stack:
         client = LinkClient(1_000_000, credentials(tmp_path))
         await client.open()
@@ -135,7 +135,7 @@ async def test_it_is_said_who_was_refused_and_why(
             (None, None, "it did not prove to be a member within 0 s"),
         ):
             if shown is None:
-                monkeypatch.setattr(module, "HANDSHAKE_S", 0.05)
+                monkeypatch.setattr(acceptor, "HANDSHAKE_S", 0.05)
             server._lines = LogLimiter()
             before = server.non_members
             with contextlib.suppress(OSError):
@@ -152,7 +152,7 @@ async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
     async with served(tmp_path) as (server, _, address):
         before = files()
         with monkeypatch.context() as patch:
-            patch.setattr(module, "HANDSHAKE_S", 0.05)
+            patch.setattr(acceptor, "HANDSHAKE_S", 0.05)
             for said in (b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x40\x00" + bytes(20_000)):
                 turned_away = server.non_members
                 with socket.create_connection(address) as stranger:
@@ -165,7 +165,7 @@ async def test_who_does_not_prove_to_be_a_member_in_time_is_sent_away(
 
 
 async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RETRY_S", 0.01)
+    monkeypatch.setattr(acceptor, "RETRY_S", 0.01)
     refusals = 0
     loop = asyncio.get_running_loop()
     accept = loop.sock_accept
@@ -185,7 +185,7 @@ async def test_without_a_file_left_it_waits_for_one(tmp_path: Path, monkeypatch:
 
 async def test_without_a_file_left_it_tries_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it cannot accept stays to be accepted, so without a pause it would do nothing else."""
-    monkeypatch.setattr(module, "RETRY_S", 3600.0)
+    monkeypatch.setattr(acceptor, "RETRY_S", 3600.0)
     tries, loop = 0, asyncio.get_running_loop()
 
     async def sock_accept(listening: socket.socket) -> tuple[socket.socket, object]:
@@ -209,6 +209,8 @@ async def test_an_address_in_use_is_an_error_at_once(tmp_path: Path) -> None:
 
 
 def test_a_network_of_ipv6_is_one_source() -> None:
-    assert module._source("2001:db8::1") == module._source("2001:db8::2%eth0") != module._source("2001:db8:0:1::1")
-    assert module._source("127.0.0.1") != module._source("127.0.0.2")
-    assert module._source("::ffff:10.0.0.1") != module._source("::ffff:10.0.0.2")
+    assert (
+        acceptor._source("2001:db8::1") == acceptor._source("2001:db8::2%eth0") != acceptor._source("2001:db8:0:1::1")
+    )
+    assert acceptor._source("127.0.0.1") != acceptor._source("127.0.0.2")
+    assert acceptor._source("::ffff:10.0.0.1") != acceptor._source("::ffff:10.0.0.2")

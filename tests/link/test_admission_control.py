@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.link import admission_control as module
+from kadcrawl.link import admission_control
 from kadcrawl.link.admission_control import AdmissionControl, PeerQuota
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NUMBER_BYTES
@@ -22,7 +22,7 @@ def crowd(part: Callable[[PeerQuota], None] = lambda _: None) -> AdmissionContro
 
 
 async def test_what_is_too_much_waits_for_room_and_one_alone_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PEER_BYTES_MAX", 10)
+    monkeypatch.setattr(admission_control, "PEER_BYTES_MAX", 10)
     burden = PeerQuota(crowd())
     await burden.add(25)
     waiting = [asyncio.create_task(burden.add(count)) for count in (6, 4, 1)]
@@ -57,7 +57,7 @@ async def test_no_member_has_more_handled_by_more_connections_or_by_closing_them
             asked.extend(asyncio.create_task(one.ask(address, Hello(1), Ok, 10)) for _ in range(4))
             return one
 
-        monkeypatch.setattr(module, "PEER_BYTES_MAX", 1)
+        monkeypatch.setattr(admission_control, "PEER_BYTES_MAX", 1)
         clients = [await client(), await client()]
         await until(lambda: inside == 1)
         await asyncio.sleep(0.1)
@@ -81,7 +81,7 @@ async def test_no_member_has_more_handled_by_more_connections_or_by_closing_them
 async def test_of_simultaneous_requests_a_few_begin_in_each_round_of_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
+    monkeypatch.setattr(admission_control, "QUESTIONS_PER_ROUND_MAX", 1)
     burden, rounds = PeerQuota(crowd()), 0
     begun: list[tuple[int, int]] = []
 
@@ -101,7 +101,7 @@ async def test_of_simultaneous_requests_a_few_begin_in_each_round_of_the_loop(
 
 
 async def test_who_is_cancelled_in_the_instant_of_its_turn_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
+    monkeypatch.setattr(admission_control, "QUESTIONS_PER_ROUND_MAX", 1)
     burden = PeerQuota(crowd())
     asked = [asyncio.create_task(burden.turn()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -111,8 +111,8 @@ async def test_who_is_cancelled_in_the_instant_of_its_turn_holds_up_nobody(monke
 
 
 async def test_who_leaves_answers_unread_has_no_more_questions_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "UNSENT_BYTES_MAX", 10)
-    monkeypatch.setattr(module, "QUESTIONS_PER_ROUND_MAX", 1)
+    monkeypatch.setattr(admission_control, "UNSENT_BYTES_MAX", 10)
+    monkeypatch.setattr(admission_control, "QUESTIONS_PER_ROUND_MAX", 1)
     burden = PeerQuota(crowd())
     begun = 0
 
@@ -160,14 +160,15 @@ async def test_a_few_requests_of_all_peers_begin_per_round_and_rare_askers_first
     await pass_rounds(1000)
     assert all(task.done() for task in asked)
     in_round = Counter(at for at, _ in begun)
-    assert max(in_round.values()) <= 2 * module.QUESTIONS_PER_ROUND_MAX
+    assert max(in_round.values()) <= 2 * admission_control.QUESTIONS_PER_ROUND_MAX
     assert (
-        max(in_round[at] + in_round[at + 1] + in_round[at + 2] for at in in_round) <= 4 * module.QUESTIONS_PER_ROUND_MAX
+        max(in_round[at] + in_round[at + 1] + in_round[at + 2] for at in in_round)
+        <= 4 * admission_control.QUESTIONS_PER_ROUND_MAX
     )
 
 
 async def test_a_crowd_of_ids_leaves_room_for_the_question_of_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 1000)
+    monkeypatch.setattr(admission_control, "QUESTIONS_BYTES_MAX", 1000)
     together = crowd()
     greedy = [PeerQuota(together) for _ in range(9)]
     asked = [asyncio.create_task(burden.add(10)) for _ in range(50) for burden in greedy]
@@ -183,7 +184,7 @@ async def test_a_crowd_of_ids_leaves_room_for_the_question_of_one_more(monkeypat
 
 
 async def test_who_needs_less_goes_before_who_has_much_already(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 100)
+    monkeypatch.setattr(admission_control, "QUESTIONS_BYTES_MAX", 100)
     together = crowd()
     greedy, honest = PeerQuota(together), PeerQuota(together)
     await greedy.add(40)
@@ -202,7 +203,7 @@ async def test_who_needs_less_goes_before_who_has_much_already(monkeypatch: pyte
 
 
 async def test_who_goes_in_the_instant_it_is_let_in_keeps_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 10)
+    monkeypatch.setattr(admission_control, "QUESTIONS_BYTES_MAX", 10)
     together = crowd()
     burden = PeerQuota(together)
     await burden.add(10)
@@ -218,7 +219,7 @@ async def test_who_goes_in_the_instant_it_is_let_in_keeps_no_room(monkeypatch: p
 async def test_when_too_much_waits_who_has_most_of_it_is_parted_from(
     monkeypatch: pytest.MonkeyPatch, count: int, parted: bool
 ) -> None:
-    monkeypatch.setattr(module, "WAITING_BYTES_MAX", 100)
+    monkeypatch.setattr(admission_control, "WAITING_BYTES_MAX", 100)
     ended: list[PeerQuota] = []
     together = crowd(ended.append)
     few, most = PeerQuota(together), PeerQuota(together)
@@ -234,7 +235,7 @@ async def test_when_too_much_waits_who_has_most_of_it_is_parted_from(
 
 async def test_who_has_much_for_a_moment_stays_and_who_has_some_for_long_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else many with the beginnings of small questions would keep out whoever asks a larger one."""
-    monkeypatch.setattr(module, "WAITING_BYTES_MAX", 100)
+    monkeypatch.setattr(admission_control, "WAITING_BYTES_MAX", 100)
     ended: list[PeerQuota] = []
     together = crowd(ended.append)
     some = [PeerQuota(together) for _ in range(4)]
@@ -249,7 +250,7 @@ async def test_who_has_much_for_a_moment_stays_and_who_has_some_for_long_goes(mo
 
 
 async def test_questions_that_never_come_in_full_cost_their_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITING_BYTES_MAX", 20_000)
+    monkeypatch.setattr(admission_control, "WAITING_BYTES_MAX", 20_000)
     async with link() as (server, client, address):
         assert await client.ask(address, Hello(1), Ok, 5) == Ok()
         (honest,) = server._incoming
@@ -273,7 +274,7 @@ async def test_questions_that_never_come_in_full_cost_their_connections(monkeypa
 
 
 async def test_what_was_read_and_has_no_room_goes_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_BYTES_MAX", 5_000)
+    monkeypatch.setattr(admission_control, "QUESTIONS_BYTES_MAX", 5_000)
     open_ = asyncio.Event()
 
     async def slow(_: Hello) -> Ok:

@@ -6,7 +6,7 @@ import gc
 import pytest
 
 from kadcrawl.errors import RemoteError
-from kadcrawl.link import client_connection as connection, server_connection
+from kadcrawl.link import client_connection, server_connection
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Hello, Message, Ok
@@ -28,7 +28,7 @@ async def test_silence_is_a_remote_error_at_the_deadline() -> None:
 
 
 async def test_a_dialling_others_wait_for_outlives_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)
+    monkeypatch.setattr(client_connection, "SILENT_MIN_S", 0.01)
     ready = asyncio.Event()
 
     async def late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +50,7 @@ async def test_a_dialling_others_wait_for_outlives_a_deadline(monkeypatch: pytes
 async def test_a_silent_connection_is_given_up_with_all_requests_that_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)
+    monkeypatch.setattr(client_connection, "SILENT_MIN_S", 0.01)
     gate = Gate()
     async with link(slow=gate) as (_, client, address):
         other = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))
@@ -64,7 +64,7 @@ async def test_a_silent_connection_is_given_up_with_all_requests_that_wait(
 
 
 async def test_a_connection_on_which_other_answers_come_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "SILENT_MIN_S", 0.01)
+    monkeypatch.setattr(client_connection, "SILENT_MIN_S", 0.01)
     gate = Gate()
 
     async def slow(hello: Hello) -> Message:
@@ -174,7 +174,7 @@ async def test_a_closing_client_tells_who_waits() -> None:
 async def test_the_dialler_closes_what_is_without_use_but_not_what_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connection, "KEPT_IDLE_S", 0.05)
+    monkeypatch.setattr(client_connection, "KEPT_IDLE_S", 0.05)
     gate = Gate()
     async with link(slow=gate) as (server, client, address):
         ask = asyncio.create_task(client.ask(address, Hello(1), Ok, 60))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kadcrawl.errors import ConfigError, DiskFullError, RemoteError, StorageError
-from kadcrawl.link import client_connection as connection
+from kadcrawl.link import client_connection
 from kadcrawl.link.client_connection import IN_FLIGHT_MAX, PATIENT_MAX, BrokenError
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Accepted, GetStatus, Hello, Message, Offer, Ok, Refused, Welcome
@@ -139,7 +139,7 @@ async def test_offers_that_wait_leave_room_for_what_they_wait_for() -> None:
 
 async def test_what_the_other_end_does_not_read_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message is in the buffer of the transport, not all."""
-    monkeypatch.setattr(connection, "CLOSE_S", 0.05)
+    monkeypatch.setattr(client_connection, "CLOSE_S", 0.05)
     read_on = asyncio.Event()
     size = 4_000_000
 

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from hypothesis import given, strategies as st
 
-from kadcrawl.members import sealing as module
+from kadcrawl.members import sealing
 from kadcrawl.members.peer_key import PeerKey, id_of
 from kadcrawl.members.sealing import BODY_AT, HEADER_BYTES, SEAL_BYTES, OpenedDatagram, Sealing
 from kadcrawl.members.swarm_key import LABEL_BYTES, SwarmKey
@@ -159,7 +159,7 @@ def test_nonces_of_a_pair_never_meet() -> None:
 
 
 def test_those_beyond_the_bound_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CORRESPONDENTS_MAX", 2)
+    monkeypatch.setattr(sealing, "CORRESPONDENTS_MAX", 2)
     bert = peer(BERT)
     others = [peer(PeerKey(bytes((9, number)) * 16)) for number in range(4)]
     for other in others:
@@ -190,7 +190,7 @@ def test_a_run_begins_above_all_numbers_of_the_one_before() -> None:
     anne, bert = acquainted()
     for number in range(1000):
         assert bert.open(sealed(anne, bytes(8), BERT.id)) is not None, number
-    again = peer(ANNE, first=module.NUMBERS_PER_SECOND)
+    again = peer(ANNE, first=sealing.NUMBERS_PER_SECOND)
     assert bert.open(sealed(again, b"back", None)) is not None
     assert again.open(sealed(bert, b"welcome", ANNE.id)) is not None
     assert bert.open(sealed(again, b"thanks", BERT.id)) == OpenedDatagram(b"thanks", ANNE.id, True)
@@ -215,7 +215,7 @@ def test_the_beginnings_of_datagrams_cost_one_shared_secret_each(monkeypatch: py
                 assert carl.open(datagram) is None
     assert asked == [ANNE.public, BERT.public]
     assert carl.open(sealed(anne, b"hello", None)) == OpenedDatagram(b"hello", ANNE.id, False)
-    monkeypatch.setattr(module, "UNPROVEN_MAX", 3)
+    monkeypatch.setattr(sealing, "UNPROVEN_MAX", 3)
     for number in range(10):
         forger = peer(PeerKey.generate())
         assert carl.open(sealed(forger, b"x", None)[:BODY_AT] + bytes(99)) is None, number

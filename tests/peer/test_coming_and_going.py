@@ -30,7 +30,7 @@ from kadcrawl.link.wire.messages import (
     Welcome,
 )
 from kadcrawl.overlay.waves.wave import NO_BUCKET
-from kadcrawl.peer.membership import bootstrap as entrance_module
+from kadcrawl.peer.membership import bootstrap as bootstrap_module
 from kadcrawl.peer.membership.endpoints import hello
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage
@@ -101,7 +101,7 @@ async def test_a_seed_added_while_a_peer_joins_loses_nothing(
                 await first.crawl([site.url(site=n) for n in range(1, SITES)])
             return welcome
 
-        monkeypatch.setattr(entrance_module, "hello", slow)
+        monkeypatch.setattr(bootstrap_module, "hello", slow)
         async with Peer(config(tmp_path / "b")) as second:
             await second.join([first.contact.address])
             await until(lambda: first.ended and second.ended)
@@ -121,7 +121,7 @@ async def test_a_pause_while_a_peer_joins_reaches_it(
         first.obey(first.state_gossip.say("pause"))
         return welcome
 
-    monkeypatch.setattr(entrance_module, "hello", slow)
+    monkeypatch.setattr(bootstrap_module, "hello", slow)
     async with Peer(config(tmp_path / "b")) as second:
         await second.join([first.contact.address])
         assert second.state == "paused"

@@ -34,11 +34,11 @@ from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.peer_key import PeerKey
 from kadcrawl.members.sealing import NUMBERS_PER_SECOND, Sealing
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.overlay import flood_sampler as flood_module
+from kadcrawl.overlay import flood_sampler
 from kadcrawl.overlay.datagrams import decode, encode
 from kadcrawl.overlay.routing import Neighbor
 from kadcrawl.peer.environment import Environment
-from kadcrawl.peer.membership import key_store as safe_module
+from kadcrawl.peer.membership import key_store
 from kadcrawl.peer.membership.key_rotation import ANSWER_S, RUNS_MAX
 from kadcrawl.peer.membership.key_store import KeyStore
 from scripts.kadcrawl_run import LoggedPage
@@ -116,7 +116,7 @@ async def test_a_stranger_gets_no_byte_of_a_datagram_and_no_certificate(make_pee
 async def test_in_a_flood_of_non_members_members_are_still_heard(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(flood_module, "NON_MEMBERS_PER_SECOND_MAX", 50)
+    monkeypatch.setattr(flood_sampler, "NON_MEMBERS_PER_SECOND_MAX", 50)
     first = await make_peer("one", key=KEY)
     second = await make_peer("two", key=KEY, join=first)
     counters = first.overlay.counters
@@ -326,7 +326,7 @@ async def test_a_full_disk_at_the_end_of_a_rotation_ends_the_key_not_the_peer(
         raise StartError(f"cannot write {path}: no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(safe_module, "write_secret", full)
+        patch.setattr(key_store, "write_secret", full)
         first.clock.now = lambda: now() + OVERLAP_S + 1  # type: ignore[method-assign]
         assert first.key_rotation is not None
         first.key_rotation._changed.set()

@@ -17,7 +17,7 @@ from warcio.archiveiterator import ArchiveIterator
 from kadcrawl import Config, ConfigError, Job, Peer, StartError, StorageError
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.links.forwarder import AckCountdown
-from kadcrawl.crawl.output import outputs as crawl_outputs
+from kadcrawl.crawl.output import outputs as outputs_module
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -399,7 +399,7 @@ async def test_a_bug_of_ours_costs_one_url(
         outputs = peer.components.outputs
         line = outputs.line
 
-        def breaks(entry: FrontierEntry, *rest: Any) -> crawl_outputs.PageLine:
+        def breaks(entry: FrontierEntry, *rest: Any) -> outputs_module.PageLine:
             if entry.url.endswith("/19"):
                 raise RuntimeError("a bug")
             return line(entry, *rest)

@@ -31,7 +31,7 @@ from kadcrawl.link.wire.messages import (
     VisitRecord,
     Window,
 )
-from kadcrawl.replication import anti_entropy as exchange_module
+from kadcrawl.replication import anti_entropy
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.backup_streams import digest_of
 from kadcrawl.store.cell_digest import EMPTY
@@ -186,7 +186,7 @@ def test_any_two_sets_of_records_end_equal(ours: dict[int, int], theirs: dict[in
         tempfile.TemporaryDirectory(dir="/dev/shm") as directory,
         two_sides(Path(directory)) as sides,
     ):
-        patch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+        patch.setattr(anti_entropy, "BATCH_MAX", SMALL_BATCH)
         sides[0].fill(ours)
         sides[1].fill(theirs)
         before = sides[1].records()
@@ -214,7 +214,7 @@ def test_an_interrupted_reconciliation_loses_nothing_and_the_next_ends_it(
         tempfile.TemporaryDirectory(dir="/dev/shm") as directory,
         two_sides(Path(directory)) as sides,
     ):
-        patch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+        patch.setattr(anti_entropy, "BATCH_MAX", SMALL_BATCH)
         sides[0].fill(ours)
         sides[1].fill(theirs)
         before = [side.records() for side in sides[:2]]
@@ -308,7 +308,7 @@ def test_nothing_is_pushed_to_who_is_to_drop_it_anyway(sides: Sides) -> None:
 
 def test_a_window_that_grows_meanwhile_is_exchanged_whole(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records accepted while others travel: the cell is equal but for what came after its window was through."""
-    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    monkeypatch.setattr(anti_entropy, "BATCH_MAX", SMALL_BATCH)
     ours, theirs, _ = sides
     ours.fill(dict.fromkeys(range(0, 40, 2), PENDING))
     theirs.fill(dict.fromkeys(range(0, 40, 2), DONE))
@@ -376,7 +376,7 @@ def test_a_peer_that_lacks_keys_is_sent_only_keys_it_was_told_of(sides: Sides) -
 
 
 def test_what_was_done_here_all_along_is_pushed_in_batches_too(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    monkeypatch.setattr(anti_entropy, "BATCH_MAX", SMALL_BATCH)
     ours, theirs, _ = sides
     ours.fill(dict.fromkeys(range(SMALL_BATCH), DONE))
     theirs.fill({SMALL_BATCH: DONE})
@@ -386,7 +386,7 @@ def test_what_was_done_here_all_along_is_pushed_in_batches_too(sides: Sides, mon
 
 
 def test_a_window_that_was_not_asked_about_does_not_differ(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange_module, "BATCH_MAX", SMALL_BATCH)
+    monkeypatch.setattr(anti_entropy, "BATCH_MAX", SMALL_BATCH)
     ours, theirs, _ = sides
     for side in (ours, theirs):
         side.fill(dict.fromkeys(range(KEYS_MAX), DONE))

@@ -10,7 +10,7 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
-from kadcrawl.replication import slice_transfer as slices_module
+from kadcrawl.replication import slice_transfer
 from kadcrawl.replication.backup_streams import Replicator
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.slice_chunks import IDLE_S, SENT_MAX, IncomingSlice, Outgoing, PartError, Sent
@@ -145,7 +145,7 @@ class Backup:
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(slices_module, "EPOCH_FILTER_BYTES_MAX", PART)
+    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", PART)
     store = Store(tmp_path, 0.0, lambda fds: None)
     store.begin(16, Period(HOUR, 3), lambda: 1_000 * HOUR)
     for number in range(700):

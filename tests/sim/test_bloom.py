@@ -14,7 +14,7 @@ from kadcrawl.crawl import build
 from kadcrawl.replication import cells, slice_transfer
 from kadcrawl.replication.slice_chunks import IncomingSlice
 from kadcrawl.settings.config import Job, Limits
-from kadcrawl.store.bloom import cell_filters as seen_cells, slice
+from kadcrawl.store.bloom import cell_filters, slice
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from sim.draw import draw
@@ -36,7 +36,7 @@ LATE_S = 25.0
 def test_with_filters_from_the_first_key_nothing_is_lost_or_fetched_twice(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (seen_cells, slice):
+    for module in (cell_filters, slice):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     outcome = run(draw(seed, 16).kept_by("bloom"))
@@ -45,7 +45,7 @@ def test_with_filters_from_the_first_key_nothing_is_lost_or_fetched_twice(
 
 
 def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (seen_cells, slice):
+    for module in (cell_filters, slice):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     for module in (slice_transfer, cells):
@@ -63,7 +63,7 @@ def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.Mo
 
 
 def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (seen_cells, slice):
+    for module in (cell_filters, slice):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
     monkeypatch.setattr(build, "period_of", lambda job: Period(1e9, 1, error=0.1))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from kadcrawl.crawl.content import html_links as extract
+from kadcrawl.crawl.content import html_links
 from kadcrawl.crawl.content.charset import PIECE_BYTES
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
 from kadcrawl.settings.config import Limits
@@ -242,21 +242,21 @@ def test_hostile_markup_never_reaches_the_parser(hostile: bytes, monkeypatch: py
         given_to_parser.append(source)
         return LexborHTMLParser(source)
 
-    monkeypatch.setattr(extract, "LexborHTMLParser", parser)
+    monkeypatch.setattr(html_links, "LexborHTMLParser", parser)
     page = extracted(hostile + b"<a href=x id=&>")
     assert page.links[-1:] == ["http://h/d/x"]
     for source in given_to_parser:
         for tag in source.split("<")[1:]:
             assert tag.startswith(("a ", "base>"))
             assert len(tag) <= 256
-        assert source.count("<") <= extract.BATCH_TAGS
+        assert source.count("<") <= html_links.BATCH_TAGS
 
 
 def test_a_long_tag_keeps_its_first_link_up_to_the_limit() -> None:
     def tag(size: int) -> bytes:
         return (b"a data-x='href=no> ' HREF = 'y\">' href=z rel=\"x\" " + b"on=1 " * size)[: size - 1] + b">"
 
-    limit = extract.TAG_BYTES_MAX
+    limit = html_links.TAG_BYTES_MAX
     assert extracted(b"<" + tag(limit)).links == ["http://h/d/y%22%3E"]
     assert extracted(b"<" + tag(limit + 1)).links == []
     assert extracted(b"<a " + b"on=1 " * 100 + b"rel='x nofollow' href=y>").nofollow == 1
@@ -264,13 +264,13 @@ def test_a_long_tag_keeps_its_first_link_up_to_the_limit() -> None:
 
 def test_bytes_behind_the_limit_are_not_looked_at() -> None:
     tags = b"<a href=x>"
-    page = tags.rjust(extract.HTML_BYTES_MAX) + b"<a href=y>"
+    page = tags.rjust(html_links.HTML_BYTES_MAX) + b"<a href=y>"
     assert extracted(page).links == ["http://h/d/x"]
     assert extracted(b" " + page).links == []
 
 
 def test_tags_behind_the_limit_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract, "TAGS_MAX", 2)
+    monkeypatch.setattr(html_links, "TAGS_MAX", 2)
     page = extracted("<a href=x><a href=x><a href=y>")
     assert (page.links, page.cut) == (["http://h/d/x"], 1)
 
@@ -296,7 +296,7 @@ def test_what_is_remembered_depends_on_directory_and_encoding() -> None:
 
 
 def test_forgetting_changes_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract, "REMEMBERED_MAX", 20)
+    monkeypatch.setattr(html_links, "REMEMBERED_MAX", 20)
     extractor = LinkExtractor(Limits())
     for first in range(20):
         body = "".join(f'<a href="{number}"><a href={number}a>' for number in range(first, first + 4))
@@ -328,13 +328,13 @@ PIECES = st.sampled_from(MARKUP.split("|"))
 @given(body=st.lists(PIECES, max_size=25).map("".join))
 def test_walk_and_parser_agree_where_each_tag_ends(body: str, short_bytes: int) -> None:
     """Whether tags are freed of what we do not need or not."""
-    tags = run_to_end(extract._tags(body.encode(), "utf-8"))
-    with patch.object(extract, "_SHORT_BYTES", short_bytes):
-        apart = [extract._parsed(tag) for tag in tags]
+    tags = run_to_end(html_links._tags(body.encode(), "utf-8"))
+    with patch.object(html_links, "_SHORT_BYTES", short_bytes):
+        apart = [html_links._parsed(tag) for tag in tags]
     nodes = LexborHTMLParser("<" + "<".join(tag.decode() for tag in tags)).css("a,area,base,link,meta") if tags else []
 
     def wanted(attributes: dict[str, str | None]) -> dict[str, str | None]:
-        return {name: value for name, value in attributes.items() if name.encode() in extract._WANTED}
+        return {name: value for name, value in attributes.items() if name.encode() in html_links._WANTED}
 
     assert [(node.tag, wanted(node.attributes)) for node in nodes] == [(name, wanted(found)) for name, found in apart]
 
@@ -356,7 +356,7 @@ def test_no_page_says_what_the_tags_of_another_site_mean(begin: str) -> None:
 
 @pytest.mark.parametrize("tag", [b"a href='2>", b"a href=3><a href=4>", b"a href=3><i>", b"5>"])
 def test_a_tag_the_parser_sees_otherwise_means_nothing(tag: bytes) -> None:
-    assert extract._parsed(tag) == ("", {})
+    assert html_links._parsed(tag) == ("", {})
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
@@ -411,44 +411,44 @@ def test_a_page_of_ordinary_size_is_read_at_once(content_type: str) -> None:
 def test_a_long_base_is_read_in_turns_and_no_more_often_than_it_may(dots: int) -> None:
     base = b"b/" * 4_050
     tags = b"".join(b"<a href='%s' d%d>" % (b"../" * dots, number) for number in range(30_000))
-    with patch.object(extract, "canonical", Mock(wraps=canonical)) as counted:
+    with patch.object(html_links, "canonical", Mock(wraps=canonical)) as counted:
         page, turns = in_turns(b"<base href='/%s'>" % base + tags, UTF8, lambda: counted.call_count)
-    assert extract.TURN_BASE_CHARS >= max(turns) * len(base)
-    assert extract.BASE_CHARS_MAX >= sum(turns[1:]) * len(base)
+    assert html_links.TURN_BASE_CHARS >= max(turns) * len(base)
+    assert html_links.BASE_CHARS_MAX >= sum(turns[1:]) * len(base)
     assert page.cut > 20_000
     assert 1 == len(page.links)
 
 
 def test_an_honest_base_costs_no_tag() -> None:
     base = "http://h/" + "b" * 500 + "/"
-    assert extract.TAGS_MAX * len(base) <= extract.BASE_CHARS_MAX
+    assert html_links.TAGS_MAX * len(base) <= html_links.BASE_CHARS_MAX
 
 
 def test_long_tags_are_read_in_turns() -> None:
     body = b"".join(b"<a href=/x a%d %s>" % (number, b"b " * 5_000) for number in range(100))
-    with patch.object(extract, "_parsed", Mock(wraps=extract._parsed)) as parsed:
+    with patch.object(html_links, "_parsed", Mock(wraps=html_links._parsed)) as parsed:
         page, turns = in_turns(body, UTF8, lambda: sum(len(call.args[0]) for call in parsed.call_args_list))
     assert ["http://h/x"] == page.links
     assert len(body) * 0.9 < sum(turns)
-    assert extract.TURN_BYTES >= max(turns)
+    assert html_links.TURN_BYTES >= max(turns)
 
 
 @pytest.mark.parametrize(("passed_over", "link"), [(-1, "http://else/x"), (0, "http://h/d/x")])
 def test_only_so_many_bases_without_href_are_passed_over(passed_over: int, link: str) -> None:
-    bases = b"<base target=_top>" * (extract.BASES_MAX + passed_over)
+    bases = b"<base target=_top>" * (html_links.BASES_MAX + passed_over)
     assert [link] == extracted(bases + b"<base href='http://else/'><a href=x>").links
 
 
-@pytest.mark.parametrize(("links_max", "chars_max"), [(10, extract.LINKS_CHARS_MAX), (1_000_000, 10)])
+@pytest.mark.parametrize(("links_max", "chars_max"), [(10, html_links.LINKS_CHARS_MAX), (1_000_000, 10)])
 def test_a_page_that_has_had_its_share_of_links_is_read_no_further(links_max: int, chars_max: int) -> None:
-    tags = b"".join(b"<a href=%d>" % number for number in range(10 * extract.BATCH_TAGS))
+    tags = b"".join(b"<a href=%d>" % number for number in range(10 * html_links.BATCH_TAGS))
     with (
-        patch.object(extract, "LINKS_CHARS_MAX", chars_max),
-        patch.object(extract, "canonical", Mock(wraps=canonical)) as counted,
+        patch.object(html_links, "LINKS_CHARS_MAX", chars_max),
+        patch.object(html_links, "canonical", Mock(wraps=canonical)) as counted,
     ):
         page = LinkExtractor(Limits(links_per_page_max=links_max)).extract(tags, UTF8, PAGE)
-    assert extract.BATCH_TAGS == counted.call_count
-    assert 10 * extract.BATCH_TAGS == len(page.links) + page.cut
+    assert html_links.BATCH_TAGS == counted.call_count
+    assert 10 * html_links.BATCH_TAGS == len(page.links) + page.cut
 
 
 def test_bases_without_href_are_passed_over_in_turns() -> None:
@@ -476,7 +476,7 @@ def test_pages_read_in_turns_between_each_other_have_the_links_they_have() -> No
     extractor = LinkExtractor(Limits())
     readings = [extractor.reading(body, UTF8, PAGE) for body in bodies]
     together: dict[int, Extracted] = {}
-    with patch.object(extract, "REMEMBERED_MAX", 5_000):
+    with patch.object(html_links, "REMEMBERED_MAX", 5_000):
         while len(together) < len(bodies):
             for number, reading in enumerate(readings):
                 if number not in together:
@@ -491,7 +491,7 @@ def test_pages_read_in_turns_between_each_other_have_the_links_they_have() -> No
 def test_characters_of_the_links_of_one_page_are_bounded(chars: int, kept: int) -> None:
     base = "http://h/" + "b" * 89 + "/"
     tags = b"".join(b"<a href=%d>" % number for number in range(10))
-    with patch.object(extract, "LINKS_CHARS_MAX", chars):
+    with patch.object(html_links, "LINKS_CHARS_MAX", chars):
         page = LinkExtractor(Limits()).extract(tags, UTF8, base)
     assert ([f"{base}{number}" for number in range(kept)], 10 - kept) == (page.links, page.cut)
 
@@ -499,7 +499,7 @@ def test_characters_of_the_links_of_one_page_are_bounded(chars: int, kept: int) 
 def test_a_page_of_50_kb_is_no_40_mb_of_links() -> None:
     tags = b"".join(b'<a href="%d">' % number for number in range(20_000))
     page = LinkExtractor(Limits()).extract(b"<base href='/%s/'>" % (b"b" * 2_000) + tags, UTF8, PAGE)
-    assert extract.LINKS_CHARS_MAX - 3_000 < sum(map(len, page.links)) <= extract.LINKS_CHARS_MAX
+    assert html_links.LINKS_CHARS_MAX - 3_000 < sum(map(len, page.links)) <= html_links.LINKS_CHARS_MAX
     assert 20_000 == len(page.links) + page.cut
 
 
@@ -514,7 +514,7 @@ def remembered_chars(extractor: LinkExtractor) -> int:
 def test_characters_of_what_is_remembered_are_bounded(links: int) -> None:
     extractor = LinkExtractor(Limits())
     most = 0
-    with patch.object(extract, "REMEMBERED_CHARS_MAX", 1_000_000):
+    with patch.object(html_links, "REMEMBERED_CHARS_MAX", 1_000_000):
         for number in range(5_000 // links):
             tags = b"".join(b'<a href="%d">' % link for link in range(links))
             extractor.extract(b"<base href='/%s%d/'>" % (b"b" * 1_900, number) + tags, UTF8, PAGE)

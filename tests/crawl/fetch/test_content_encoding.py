@@ -10,7 +10,7 @@ import brotlicffi
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from kadcrawl.crawl.fetch import content_encoding as module
+from kadcrawl.crawl.fetch import content_encoding
 from kadcrawl.crawl.fetch.content_encoding import (
     INNER_BYTES,
     INNER_TIMES_MAX,
@@ -169,7 +169,7 @@ def test_an_ordinary_body_decodes_at_once_and_a_long_body_in_turns(
 
 def test_blocks_that_hold_nothing_are_read_in_turns() -> None:
     body = EMPTY_BLOCK * 200_000 + b"\3\0"
-    assert len(body) // module.TURN_BYTES <= turns(body, "deflate") + 1
+    assert len(body) // content_encoding.TURN_BYTES <= turns(body, "deflate") + 1
     assert decoded(body, "deflate", MANY) == b""
 
 
@@ -178,10 +178,10 @@ def test_blocks_that_hold_nothing_are_read_in_turns() -> None:
 )
 def test_more_brotli_than_is_decoded_is_not_begun(coding: str, body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     brotli = body if coding.endswith("br") else BROTLI
-    monkeypatch.setattr(module, "BROTLI_BYTES_MAX", len(brotli))
+    monkeypatch.setattr(content_encoding, "BROTLI_BYTES_MAX", len(brotli))
     assert PAGE == decoded(body, coding, MANY)
-    monkeypatch.setattr(module, "BROTLI_BYTES_MAX", len(brotli) - 1)
-    monkeypatch.setitem(module._DECODERS, "br", lambda *_: pytest.fail("begun"))
+    monkeypatch.setattr(content_encoding, "BROTLI_BYTES_MAX", len(brotli) - 1)
+    monkeypatch.setitem(content_encoding._DECODERS, "br", lambda *_: pytest.fail("begun"))
     with pytest.raises(TooLargeError):
         decoded(body, coding, MANY)
 
@@ -220,6 +220,6 @@ def test_how_much_is_done_in_a_turn_makes_no_difference(
     cases = [body + after, body[: len(body) // 2], body[:-1]]
     expected = [outcome(case) for case in cases]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "TURN_BYTES", turn_bytes)
-        patch.setattr(module, "TURN_CONTENT_BYTES", content_bytes)
+        patch.setattr(content_encoding, "TURN_BYTES", turn_bytes)
+        patch.setattr(content_encoding, "TURN_CONTENT_BYTES", content_bytes)
         assert expected == [outcome(case) for case in cases]

@@ -10,7 +10,7 @@ import pytest
 from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.addresses import ip_version
-from kadcrawl.peer.membership import endpoints as ends
+from kadcrawl.peer.membership import endpoints
 from kadcrawl.peer.membership.endpoints import HELLO_TRIES, hello, reachable_host
 from kadcrawl.settings.config import Config
 from tests.support.peers import MakePeer
@@ -58,7 +58,7 @@ async def pumped(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> No
 async def test_who_is_not_heard_at_once_tries_again(
     deaf: int, make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ends, "HELLO_DEADLINE_S", 1.0)
+    monkeypatch.setattr(endpoints, "HELLO_DEADLINE_S", 1.0)
     peer = await make_peer()
     way = DeafAtFirst(peer.contact.address, deaf)
     client = LinkClient(1_000_000)

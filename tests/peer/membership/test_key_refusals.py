@@ -11,7 +11,7 @@ from kadcrawl.leaf import work_requests
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.membership import key_refusals as refusals_module
+from kadcrawl.peer.membership import key_refusals
 from kadcrawl.peer.membership.key_refusals import LOST_PEER_KEPT_S, LOST_PEERS_MAX, SAY_S, KeyMismatchMonitor
 from kadcrawl.peer.rejoin import come_back
 from tests.support.peers import MakePeer
@@ -25,8 +25,8 @@ ONE, TWO, *_ = CONTACTS
 async def test_whom_known_peers_refuse_by_its_key_says_so_until_it_has_theirs(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(refusals_module, "FIRST_DIAL_S", 0.0)
-    monkeypatch.setattr(refusals_module, "EVERY_S", 0.1)
+    monkeypatch.setattr(key_refusals, "FIRST_DIAL_S", 0.0)
+    monkeypatch.setattr(key_refusals, "EVERY_S", 0.1)
     told = await make_peer("a", key=KEY)
     others = [await make_peer(name, key=KEY, join=told) for name in "bc"]
     left_out = others.pop()
@@ -48,7 +48,7 @@ async def test_whom_known_peers_refuse_by_its_key_says_so_until_it_has_theirs(
 
 async def test_who_has_said_goodbye_is_no_longer_asked(make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else may be at its address by then."""
-    monkeypatch.setattr(refusals_module, "FIRST_DIAL_S", 0.0)
+    monkeypatch.setattr(key_refusals, "FIRST_DIAL_S", 0.0)
     first = await make_peer("a", key=KEY)
     second = await make_peer("b", key=KEY, join=first)
     await until(lambda: first.overlay.contacts() == [second.contact])
@@ -62,7 +62,7 @@ async def test_who_has_said_goodbye_is_no_longer_asked(make_peer: MakePeer, monk
 async def test_who_begins_by_itself_as_all_it_knew_refuse_it_says_so(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(refusals_module, "FIRST_DIAL_S", 0.0)
+    monkeypatch.setattr(key_refusals, "FIRST_DIAL_S", 0.0)
     first = await make_peer("a", key=KEY)
     config = Config(data=tmp_path / "b", port=0, swarm_key=KEY)
     async with Peer(config) as second:

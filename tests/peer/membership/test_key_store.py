@@ -8,7 +8,7 @@ from kadcrawl.errors import ConfigError, StartError
 from kadcrawl.members.key_file import write_secret
 from kadcrawl.members.keyring import OVERLAP_S, Keyring
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.peer.membership import key_store as safe_module
+from kadcrawl.peer.membership import key_store as key_store_module
 from kadcrawl.peer.membership.key_store import REPLACED_MAX, KeyStore
 
 FIRST, SECOND, THIRD = (SwarmKey(bytes((number,)) * 32) for number in (1, 2, 3))
@@ -55,7 +55,7 @@ def test_a_change_that_was_cut_off_between_two_files_can_be_made_again(
         write_secret(path, secret)
 
     with monkeypatch.context() as patch:
-        patch.setattr(safe_module, "write_secret", write)
+        patch.setattr(key_store_module, "write_secret", write)
         with pytest.raises(StartError):
             changed(safe, FIRST, SECOND)
     assert (tmp_path / "swarm.key.former").exists()

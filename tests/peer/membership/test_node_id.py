@@ -12,7 +12,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import NodeId, firstdiff, id_bytes
 from kadcrawl.link.wire.messages import DRAWN_MAX, FindRanges, FoundRange, Ranges
 from kadcrawl.overlay import Overlay
-from kadcrawl.peer.membership import node_id as identity
+from kadcrawl.peer.membership import node_id
 from kadcrawl.peer.membership.node_id import RangeFinder, chosen
 from sim.papers.joining import best_ratio
 from sim.papers.newcomers import ids_of, shares
@@ -105,16 +105,16 @@ async def test_without_a_good_answer_the_first_id_drawn_is_taken(
         return Ranges([])
 
     monkeypatch.setattr(RangeFinder, "find", find)
-    monkeypatch.setattr(identity, "ASK_S", 2.0)
+    monkeypatch.setattr(node_id, "ASK_S", 2.0)
     first = await make_peer("a")
     drawn: list[NodeId] = []
-    draw = identity.Identity._draw
+    draw = node_id.Identity._draw
 
     def note(one: Any) -> NodeId:
         drawn.append(draw(one))
         return drawn[-1]
 
-    monkeypatch.setattr(identity.Identity, "_draw", note)
+    monkeypatch.setattr(node_id.Identity, "_draw", note)
     with caplog.at_level("INFO", "kadcrawl"):
         second = await make_peer("b", join=first)
     assert drawn[0] == second.contact.number
@@ -136,7 +136,7 @@ async def test_a_bootstrap_that_is_silent_leaves_time_to_ask_the_next(
         return await find(guide, overlay, question)
 
     monkeypatch.setattr(RangeFinder, "find", found)
-    monkeypatch.setattr(identity, "ASK_S", 2.0)
+    monkeypatch.setattr(node_id, "ASK_S", 2.0)
     with caplog.at_level("INFO", "kadcrawl"):
         async with Peer(config(tmp_path / "c")) as third:
             await third.join([second.contact.address, first.contact.address])
@@ -181,7 +181,7 @@ class Owner:
 
 
 async def test_who_was_just_told_is_expected_and_who_never_came_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "ENTER_S", 1.0)
+    monkeypatch.setattr(node_id, "ENTER_S", 1.0)
     guide, overlay = RangeFinder(), Alone()
     halves = [id_bytes(1 << 159 | 1), id_bytes(1)]
     first = await guide.find(overlay, FindRanges(halves))  # type: ignore[arg-type]
@@ -206,19 +206,19 @@ async def test_whoever_asks_again_is_not_expected_beside_itself() -> None:
 async def test_no_more_ranges_are_looked_for_than_it_can_bear_and_none_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(identity, "FIND_S", 0.1)
+    monkeypatch.setattr(node_id, "FIND_S", 0.1)
     guide, overlay = RangeFinder(), Alone(slow=True)
     questions = [
         FindRanges([id_bytes(DRAWN_MAX * number + one) for one in range(DRAWN_MAX)]) for number in range(1, 11)
     ]
     answers = await asyncio.gather(*(guide.find(overlay, question) for question in questions))  # type: ignore[arg-type]
     assert [Ranges([None] * DRAWN_MAX)] * 10 == answers
-    assert identity.FINDING_MAX == overlay.most
+    assert node_id.FINDING_MAX == overlay.most
     assert not overlay.under_way
 
 
 async def test_only_so_many_newcomers_are_expected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "EXPECTED_MAX", 3)
+    monkeypatch.setattr(node_id, "EXPECTED_MAX", 3)
     guide, overlay = RangeFinder(), Alone()
     for number in range(1, 10):
         await guide.find(overlay, FindRanges([id_bytes(number << 150)]))  # type: ignore[arg-type]

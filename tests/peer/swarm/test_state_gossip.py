@@ -9,7 +9,7 @@ import pytest
 
 from kadcrawl import Peer, RemoteError
 from kadcrawl.link.wire.messages import Command, GetSwarmState, Link, NewSeeds, Ok, Order
-from kadcrawl.peer.swarm import state_gossip as concord_module
+from kadcrawl.peer.swarm import state_gossip
 from kadcrawl.peer.swarm.state_gossip import SEEDS_FINGERPRINTS_MAX, WAITING_MAX, StateGossip
 from kadcrawl.settings.config import SEEDS_MAX
 from tests.support.crash import crash
@@ -148,7 +148,7 @@ async def test_a_link_of_a_seed_that_is_still_on_its_way_is_not_turned_away(make
 async def test_what_seeds_do_not_reach_is_turned_away_after_a_while(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(concord_module, "INSIST_S", 15.0)
+    monkeypatch.setattr(state_gossip, "INSIST_S", 15.0)
     one, other = await swarm(make_peer, "ab", scope="domain")
     one.obey(one.state_gossip.say("pause"))
     one._service.respond(NewSeeds([f"http://{n}.a.example/" for n in range(SEEDS_MAX - 1)]))

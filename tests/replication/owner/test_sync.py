@@ -41,7 +41,7 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
-from kadcrawl.replication.owner import sync as sync_module
+from kadcrawl.replication.owner import sync
 from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
 from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
@@ -63,7 +63,7 @@ HEARD_S = (0.05, 0.3)
 """How long the others take to hear of a new one."""
 SETTLED_S = 45.0
 """By then a swarm in which nothing happens is whole again."""
-SILENT_S = 2 * sync_module.SILENCE_MAX_S
+SILENT_S = 2 * sync.SILENCE_MAX_S
 """Nor takes it longer if nobody noticed what happened."""
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 
@@ -1126,7 +1126,7 @@ def test_a_copy_that_differs_is_found_by_the_repair(play: Play) -> None:
         second.store.learn_done(key(cell, 0))
         second.cells.records.merging = False
         swarm.acknowledged[key(cell, 0)] = DONE
-        await swarm.settle(2 * sync_module.REPAIR_S)
+        await swarm.settle(2 * sync.REPAIR_S)
 
     play(scenario)
 
@@ -1265,9 +1265,9 @@ def test_a_join_moves_what_the_newcomer_is_to_hold_and_little_else(play: Play) -
 def test_a_swarm_where_nothing_happens_compares_and_moves_nothing(play: Play) -> None:
     async def scenario(swarm: SyncSwarm) -> None:
         await swarm_of(swarm, 5)
-        await asyncio.sleep(2 * sync_module.REPAIR_S)
+        await asyncio.sleep(2 * sync.REPAIR_S)
         sent, examined = len(swarm.sent), [peer.cells.anti_entropy.examined for peer in swarm.peers.values()]
-        await asyncio.sleep(sync_module.REPAIR_S * sync_module.RECHECK_ROUNDS)
+        await asyncio.sleep(sync.REPAIR_S * sync.RECHECK_ROUNDS)
         assert set() == {Replicate, Reconcile, CompareDigests, CellsHeld} & {
             type(message) for _, _, message in swarm.sent[sent:]
         }

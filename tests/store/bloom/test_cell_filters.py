@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import EPOCH_FILTER_KEYS_MAX
-from kadcrawl.store.bloom import cell_filters as seen_cells, slice as seen_slice
+from kadcrawl.store.bloom import cell_filters, slice as slice_module
 from kadcrawl.store.bloom.cell_filters import SLICE_TABLES, EncodedFilter, Label
 from kadcrawl.store.bloom.encoding import from_bytes
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
@@ -107,7 +107,7 @@ async def test_a_crash_forgets_what_was_not_committed_and_no_more(make: Callable
 async def test_many_are_read_again_as_they_were(
     few: int, make: Callable[[str], Store], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (seen_cells, seen_slice):
+    for module in (cell_filters, slice_module):
         monkeypatch.setattr(module, "EXACT_MAX", few)
     store = make("one")
     finish(store, *range(700))
@@ -332,7 +332,7 @@ def test_one_slice_told_again_and_again_is_joined_once(
         read.append(bits)
         return from_bytes(bits, period, now)
 
-    monkeypatch.setattr(seen_cells, "from_bytes", noted)
+    monkeypatch.setattr(cell_filters, "from_bytes", noted)
     store.join_epoch_filters(CELL, [one._replace(label=Label(number, number)) for number in range(1, 50)], adopt=True)
     assert [one.bits] == read
 
@@ -340,7 +340,7 @@ def test_one_slice_told_again_and_again_is_joined_once(
 async def test_epoch_filters_of_ever_more_cells_stay_on_disk_and_are_all_kept(
     make: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen_cells, "FILTERS_BYTES_MAX", 20_000)
+    monkeypatch.setattr(cell_filters, "FILTERS_BYTES_MAX", 20_000)
     store = make("one")
     assert store.expiring_filters is not None
     for number in range(40):
@@ -364,7 +364,7 @@ async def test_epoch_filters_of_ever_more_cells_stay_on_disk_and_are_all_kept(
 
 
 def test_one_cell_may_take_more_than_there_is_room_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_cells, "FILTERS_BYTES_MAX", 1_000)
+    monkeypatch.setattr(cell_filters, "FILTERS_BYTES_MAX", 1_000)
     finish(store, *range(700))
     assert held(store) > 1_000
     assert all(store.state(key(number)) == DONE for number in range(700))

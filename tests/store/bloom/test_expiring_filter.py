@@ -8,7 +8,7 @@ import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key, site_hash
-from kadcrawl.store.bloom import slice as seen_slice
+from kadcrawl.store.bloom import slice as slice_module
 from kadcrawl.store.bloom.encoding import to_bytes
 from kadcrawl.store.bloom.engines import ENGINES, engine
 from kadcrawl.store.bloom.expiring_filter import EPOCHS_MAX, ExpiringFilter, Period
@@ -308,7 +308,7 @@ def test_sets_of_unlike_periods_are_not_joined() -> None:
 
 
 def test_a_join_that_would_take_too_many_filters_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen_slice, "FILTERS_MAX", 2)
+    monkeypatch.setattr(slice_module, "FILTERS_MAX", 2)
     both = made("pybloom", (2, "few", 3), (3, "one", 1_024))
     both.join(made("pybloom", (3, "two", 1_024)), NOW)
     told = to_bytes(both, NOW)

@@ -11,7 +11,7 @@ import pytest
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.slice_transfer import EpochFilterSync, encoded_filters, packed
-from kadcrawl.store.bloom import cell_filters as seen_cells, slice as seen_slice
+from kadcrawl.store.bloom import cell_filters, slice as slice_module
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.encoding import RATE_FACTOR_MAX, from_bytes, to_bytes
 from kadcrawl.store.bloom.engines import ENGINES, engine
@@ -91,9 +91,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     made: list[Holder] = []
 
     def owner(backups: int, period: Period) -> Holder:
-        for module in (seen_cells, seen_slice):
+        for module in (cell_filters, slice_module):
             monkeypatch.setattr(module, "EXACT_MAX", 8)
-        monkeypatch.setattr(seen_slice, "CAPACITY_LEAST", 32)
+        monkeypatch.setattr(slice_module, "CAPACITY_LEAST", 32)
         others: list[Holder] = []
         one = Holder(tmp_path / "1", period, 1, others)
         others += [Holder(tmp_path / f"{number}", period, number, []) for number in range(2, 2 + backups)]
