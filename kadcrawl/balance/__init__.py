@@ -1,17 +1,19 @@
-"""The decisions of load balance: who is heavy, by how much, who takes it, and for how long (P1 1.4, P2).
+"""The decisions of load balance: which peers are heavy, by how much, who takes their excess, and for how long.
 
-A peer's URLs to crawl fill its *work area* of W URLs first. What is beyond goes in *heavy blocks* of H URLs, the unit
-that moves, the same for all. Its *level* is what it has beyond the work area, or lacks in it, counted in blocks
-(`level`). W comes from the rates at which URLs arrive and are crawled, and all peers look at their levels at the same
-instants (`sizing`). At such an instant a heavy peer, and nobody else, asks its neighbors for their levels and offers
-its blocks to light ones, near buckets first; each takes only what leaves it not heavy (`shedding`).
+The URLs that a peer has to crawl first fill its work area of W URLs (P1 1.4). URLs beyond it form heavy blocks of H
+URLs, the unit of lending, equal for all peers. The load level counts the blocks beyond the work area, or missing in it
+(`level.py`). W follows from the rates at which URLs arrive and are crawled, and all peers update at the same instants
+(`sizing.py`). At an update only heavy peers act: they ask their neighbors for their levels and offer blocks to light
+peers, near buckets first. A light peer takes only blocks that leave it not heavy (`shedding.py`).
 
-A count of URLs does not tell a slow peer with few from a quick one with many. So a peer's powers are measured
-(`powers`), its running time is learned from them and from what peers have measured (`predict`, `lessons`), a batch is
-shared out so that all end together (`shares`), and what time there is to drain may stand in for the level (`drain`).
-What is lent is lent on a lease that both ends count safely (`leases`). And there is less to balance if a joiner takes
-an ID that splits a large range (`identity`).
+A count of URLs does not tell a slow peer with few URLs from a fast peer with many (P2). So a peer measures its machine
+(`machine_profile.py`). A model learns throughput from such profiles and from measured batches (`predict.py`,
+`training_data.py`), a batch is divided so that all peers end together (`batch_partition.py`), and seconds to drain can
+replace the level (`drain.py`).
 
-Nothing here talks, waits or keeps URLs: how a block gets to its taker and comes back if that one dies, and which share
-of its site's politeness it carries, is for those who use these decisions.
+A loan has a lease that both ends count safely (`leases.py`), and a failed loan bars its site and borrower for a while
+(`loan_backoff.py`). A full peer lends a leaf its share of the ready pages (`leaf_allotment.py`). A joiner balances the
+ranges by taking an ID that splits a large range (`identity.py`).
+
+No module here sends messages, waits, or keeps URLs: lending/ does.
 """

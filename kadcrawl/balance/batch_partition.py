@@ -1,8 +1,8 @@
-"""Who gets how many of a batch of URLs, so that all end together: the paper's particle swarm, and an exact solver.
+"""The partition of a batch of URLs among peers so that all end together: a particle swarm and an exact solver (P2 2.4).
 
-Both take one function for each peer, URLs -> seconds, and return whole shares of a total. The swarm (P2 2.4) is here as
-it was printed, to be compared; the exact solver is the one to use. It needs functions that never fall, which a trained
-network does not promise: `rising` makes one of any function.
+Both solvers take one function per peer, URLs -> seconds, and return whole shares of a total. The swarm follows the
+paper as printed, for comparison. The exact solver is the solver to use. It needs functions that never fall, which a
+trained network does not promise: `monotone` makes such a function of any function.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,28 +12,28 @@ from math import ceil, floor
 from random import Random
 
 TimeModel = Callable[[float], float]
-"""URLs (none and parts of one included) -> seconds until they are crawled."""
+"""A function from URLs (0 and fractions included) to the seconds until they are crawled."""
 
 PARTICLES = 30
 INERTIA = 0.8
 ACCELERATION = 2.0
-"""Towards the particle's own best place, and as much towards the best of all (c1 = c2)."""
+"""Acceleration towards the particle's own best position, and as much towards the best of all (c1 = c2)."""
 HALVINGS = 200
-"""More than a double has digits: a bisection ends before that, when its ends are neighbors."""
+"""Steps of a bisection at most, more than a double has digits. It ends before, when its ends are neighbors."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPartition:
-    """What a solver found."""
+    """The partition that a solver found."""
 
     urls: tuple[int, ...]
-    """For each peer."""
+    """The URLs of each peer."""
     evaluations: int
-    """How often a function was asked."""
+    """The number of calls of the peers' functions."""
 
 
 def makespan_s(times: Sequence[TimeModel], urls: Sequence[int]) -> float:
-    """Return when the last one ends; who gets nothing need not start."""
+    """Return when the last peer ends. A peer without URLs does not start."""
     return max((time(count) for time, count in zip(times, urls, strict=True) if count), default=0.0)
 
 
@@ -46,7 +46,7 @@ def equal_shares(peers: int, total: int) -> tuple[int, ...]:
 def monotone(time: TimeModel, most: int) -> TimeModel:
     """Return the least function on 0 to `most` that never falls and is never below `time` on whole numbers.
 
-    Between whole numbers it is a straight line. `time` is asked `most` + 1 times, at once.
+    Between whole numbers it is a straight line. `time` is called `most` + 1 times, at once.
     """
     seconds = list(accumulate((time(count) for count in range(most + 1)), max))
 
@@ -60,67 +60,67 @@ def monotone(time: TimeModel, most: int) -> TimeModel:
 
 
 def exact_partition(times: Sequence[TimeModel], total: int) -> BatchPartition:
-    """Return shares of `total` whose last end is as early as can be; `times` must never fall.
+    """Return shares of `total` whose last end is as early as possible, for `times` that never fall.
 
-    Bisection on the common end gives parts of URLs, the largest remainders get the URLs that are left. What rounding
-    spoiled is mended by moving one URL at a time from the last to end to whoever ends it first, while that is earlier.
-    Nothing is lost by looking at single moves: were a better division possible, the last to end would have fewer URLs
-    in it and somebody else more, so one more of his ends by then.
+    Bisection on the common end gives fractions of URLs, and the largest remainders get the URLs that are left. Then
+    single URLs move from the peer that ends last to the peer that ends them first, while that end is earlier. Single
+    moves are enough. In a better partition the last peer would have fewer URLs and another peer more, so one more URL
+    of that peer would end earlier.
 
     Raises:
-        ValueError: nobody to share among, or less than nothing to share.
+        ValueError: there is no peer, or `total` is below 0.
     """
     _check(times, total)
-    asked = _CountedModels(times)
-    urls = _rounded(_parts(asked, total), total)
+    models = _CountedModels(times)
+    urls = _rounded(_parts(models, total), total)
     for _ in range(total):
-        last_s, last = max((asked(peer, urls[peer]), peer) for peer in asked.peers if urls[peer])
-        first_s, first = min((asked(peer, urls[peer] + 1), peer) for peer in asked.peers)
+        last_s, last = max((models(peer, urls[peer]), peer) for peer in models.peers if urls[peer])
+        first_s, first = min((models(peer, urls[peer] + 1), peer) for peer in models.peers)
         if first_s >= last_s:
             break
         urls[last] -= 1
         urls[first] += 1
-    return BatchPartition(tuple(urls), asked.count)
+    return BatchPartition(tuple(urls), models.count)
 
 
 def swarm_partition(times: Sequence[TimeModel], total: int, chance: Random, *, rounds: int = 300) -> BatchPartition:
-    """Return the best shares a swarm of particles came by in `rounds` moves (P2 2.4, formulas 11 to 13).
+    """Return the best shares that a swarm of particles found in `rounds` moves (P2 2.4, formulas 11 to 13).
 
-    The paper does not say when it stops, and lets shares through that do not sum to `total` or are below zero, if at a
-    price (the squares of both are added to the variance of the ends): `settled` mends them. Its "greater"
-    fitness, which is kept, must mean a better one, thus smaller.
+    The paper does not say when the swarm stops. It lets shares through that do not sum to `total` or are below zero,
+    at a price: the squares of both are added to the variance of the ends. `normalized` mends such shares. The "greater"
+    fitness that the paper keeps must mean a better fitness, thus a smaller one.
 
     Raises:
-        ValueError: nobody to share among, or less than nothing to share.
+        ValueError: there is no peer, or `total` is below 0.
     """
     _check(times, total)
-    asked = _CountedModels(times)
+    models = _CountedModels(times)
 
-    def fitness(place: Sequence[int]) -> float:
-        # A function of URLs has no meaning below none; the third term is the price of going there.
-        ends = [asked(peer, max(0, place[peer])) for peer in asked.peers]
+    def fitness(position: Sequence[int]) -> float:
+        # A function of URLs has no meaning below 0. The third term is the price of going there.
+        ends = [models(peer, max(0, position[peer])) for peer in models.peers]
         mean = sum(ends) / len(ends)
         variance = sum((end - mean) ** 2 for end in ends) / len(ends)
-        return variance + float(sum(place) - total) ** 2 + float(sum(abs(n) - n for n in place)) ** 2
+        return variance + float(sum(position) - total) ** 2 + float(sum(abs(n) - n for n in position)) ** 2
 
-    places = [[total // len(times) for _ in asked.peers] for _ in range(PARTICLES)]
-    speeds = [[chance.random() for _ in asked.peers] for _ in range(PARTICLES)]
-    own = [(fitness(place), tuple(place)) for place in places]
+    positions = [[total // len(times) for _ in models.peers] for _ in range(PARTICLES)]
+    speeds = [[chance.random() for _ in models.peers] for _ in range(PARTICLES)]
+    own = [(fitness(position), tuple(position)) for position in positions]
     best = min(own)
     for _ in range(rounds):
-        for index, (place, speed) in enumerate(zip(places, speeds, strict=True)):
-            for peer in asked.peers:
-                to_own = ACCELERATION * chance.random() * (own[index][1][peer] - place[peer])
-                to_best = ACCELERATION * chance.random() * (best[1][peer] - place[peer])
+        for index, (position, speed) in enumerate(zip(positions, speeds, strict=True)):
+            for peer in models.peers:
+                to_own = ACCELERATION * chance.random() * (own[index][1][peer] - position[peer])
+                to_best = ACCELERATION * chance.random() * (best[1][peer] - position[peer])
                 speed[peer] = INERTIA * speed[peer] + to_own + to_best
-                place[peer] += ceil(speed[peer])
-            own[index] = min(own[index], (fitness(place), tuple(place)))
+                position[peer] += ceil(speed[peer])
+            own[index] = min(own[index], (fitness(position), tuple(position)))
         best = min(best, *own)
-    return BatchPartition(best[1], asked.count)
+    return BatchPartition(best[1], models.count)
 
 
 def normalized(urls: Sequence[int], total: int) -> tuple[int, ...]:
-    """Return shares near `urls` that are none below zero and sum to `total`: each in its proportion."""
+    """Return shares near `urls` that are at least 0 and sum to `total`, each in its proportion."""
     kept = [max(0, count) for count in urls]
     whole = sum(kept)
     if not whole:
@@ -129,7 +129,7 @@ def normalized(urls: Sequence[int], total: int) -> tuple[int, ...]:
 
 
 class _CountedModels:
-    """The functions, and how often they were asked."""
+    """The functions of the peers, and the number of their calls."""
 
     def __init__(self, times: Sequence[TimeModel]) -> None:
         self.peers = range(len(times))
@@ -146,35 +146,35 @@ def _check(times: Sequence[TimeModel], total: int) -> None:
         raise ValueError(f"{total} URLs among {len(times)} peers: there must be a peer, and no fewer URLs than none")
 
 
-def _parts(asked: _CountedModels, total: int) -> list[float]:
-    """Return shares of `total`, parts of URLs allowed, that end together but for who cannot end so early."""
-    early, late = 0.0, min(asked(peer, total) for peer in asked.peers)
-    few, many = [0.0 for _ in asked.peers], [_reached(asked, peer, total, late) for peer in asked.peers]
+def _parts(models: _CountedModels, total: int) -> list[float]:
+    """Return shares of `total` in fractions of URLs that end together, except for peers that cannot end so early."""
+    early, late = 0.0, min(models(peer, total) for peer in models.peers)
+    low, high = [0.0 for _ in models.peers], [_reached(models, peer, total, late) for peer in models.peers]
     for _ in range(HALVINGS):
         middle = (early + late) / 2
         if not early < middle < late:
             break
-        reached = [_reached(asked, peer, total, middle) for peer in asked.peers]
+        reached = [_reached(models, peer, total, middle) for peer in models.peers]
         if sum(reached) < total:
-            early, few = middle, reached
+            early, low = middle, reached
         else:
-            late, many = middle, reached
-    # The ends are neighbors now; what lies between is crawled in no time, and can be divided in any way.
-    between = sum(many) - sum(few)
-    share = (total - sum(few)) / between if between > 0 else 0.0
-    return [less + share * (more - less) for less, more in zip(few, many, strict=True)]
+            late, high = middle, reached
+    # The ends are neighbors now. URLs between them take no time, and can be divided in any way.
+    between = sum(high) - sum(low)
+    share = (total - sum(low)) / between if between > 0 else 0.0
+    return [less + share * (more - less) for less, more in zip(low, high, strict=True)]
 
 
-def _reached(asked: "_CountedModels", peer: int, total: int, end_s: float) -> float:
-    """Return how many of `total` URLs `peer` has crawled by `end_s`: bisection on whole ones, then a straight line."""
+def _reached(models: "_CountedModels", peer: int, total: int, end_s: float) -> float:
+    """Return how many of `total` URLs `peer` has crawled by `end_s`: bisection on whole URLs, then a straight line."""
     whole, beyond = 0, total + 1
-    before_s = asked(peer, 0)
+    before_s = models(peer, 0)
     if before_s > end_s:
         return 0.0
     after_s = before_s
     while beyond - whole > 1:
         middle = (whole + beyond) // 2
-        seconds = asked(peer, middle)
+        seconds = models(peer, middle)
         if seconds <= end_s:
             whole, before_s = middle, seconds
         else:

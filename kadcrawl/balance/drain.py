@@ -1,18 +1,19 @@
-"""Shedding by time: who would be busy longer than the others hands blocks of URLs to who will be idle first.
+"""Shedding by time: a peer that would be busy longer than others lends blocks of URLs to peers that idle first.
 
-A count of URLs (P1 1.4) does not tell a slow peer with few from a quick one with many; seconds to drain do. Decides
-only: whoever asks, every so often, has measured the backlogs and makes the moves. `shed` decides for all peers of whom
-everything is known. In a swarm each looks around by itself, at the same instants: one that would be busy beyond the
-*common end*, at which all would be done that it asked, makes `gifts`; and a taker `accepts`, or not, by what it has
-then, and by what all have told that asked it. So several may choose the same taker without filling it up.
+A count of URLs (P1 1.4) does not tell a slow peer with few URLs from a fast peer with many. Seconds to drain do.
+Decisions only: at each update the caller measures the backlogs and makes the moves. `plan_moves` decides for all peers
+when every backlog is known. In a swarm each peer decides for itself, at the same instants. The *common end* is the time
+at which all peers that a peer asked would be done together. A peer that would be busy beyond it makes `block_offers`. A
+borrower `accepts` an offer or not, by its backlog at that moment and by the backlogs of all peers that asked it. So
+several lenders may choose the same borrower without filling it up.
 
-Nothing swings. Only own URLs are lent on, so a block moves once, and a second time only if its taker fails; who gives
-is above the common end and who takes is to stay below its giver; and less than `MARGIN` is no reason to begin.
+Moves do not swing back. A peer lends only its own URLs, so a block moves once, and a second time only if its borrower
+fails. A lender is above the common end, and a borrower stays below its lender. A difference of less than `DRAIN_MARGIN`
+starts no move.
 
-A peer that has measured nothing is *cold*: it gives nothing, as it may be quick; and it is given a block to try, as
-nobody would ever know otherwise. If it was done with that at once it is still cold, as it can only be measured while
-something waits for it, and next tries twice as many (`Trial`). What others tell may be a lie: it costs balance, never
-a URL.
+A peer without measurements is *cold*. It lends nothing, as it may be fast. It is lent a block to try, as its throughput
+would stay unknown otherwise. If it finishes that at once it is still cold, because it is measured only while URLs wait
+for it. It tries twice as many next time (`BlockTrial`). A false backlog costs balance, never a URL.
 """
 
 from collections.abc import Sequence
@@ -22,23 +23,23 @@ from math import isfinite
 from typing import NamedTuple
 
 DRAIN_MARGIN = 0.1
-"""Of a peer's time to drain: by so much it must be above the common end, and its taker's, before it gives anything."""
+"""Least share of a lender's time to drain by which it exceeds the common end and its borrower's time."""
 TRIAL_MAX = 64
-"""Blocks a cold peer tries at most."""
+"""Blocks that a cold peer tries at most."""
 BLOCKS_PER_UPDATE_MAX = 500
-"""Given at one look around; what is left is looked at again at the next."""
+"""Blocks offered at one update. The rest waits for the next update."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What one peer has before it. Raises ValueError where a number is below 0, or a URL takes no time."""
+    """The work waiting at one peer. Raises ValueError for a number below 0, or a URL that takes no time."""
 
     pending: int
-    """URLs that could still be handed over."""
+    """URLs that could still be lent."""
     url_s: float
-    """How long it takes for one, by what was measured or predicted."""
+    """Seconds per URL, measured or predicted."""
     busy_s: float = 0.0
-    """Until it is free for them: the rest of what it has begun or borrowed, or of its start."""
+    """Seconds before the peer can start these URLs (work in progress, borrowed work, start-up)."""
 
     def __post_init__(self) -> None:
         if self.pending < 0 or not self.url_s > 0 or not self.busy_s >= 0 or not isfinite(self.url_s + self.busy_s):
@@ -46,12 +47,12 @@ class Backlog:
 
     @property
     def drain_s(self) -> float:
-        """Until it is idle."""
+        """Seconds until the peer is idle."""
         return self.busy_s + self.pending * self.url_s
 
 
 class Move(NamedTuple):
-    """`urls` URLs go from one peer to another, both by their place in the backlogs."""
+    """A move of `urls` URLs from one peer to another, both by their index in the backlogs."""
 
     lender: int
     borrower: int
@@ -59,12 +60,12 @@ class Move(NamedTuple):
 
 
 def plan_moves(backlogs: Sequence[Backlog], block_urls: int, hand_over_s: float = 0.0) -> list[Move]:
-    """Return what to move now, in blocks of `block_urls`; at most one move for a pair.
+    """Return the moves to make now, in blocks of `block_urls`, at most one move for a pair.
 
-    Who is above the mean gives, the longest drain first; who is not takes, and of them the one that would be idle first
-    with the block. It is moved only if the taker, who if idle before waits `hand_over_s` for it, will then be done with
-    everything before the giver would have been: so each block makes the later of the two ends earlier, none is worth
-    moving back, and there is an end of moving.
+    Peers above the mean lend, the longest drain first. The others borrow: each block goes to the peer that would be
+    idle first with it. A borrower that is idle before waits `hand_over_s` for the block. A block moves only if its
+    borrower is then done before its lender would have been. So each block makes the later of the two ends earlier, no
+    block is worth moving back, and the moving ends.
 
     Raises:
         ValueError: a block of no URLs.
@@ -73,53 +74,54 @@ def plan_moves(backlogs: Sequence[Backlog], block_urls: int, hand_over_s: float 
     backlogs = list(backlogs)
     moved: dict[tuple[int, int], int] = {}
     mean_s = sum(backlog.drain_s for backlog in backlogs) / max(1, len(backlogs))
-    givers = {peer for peer, backlog in enumerate(backlogs) if backlog.drain_s > mean_s}
-    takers = [peer for peer in range(len(backlogs)) if peer not in givers]
-    while givers and takers:
-        giver = max(givers, key=lambda peer: (backlogs[peer].drain_s, -peer))
-        taken, taker = min(
-            ((_taken(backlogs[peer], block_urls, hand_over_s), peer) for peer in takers),
+    lenders = {peer for peer, backlog in enumerate(backlogs) if backlog.drain_s > mean_s}
+    borrowers = [peer for peer in range(len(backlogs)) if peer not in lenders]
+    while lenders and borrowers:
+        lender = max(lenders, key=lambda peer: (backlogs[peer].drain_s, -peer))
+        taken, borrower = min(
+            ((_with_more(backlogs[peer], block_urls, hand_over_s), peer) for peer in borrowers),
             key=lambda each: (each[0].drain_s, each[1]),
         )
-        if backlogs[giver].pending < block_urls or taken.drain_s >= backlogs[giver].drain_s:
-            givers.discard(giver)
+        if backlogs[lender].pending < block_urls or taken.drain_s >= backlogs[lender].drain_s:
+            lenders.discard(lender)
             continue
-        backlogs[giver], backlogs[taker] = _given(backlogs[giver], block_urls), taken
-        moved[giver, taker] = moved.get((giver, taker), 0) + block_urls
-    return [Move(giver, taker, urls) for (giver, taker), urls in moved.items()]
+        backlogs[lender], backlogs[borrower] = _with_less(backlogs[lender], block_urls), taken
+        moved[lender, borrower] = moved.get((lender, borrower), 0) + block_urls
+    return [Move(lender, borrower, urls) for (lender, borrower), urls in moved.items()]
 
 
 def common_end_s(backlogs: Sequence[Backlog]) -> float:
-    """Return when all would be done if what these have were shared out by how quick they are; 0 for nobody."""
+    """Return the seconds until all peers are done if they share their work by throughput, or 0 without peers."""
     power = sum(1 / backlog.url_s for backlog in backlogs)
     return sum(backlog.drain_s / backlog.url_s for backlog in backlogs) / power if power else 0.0
 
 
 class BlockTrial:
-    """How many blocks a cold peer without work tries."""
+    """The number of blocks that a cold peer without work tries."""
 
     def __init__(self) -> None:
         self.blocks = 1
         self._has_some = False
 
     def started(self) -> None:
-        """It was given some."""
+        """Note that the peer was lent blocks to try."""
         self._has_some = True
 
     def update(self, waiting: int) -> None:
-        """Note, at an update, how many URLs that it was given wait for it, and not for their sites."""
+        """Note, at an update, how many borrowed URLs wait for the peer and not for their sites."""
         if self._has_some and not waiting:
             self._has_some = False
             self.blocks = min(2 * self.blocks, TRIAL_MAX)
 
 
 def block_offers(own: Backlog, others: Sequence[Backlog | int], block_urls: int, hand_over_s: float = 0.0) -> list[int]:
-    """Return how many blocks of `block_urls` to offer each of the `others`; a number is what a cold one would try.
+    """Return how many blocks of `block_urls` to offer each of the `others`.
 
-    Each cold one is given that, up to `TRIAL_MAX`, or half of what we have. The others are given some if we are
-    `MARGIN` above the common end: each block to the one that would be done first with it, if that is before us and it
-    is not above the common end itself, until we are not any more; none to one that is not `MARGIN` before us to begin
-    with.
+    Each of the `others` is a backlog, or for a cold peer the number of blocks it would try. A cold peer is offered that
+    number, up to `TRIAL_MAX` and to half of this peer's URLs. The other peers are offered blocks if this peer is
+    `DRAIN_MARGIN` above the common end, and as long as it is above it. Each block goes to the peer that would be done
+    first with it. That peer must not be above the common end, must be done before this peer, and must be
+    `DRAIN_MARGIN` before this peer to begin with.
 
     Raises:
         ValueError: a block of no URLs.
@@ -129,55 +131,57 @@ def block_offers(own: Backlog, others: Sequence[Backlog | int], block_urls: int,
     longest_s = (1 - DRAIN_MARGIN) * own.drain_s
     end_s = common_end_s([own, *(other for other in others if isinstance(other, Backlog))])
     left = BLOCKS_PER_UPDATE_MAX
-    for place, other in enumerate(others):
+    for index, other in enumerate(others):
         if isinstance(other, int):
-            # Were it as quick as we are, it should be done with that before us.
-            few = min(other, TRIAL_MAX, left, own.pending // (2 * block_urls))
-            if few > 0 and few * block_urls * own.url_s + hand_over_s < longest_s:
-                own, blocks[place] = _given(own, few * block_urls), few
-                left -= few
+            # A cold peer as fast as this peer would be done with the blocks before this peer.
+            trial = min(other, TRIAL_MAX, left, own.pending // (2 * block_urls))
+            if trial > 0 and trial * block_urls * own.url_s + hand_over_s < longest_s:
+                own, blocks[index] = _with_less(own, trial * block_urls), trial
+                left -= trial
     if longest_s <= end_s:
         return blocks
-    takers = [
-        (after.drain_s, place, after)
-        for place, other in enumerate(others)
+    borrowers = [
+        (after.drain_s, index, after)
+        for index, other in enumerate(others)
         if isinstance(other, Backlog)
         and other.drain_s <= end_s
-        and (after := _taken(other, block_urls, hand_over_s)).drain_s < longest_s
+        and (after := _with_more(other, block_urls, hand_over_s)).drain_s < longest_s
     ]
-    heapify(takers)
-    while takers and left and own.pending >= block_urls and own.drain_s > end_s:
-        ends_s, place, after = takers[0]
+    heapify(borrowers)
+    while borrowers and left and own.pending >= block_urls and own.drain_s > end_s:
+        ends_s, index, after = borrowers[0]
         if ends_s >= own.drain_s:
             break
-        own = _given(own, block_urls)
-        blocks[place] += 1
+        own = _with_less(own, block_urls)
+        blocks[index] += 1
         left -= 1
         if ends_s > end_s:
-            heappop(takers)
+            heappop(borrowers)
         else:
-            after = _taken(after, block_urls, hand_over_s)
-            heapreplace(takers, (after.drain_s, place, after))
+            after = _with_more(after, block_urls, hand_over_s)
+            heapreplace(borrowers, (after.drain_s, index, after))
     return blocks
 
 
 def accepts(
     own: Backlog, lender: Backlog, others: Sequence[Backlog], urls: int, block_urls: int, hand_over_s: float = 0.0
 ) -> bool:
-    """Return whether a peer takes `urls` of a giver that still has them; `others` are known to have work as well.
+    """Return whether a peer takes `urls` of a lender that still has them.
 
-    It was not above the common end before it got the last block of them, and is done with that before its giver.
+    `others` are further known backlogs.
+    The peer takes them if it is not above the common end before the last block of them, and is done with all of them
+    before the lender.
 
     Raises:
         ValueError: a block of no URLs.
     """
     _check(block_urls)
     before = max(0, urls - block_urls)
-    giver_then = replace(lender, pending=max(0, lender.pending - before))
+    lender_then = replace(lender, pending=max(0, lender.pending - before))
     end_s = common_end_s([own, lender, *others])
     return (
-        _taken(own, before, hand_over_s).drain_s <= max(end_s, hand_over_s)
-        and _taken(own, urls, hand_over_s).drain_s < giver_then.drain_s
+        _with_more(own, before, hand_over_s).drain_s <= max(end_s, hand_over_s)
+        and _with_more(own, urls, hand_over_s).drain_s < lender_then.drain_s
     )
 
 
@@ -186,11 +190,11 @@ def _check(block_urls: int) -> None:
         raise ValueError(f"a block of {block_urls} URLs cannot be moved: 1 or more")
 
 
-def _given(backlog: Backlog, urls: int) -> Backlog:
+def _with_less(backlog: Backlog, urls: int) -> Backlog:
     return replace(backlog, pending=backlog.pending - urls)
 
 
-def _taken(backlog: Backlog, urls: int, hand_over_s: float) -> Backlog:
-    """Return the backlog with `urls` more, that come when `hand_over_s` have passed."""
+def _with_more(backlog: Backlog, urls: int, hand_over_s: float) -> Backlog:
+    """Return the backlog with `urls` more that arrive after `hand_over_s`."""
     idle_s = max(0.0, hand_over_s - backlog.drain_s)
     return replace(backlog, pending=backlog.pending + urls, busy_s=backlog.busy_s + idle_s)

@@ -1,16 +1,16 @@
-"""Which identity a joiner takes: of d IDs it has drawn, the one that splits the largest range. Decides only.
+"""The identity that a joiner takes: of d random IDs, the ID that splits the largest range. Decisions only.
 
-A peer owns a share of the space that is 2**-(number of its non-empty k-buckets): each live peer at firstdiff i leaves
-it the half in which bit i is its own. So one number tells a range, the owner's mask of live buckets, and it also tells
-what a newcomer would own whose ID falls there. A newcomer halves the range it falls into wherever that is: there is no
-middle to aim at, and any ID drawn at random in it will do.
+A peer owns a share of the key space of 2**-(number of its non-empty k-buckets): each live peer at firstdiff i leaves it
+the half in which bit i is its own. So the owner's mask of live buckets tells its range, and also the range of a
+newcomer whose ID falls there. A newcomer halves the range it falls into wherever its ID is: any random ID in a range
+will do.
 
-With IDs drawn blindly the busiest of 8, 100 and 1,000 peers owns 2, 3.5 and 5 times the mean; with the best of 8 it is
-1.3, 1.6 and 2.0, and halving allows no better than 1, 1.6 and 2.0 (sim/papers/joining.py). It costs d look-ups. Ranges
-are asked for, not URLs: at the start nobody has any, and later many are of one site, which no split divides. What a
-peer tells of its range may be a lie: it then draws or keeps off newcomers, which costs balance, never a URL.
+With blindly drawn IDs the busiest of 8, 100 and 1,000 peers owns 2, 3.5 and 5 times the mean. With the best of 8 IDs it
+owns 1.3, 1.6 and 2.0 times the mean, and halving allows no better than 1, 1.6 and 2.0 (sim/papers/joining.py). The
+price is d lookups. Joiners ask for ranges, not for URLs: at the start no peer has URLs, and later many URLs are of one
+site, which no split divides. A false range draws or repels newcomers, which costs balance, never a URL.
 
-The power of d choices: Mitzenmacher 2001; for a space that is halved: Adler, Halperin, Karp and Vazirani 2003.
+The power of d choices: Mitzenmacher 2001. For a space that is halved: Adler, Halperin, Karp and Vazirani 2003.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,27 +21,27 @@ from kadcrawl.keys import NodeId, firstdiff
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What one peer owns."""
+    """The range of one peer."""
 
     owner: NodeId
     live_mask: int
-    """Bit i tells whether the owner's bucket i (firstdiff i) has a live peer."""
+    """Bit i is set if the owner's bucket i (firstdiff i) has a live peer."""
 
     @property
     def halvings(self) -> int:
-        """How often the space is halved to give this range."""
+        """The number of halvings of the key space that give this range."""
         return self.live_mask.bit_count()
 
     @property
     def share(self) -> float:
-        """How much of the space this is, up to 1."""
+        """The share of the key space in this range, up to 1."""
         return 2.0**-self.halvings
 
     def newcomer(self, node_id: NodeId) -> "Range":
-        """Return what a newcomer of this ID would own, this being the range its ID falls into.
+        """Return the range of a newcomer whose ID falls into this range.
 
-        Above their firstdiff both see the same buckets; at it they see each other; below, nobody is near the newcomer,
-        or the range its ID falls into would be another one.
+        Above their firstdiff, owner and newcomer see the same buckets. At it they see each other. Below it no peer is
+        near the newcomer, or its ID would fall into another range. Raises ValueError for the owner's own ID.
         """
         shared = firstdiff(node_id, self.owner)
         if shared < 0:
@@ -49,30 +49,35 @@ class Range:
         return Range(owner=node_id, live_mask=self.live_mask >> (shared + 1) << (shared + 1) | 1 << shared)
 
     def shared_with(self, node_id: NodeId, expected: Iterable[NodeId]) -> "Range":
-        """Return the range `node_id` will fall into when these have entered as well, this being the one without them.
+        """Return the range that `node_id` falls into once the `expected` peers have entered.
 
-        If one of them is nearer to the ID than the owner, it is the owner's newcomer: between the two there is nobody.
+        Without them the ID falls into this range. An expected peer that is nearer to the ID than the owner is a
+        newcomer of the owner, as no peer is between the two.
         """
-        others = [one for one in expected if one != self.owner]
-        nearest = min([self, *map(self.newcomer, others)], key=lambda one: one.owner ^ node_id)
-        met = {firstdiff(one, nearest.owner) for one in others if one != nearest.owner}
+        others = [other for other in expected if other != self.owner]
+        nearest = min([self, *map(self.newcomer, others)], key=lambda range: range.owner ^ node_id)
+        met = {firstdiff(other, nearest.owner) for other in others if other != nearest.owner}
         return replace(nearest, live_mask=nearest.live_mask | sum(1 << bit for bit in met))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdCandidate:
-    """An ID drawn, and what looking it up has told."""
+    """A random ID, and the range that its lookup found."""
 
     node_id: NodeId
     range: Range
-    """Of the live peer nearest to the ID."""
+    """The range of the live peer nearest to the ID."""
 
 
 def choose_id(candidates: Sequence[IdCandidate]) -> IdCandidate:
     """Return the candidate that splits the largest range. Raises ValueError if there is none.
 
-    Of equals the one that gets most itself, as it does if it halves several ranges at once; then the first drawn.
+    Among equal candidates, the choice is the candidate with the largest own range, as a newcomer has that halves
+    several ranges at once. Then the first drawn candidate wins.
     """
     if not candidates:
         raise ValueError("draw at least one ID")
-    return min(candidates, key=lambda one: (one.range.halvings, one.range.newcomer(one.node_id).halvings))
+    return min(
+        candidates,
+        key=lambda candidate: (candidate.range.halvings, candidate.range.newcomer(candidate.node_id).halvings),
+    )

@@ -1,7 +1,7 @@
-"""How much of what a full peer could crawl by now it lends a leaf: an equal share, a block each of the largest sites.
+"""The share of a full peer's ready URLs that it lends a leaf: an equal share, in a block each of the largest sites.
 
-P3's leaves draw their tasks from the super peer they hang on. Here that one crawls as well, so it counts itself in: of
-all that is ready, and of what its leaves have in hand already, none of them is to have more than it keeps. Pure.
+In P3, leaves get their tasks from their super peer. Here the full peer crawls as well, so it counts itself in: of all
+ready URLs, and of the URLs that its leaves have on loan, no leaf has more than the peer keeps. Decisions only.
 """
 
 from collections.abc import Sequence
@@ -10,18 +10,24 @@ from collections.abc import Sequence
 def leaf_allotment(
     spare: Sequence[tuple[str, int]], *, leaves: int, in_hand: int, lent: int, room: int, block_urls: int, loans: int
 ) -> list[tuple[str, int]]:
-    """Return (site, URLs) for each loan to give one leaf, the largest site first.
+    """Return (site, URLs) of each loan to offer one leaf, the largest site first.
 
-    `lendable`: (site, URLs ready) of each site it has no loan of; `leaves` hang here, this one included. It has
-    `in_hand` URLs, all leaves together `lent`; it wants `room` more, in at most `loans` loans of `block_urls` each.
+    Args:
+        spare: (site, ready URLs) of each lendable site of which the leaf has no loan.
+        leaves: the number of leaves of this peer, the leaf included.
+        in_hand: URLs that the leaf has on loan.
+        lent: URLs that all leaves of this peer have on loan.
+        room: URLs that the leaf wants at most.
+        block_urls: URLs per loan at most.
+        loans: loans at most.
     """
     ready = sum(urls for _, urls in spare)
     left = min(room, (ready + lent) // (leaves + 1) - in_hand)
-    given: list[tuple[str, int]] = []
-    for site, urls in sorted(spare, key=lambda one: (-one[1], one[0])):
+    allotment: list[tuple[str, int]] = []
+    for site, urls in sorted(spare, key=lambda site_urls: (-site_urls[1], site_urls[0])):
         count = min(urls, block_urls, left)
-        if count <= 0 or len(given) == loans:
+        if count <= 0 or len(allotment) == loans:
             break
-        given.append((site, count))
+        allotment.append((site, count))
         left -= count
-    return given
+    return allotment

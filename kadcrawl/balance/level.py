@@ -1,14 +1,14 @@
-"""The load level of a peer, from what it has to crawl: L = S - Wf/H (P1 1.4.1).
+"""The load level of a peer: L = S - Wf/H (P1 1.4.1).
 
-The paper packs and unpacks: arriving URLs fill the work area of W, then a buffer; a buffer of H becomes a block; a
-block is unpacked as soon as the work area has room for it. Of S, the blocks held, and Wf, the free room, comes the
-level: 0 is balanced, above is heavy, below is light, and nothing is lighter than -W/H.
+The paper packs and unpacks. Arriving URLs fill the work area of W URLs, and then a buffer. A full buffer of H URLs
+becomes a block, and a block is unpacked as soon as the work area has room for it. The level follows from S, the number
+of blocks, and Wf, the free room: 0 is balanced, above is heavy, below is light, and no peer is lighter than -W/H.
 
-A frontier only knows how many URLs are pending, and that is enough. `Load` counts as if the work area were always
-kept full: what is beyond it makes as many whole blocks as it can; the rest, fewer than H, is the buffer and no block.
-Both ways of counting agree, except while a packing peer holds a block it has no room for yet although its work area
-is not full. There the packing peer counts a block that is partly needed to fill its own work area, and its level is
-the higher of the two by less than 1: giving that block away would leave it light. Here it does not count.
+A frontier only counts pending URLs, and that is enough. `BlockLoad` counts as if the work area were always full: URLs
+beyond it form as many whole blocks as possible, and the rest, fewer than H, is the buffer. Both counts agree, except
+while a packing peer holds a block without room for it although its work area is not full. That peer counts a block that
+it partly needs for its own work area, so its level is higher by less than 1. Lending that block would leave the peer
+light. Here the block does not count.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BlockLoad:
-    """What one peer has to crawl, and its room for it. Raises ValueError for a W that is not n * H, n >= 1."""
+    """The pending URLs of one peer and its room for them. Raises ValueError unless W is n * H for an n >= 1."""
 
     pending: int
-    """URLs to crawl at this peer: its own and taken ones, without those a taker has for it."""
+    """URLs to crawl at this peer: own URLs that are not lent, and borrowed URLs."""
     work_area: int
-    """W, in URLs: what the peer likes to have before it."""
+    """W, in URLs: the pending URLs that the peer aims at."""
     block: int
-    """H, in URLs: what a heavy block holds. The same for all peers."""
+    """H, in URLs: the size of a heavy block, the same for all peers."""
 
     def __post_init__(self) -> None:
         if self.block < 1 or self.work_area < self.block or self.work_area % self.block:
@@ -43,7 +43,7 @@ class BlockLoad:
 
     @property
     def level(self) -> float:
-        """In blocks: below 0 light, above 0 heavy, never below -W/H."""
+        """The load level in blocks: below 0 light, above 0 heavy, never below -W/H."""
         return self.blocks - self.free / self.block
 
     @property

@@ -1,8 +1,8 @@
-"""What a peer can do: its powers as the paper counts them (P2 2.1), declared by its owner or measured when it starts.
+"""`MachineProfile`: the powers of a peer's machine as the paper counts them (P2 2.1), declared or measured.
 
-`MachineProfile` is a checked value, so what another peer declares may be put into one as it comes. `measure` reads this
-machine (Linux's /proc and /sys; elsewhere what cannot be read must be declared) and blocks for about a second, by
-writing to the disk: call it in a thread, once.
+`MachineProfile` is a checked value, so it may take another peer's declaration as it comes. `measure_profile` reads this
+machine (Linux's /proc and /sys; elsewhere the owner must declare the powers that cannot be read). It blocks for about a
+second, as it writes to the disk: call it in a thread, once.
 """
 
 import os
@@ -15,25 +15,28 @@ from pathlib import Path
 from kadcrawl.errors import ConfigError
 
 PROFILE_MOST = {"cores": 4096.0, "clock_ghz": 100.0, "memory_gb": 1e6, "net_mbps": 1e7, "disk_mbps": 1e7}
-"""Far above any machine: what is above is nonsense, and would bend the prediction for all."""
+"""The bounds of the powers, far above any machine: nonsense beyond them would bend the prediction for all peers."""
 PROBE_BYTES = 16 << 20
-"""Written to the disk to see how fast it is: enough to be seen by the clock, little enough to wait for."""
+"""Bytes written to measure the disk: enough for the clock to see, few enough to wait for."""
 CHUNK_BYTES = 1 << 20
 PROBE_FILE = "probe"
-"""Its file: one name, so that what a killed process left is written over by the next."""
+"""The name of the probe file. A new process overwrites the file that a killed process left."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineProfile:
-    """A peer's powers; raises ConfigError (a ValueError) unless each is a number above 0 and at most its `MOST`."""
+    """The powers of one machine.
+
+    Raises ConfigError (a ValueError) unless each power is a number above 0 and at most its `PROFILE_MOST`.
+    """
 
     cores: int
     clock_ghz: float
     memory_gb: float
     net_mbps: float
-    """Megabits in a second, down."""
+    """Download speed in megabits per second."""
     disk_mbps: float
-    """Megabits in a second, written and on the disk."""
+    """Disk speed in megabits per second, written and synced."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -46,7 +49,7 @@ class MachineProfile:
 
     @property
     def vector(self) -> tuple[float, ...]:
-        """In the order of the paper's input layer, which the number of URLs ends."""
+        """The powers in the order of the paper's input layer, where the number of URLs follows."""
         return tuple(float(power) for power in astuple(self))
 
 
@@ -54,19 +57,19 @@ _ANY = MachineProfile(1, 1.0, 1.0, 1.0, 1.0)
 
 
 def check_declared(declared: Mapping[str, float]) -> dict[str, float]:
-    """Return the powers an owner declares, by name. Raises ConfigError for what is no power, or out of range."""
+    """Return the powers that an owner declares, by name. Raises ConfigError for an unknown or impossible power."""
     powers: dict[str, float] = {}
     for name, power in declared.items():
         if name not in PROFILE_MOST:
             raise ConfigError(f"there is no power {name!r}: declare {', '.join(PROFILE_MOST)}")
         whole = name == "cores" and isfinite(power) and power == int(power)
         powers[name] = int(power) if whole else power
-        replace(_ANY, **{name: powers[name]})  # type: ignore[arg-type]  # looks at it
+        replace(_ANY, **{name: powers[name]})  # type: ignore[arg-type]  # checks the power
     return powers
 
 
 def clock_ghz(cpuinfo: str) -> float | None:
-    """Return the clock of the fastest core in the text of /proc/cpuinfo; None if it does not say (as on ARM)."""
+    """Return the clock of the fastest core in the text of /proc/cpuinfo, or None without one (as on ARM)."""
     return (
         max((float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*(\d+(?:\.\d+)?)\s*$", cpuinfo, re.M)), default=0.0) / 1e3
         or None
@@ -74,23 +77,23 @@ def clock_ghz(cpuinfo: str) -> float | None:
 
 
 def memory_gb(meminfo: str) -> float | None:
-    """Return the memory in the text of /proc/meminfo, in units of 2^30 bytes; None if it does not say."""
+    """Return the memory in the text of /proc/meminfo, in units of 2^30 bytes, or None if it has none."""
     found = re.search(r"^MemTotal:\s*(\d+) kB$", meminfo, re.M)
     return int(found[1]) / (1 << 20) if found else None
 
 
 def net_mbps(speeds: Iterable[str]) -> float | None:
-    """Return the fastest of the texts of /sys/class/net/*/speed; None if no link says (virtual ones say -1)."""
+    """Return the fastest speed in the texts of /sys/class/net/*/speed, or None (virtual links say -1)."""
     return float(max((int(speed) for speed in speeds if re.fullmatch(r"\d+\s*", speed)), default=0)) or None
 
 
 def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
-    """Write a file, force it to the disk, remove it, and return how fast that was by `clock` (seconds).
+    """Write a file, sync it to the disk, remove it, and return the speed by `clock` (seconds).
 
-    It is in `directory`, which must be this process's own. None if it took no time by that clock. Raises OSError as
-    the disk does.
+    The file is in `directory`, which must be this process's own. Return None if it took no time by that clock. Raises
+    OSError as the disk does.
     """
-    chunk = os.urandom(CHUNK_BYTES)  # Nothing a file system could compress.
+    chunk = os.urandom(CHUNK_BYTES)  # Random bytes, which a file system cannot compress.
     path = directory / PROBE_FILE
     begun = clock()
     try:
@@ -106,23 +109,23 @@ def disk_mbps(directory: Path, clock: Callable[[], float]) -> float | None:
 
 
 def undetected(declared: Mapping[str, float], root: Path = Path("/")) -> list[str]:
-    """Return the powers that are neither declared nor told by this machine, the disk's aside."""
+    """Return the powers that are neither declared nor readable on this machine, except the disk's."""
     return [name for name, probe in _probes(root).items() if name not in declared and probe() is None]
 
 
 def measure_profile(
     directory: Path, clock: Callable[[], float], declared: Mapping[str, float] | None = None, root: Path = Path("/")
 ) -> MachineProfile:
-    """Return this machine's powers; what is `declared` (by the names in `MachineProfile`) is not measured.
+    """Return this machine's profile. Powers that are `declared` (by the names in `MachineProfile`) are not measured.
 
     Args:
         directory: on the disk to be measured.
         clock: seconds that run evenly.
-        declared: wins over what the machine says: a link is rarely as fast as its card.
+        declared: wins over the machine's own figures: a link is rarely as fast as its card.
         root: where /proc and /sys are.
 
     Raises:
-        ConfigError: a power is declared that is none, or is out of range, or can neither be read here nor was declared.
+        ConfigError: a declared power is unknown or out of range, or a power is neither declared nor readable.
         OSError: the disk does not take the probe.
     """
     powers: dict[str, float | None] = {**check_declared(declared or {})}
@@ -137,7 +140,7 @@ def measure_profile(
 
 
 def _probes(root: Path) -> dict[str, Callable[[], float | None]]:
-    """Return what asks the machine, by power."""
+    """Return the functions that read the machine, by power."""
     return {
         "cores": _cores,
         "clock_ghz": lambda: clock_ghz(_text(root / "proc/cpuinfo")),
@@ -147,12 +150,12 @@ def _probes(root: Path) -> dict[str, Callable[[], float | None]]:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8", "replace")
-    except OSError:  # Not there, or (a link that is down) not to be read.
+    except OSError:  # The file is missing, or cannot be read (a link that is down).
         return ""

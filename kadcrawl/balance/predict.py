@@ -1,11 +1,13 @@
-"""How long a peer will need for a number of URLs: predicted by a trained network while it is new, then as measured.
+"""The seconds that a peer will need for a number of URLs: predicted by a trained network at first, later measured.
 
-The paper's BP network (P2 2.2): six inputs (five powers and the number of URLs) and the output scaled to [0, 1] by the
-least and the greatest of the training, one hidden layer of tanh. Trained by scikit-learn, which only `train` needs (the
-extra ``kadcrawl[predict]``); the `Network` that comes of it is a few numbers and predicts without it.
+The paper's BP network (P2 2.2) has six inputs (five powers of the machine, and the number of URLs), one hidden layer of
+tanh, and one output. Inputs and output are scaled to [0, 1] by their least and greatest values in the training.
+scikit-learn trains the network, and only `train_network` needs it (the extra ``kadcrawl[predict]``). The resulting
+`NeuralNetwork` is a few numbers, and predicts without scikit-learn.
 
-Departures: the paper names 6 and 13 hidden units, we take the 13 of its output formula; it descends sample by sample
-along a gradient that belongs to the logistic function (formula 5), we let L-BFGS find the same least squares.
+Departures: the paper names 6 and 13 hidden units, and this module takes the 13 of its output formula. The paper
+descends sample by sample along a gradient that belongs to the logistic function (formula 5). Here L-BFGS finds the same
+least squares.
 """
 
 import warnings
@@ -21,22 +23,22 @@ INPUTS = 6
 HIDDEN = 13
 HIDDEN_MAX = 1000
 WEIGHT_DECAY = 1e-4
-"""Weight of the squares of the weights in what is minimised: noise is not learned by heart."""
+"""Weight of the squared weights in the minimized sum, against learning noise by heart."""
 TRAINING_ROUNDS_MAX = 5000
 TOLERANCE = 1e-8
 BATCHES_LEAST = 20
-"""Of fewer, nothing is learned that holds elsewhere."""
+"""Least batches to train from. A network of fewer batches does not hold elsewhere."""
 WARM_URLS = 50
-"""So many URLs measured weigh as much as the prediction."""
+"""Measured URLs that weigh as much as the prediction."""
 BATCH_MOST = 64
-"""URLs in a batch as peers measure it: of more, nothing was learned."""
+"""URLs in a batch at most, as peers measure it: the network has learned no larger batches."""
 MEASURED_KEPT = 0.9
-"""Of the weight of what was measured before, with each batch: yesterday's sites say little of today's."""
+"""Share of the earlier measurements' weight kept at each batch: yesterday's sites say little of today's."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTiming:
-    """What was measured: a peer of these powers took so long for so many URLs."""
+    """A measurement: a machine of this profile took so many seconds for so many URLs."""
 
     profile: MachineProfile
     urls: int
@@ -48,25 +50,28 @@ class BatchTiming:
 
 @dataclass(frozen=True, slots=True)
 class NeuralNetwork:
-    """A trained network: all it takes to predict."""
+    """A trained network, complete for predicting."""
 
     least: tuple[float, ...]
-    """Of each input in the training, as `MachineProfile.vector` and then URLs; ..."""
+    """The least value of each input in the training: `MachineProfile.vector`, then URLs."""
     span: tuple[float, ...]
-    """... and from there to the greatest (1 where all were the same)."""
+    """The greatest less the least value of each input (1 where all values were the same)."""
     into_hidden: tuple[tuple[float, ...], ...]
-    """For each hidden unit, the weights of the inputs and, last, the bias."""
+    """The weights of the inputs and, last, the bias, of each hidden unit."""
     out_of_hidden: tuple[float, ...]
     """The weights of the hidden units and, last, the bias."""
     least_s: float
     span_s: float
 
     def seconds(self, profile: MachineProfile, urls: float) -> float:
-        """Return how long a peer of `powers` is predicted to need for `urls`; never below 0."""
+        """Return the predicted seconds of a machine of this profile for `urls`, never below 0."""
         return self.time(profile)(urls)
 
     def time(self, profile: MachineProfile) -> TimeModel:
-        """Return URLs -> predicted seconds for a peer of `powers`; it may fall here and there (see `shares.rising`)."""
+        """Return URLs -> predicted seconds for a machine of this profile.
+
+        The function may fall here and there (see `batch_partition.monotone`).
+        """
         inputs = [(x - least) / span for x, least, span in zip(profile.vector, self.least, self.span, strict=False)]
         units = [
             (sum(w * x for w, x in zip(weights, inputs, strict=False)) + weights[-1], weights[-2], out)
@@ -83,7 +88,7 @@ class NeuralNetwork:
 
 
 def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HIDDEN) -> NeuralNetwork:
-    """Fit a network to what was measured; the same batches and seed give the same network.
+    """Fit a network to measured batches. The same batches and seed give the same network.
 
     Raises:
         ConfigError: scikit-learn is not installed, or fewer batches than `BATCHES_LEAST`.
@@ -109,9 +114,9 @@ def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HI
         tol=TOLERANCE,
         random_state=seed,
     )
-    # So small a network is learned several times as fast by one thread as by two that wait for each other.
+    # One thread trains so small a network several times as fast as two threads that wait for each other.
     with threadpool_limits(1), warnings.catch_warnings():
-        # At the last round it is as good as it gets: that is no failure.
+        # A network at the last round is good enough, so this is no failure.
         warnings.simplefilter("ignore", ConvergenceWarning)
         network.fit(inputs, [(batch.seconds - least_s) / span_s for batch in batches])
     (into, out), (into_bias, out_bias) = network.coefs_, network.intercepts_
@@ -126,7 +131,7 @@ def train_network(batches: Sequence[BatchTiming], *, seed: int, hidden: int = HI
 
 
 def extrapolated(time: TimeModel, most: float = BATCH_MOST) -> TimeModel:
-    """Return the function that is `time` up to `most` URLs, and beyond takes as long for each as for those."""
+    """Return a function that equals `time` up to `most` URLs, and goes on at the same seconds per URL beyond."""
 
     def bounded_s(urls: float) -> float:
         return time(urls) if urls <= most else time(most) * urls / most
@@ -135,29 +140,29 @@ def extrapolated(time: TimeModel, most: float = BATCH_MOST) -> TimeModel:
 
 
 class ThroughputModel:
-    """How long one peer needs: cold, as predicted; warm, as measured; between, both, by how much was measured."""
+    """The seconds one peer needs: as predicted while cold, as measured when warm, and weighted in between."""
 
     __slots__ = ("_seconds", "_urls", "predicted")
 
     def __init__(self, predicted: Callable[[float], float | None] | None = None) -> None:
-        """`predicted`: None where nobody predicts; then nothing is known of a peer until it was measured."""
+        """`predicted` returns None while nothing can be predicted. Without it, a peer is unknown until measured."""
         self.predicted = predicted
         self._urls = 0.0
         self._seconds = 0.0
 
     def note_batch(self, urls: int, seconds: float) -> None:
-        """Note that the peer took `seconds` for `urls`; raises ValueError unless both are above 0."""
+        """Note that the peer took `seconds` for `urls`. Raises ValueError unless both are above 0."""
         _check(urls, seconds)
         self._urls = MEASURED_KEPT * self._urls + urls
         self._seconds = MEASURED_KEPT * self._seconds + seconds
 
     @property
     def warmth(self) -> float:
-        """The weight of what was measured beside what is predicted, 0 to 1."""
+        """The weight of the measurement beside the prediction, 0 to 1."""
         return self._urls / (self._urls + WARM_URLS)
 
     def seconds(self, urls: float) -> float | None:
-        """Return how long the peer will need for `urls`; None if nothing is known of it."""
+        """Return the seconds the peer will need for `urls`, or None while they are unknown."""
         predicted_s = self.predicted(urls) if self.predicted is not None else None
         if not self._urls:
             return predicted_s

@@ -1,24 +1,25 @@
-"""Which heavy blocks go to whom (P1 1.4.2).
+"""The offers of heavy blocks to light peers (P1 1.4.2).
 
-All peers decide at the same instant, each on levels it has just been told, so several may choose the same light one,
-and a level may be old. Hence an *offer*, and a taker that decides again, on its own level of that moment.
+All peers decide at the same instant, each on levels it has just been told. So several lenders may choose the same light
+peer, and a level may be old. Hence a lender makes an *offer*, and the borrower decides on its own level at that moment.
 
-As published (`offers_as_published`): buckets from near to far; in the first whose sum of levels and our own level are
-together below 0, all blocks go to the first light peer whose level and ours are together below a threshold. That
-stops when it is needed most: a peer with more blocks than any one light peer has room for gives none, and a few very
-heavy peers in a bucket close it to all. In a swarm with more work than power that is soon the state of all.
+As published (`offers_as_published`), a peer looks at its buckets from near to far. In the first bucket whose sum of
+levels and the peer's own level are together below 0, all blocks go to the first light peer whose level and the peer's
+level are together below a threshold. That fails when it is needed most. A peer with more blocks than any single light
+peer has room for lends none, and a few very heavy peers in a bucket close it to all lenders. A swarm with more work
+than power is soon in that state.
 
-Ours (`offers`): each light peer is offered what it has room for, and the rest goes on to the next. Buckets whose sum
-allows all our blocks come first, near to far, so that heavy regions keep their light peers for themselves; then come
-the others, near to far. Two more rules look at the rates: who gains more URLs than it crawls rounds up what it gives
-(`kept`) and takes nothing (`told`).
+This module (`block_offers_by_level`) offers each light peer the blocks it has room for, and the rest to the next. The
+buckets whose sum allows all blocks come first, near to far, so heavy regions keep their light peers for themselves. The
+other buckets follow, near to far. Two more rules look at the rates: a peer that gains more URLs than it crawls rounds
+up the blocks it lends (`urls_to_keep`), and borrows none (`advertised_level`).
 
-What holds, whatever the others decide (tests/balance/test_shedding.py):
-- A taker is not heavy after what it took (`accepted`).
-- A giver has room for less than one block after what it gave (`spare`), so it takes none in that round.
-- Only own URLs go, never taken ones: a block moves once, and a second time only if its taker fails. That costs
-  nothing: what was taken fitted into the work area, so all that is beyond it is the peer's own.
-- A refusal shows that the taker has no room left, so the offers of one update come to an end (`Round`).
+These invariants hold, whatever other peers decide (tests/balance/test_shedding.py):
+- A borrower is not heavy after the blocks it took (`accepted_blocks`).
+- A lender has room for less than one block after the blocks it lent (`spare_blocks`), so it borrows none in that round.
+- Only own URLs are lent: a block moves once, and a second time only if its borrower fails. That costs nothing, as
+  borrowed URLs fitted into the work area, so all URLs beyond it are the peer's own.
+- A refusal shows that the borrower has no room left, so the offers of one update end (`OfferRound`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,14 +29,14 @@ from typing import Generic, NamedTuple, TypeVar
 from kadcrawl.balance.level import BlockLoad
 
 RESERVE = 0.5
-"""Of a block: what a light peer is not filled up with by others."""
+"""Share of a block that other peers leave free in a light peer."""
 
 P = TypeVar("P")
-"""Whatever stands for a peer."""
+"""The type that stands for a peer."""
 
 
 class BlockOffer(NamedTuple, Generic[P]):
-    """Some blocks for a peer."""
+    """An offer of blocks to a peer."""
 
     peer: P
     blocks: int
@@ -51,11 +52,11 @@ def room(level: float) -> int:
 
 
 def advertised_level(load: BlockLoad, arrivals: float | None, crawls: float | None) -> float:
-    """Return the level a peer tells others: what they may fill.
+    """Return the level that a peer tells others, which is the room they may fill.
 
     A light peer of two blocks or more keeps half a block free for its own arrivals: the paper's threshold, at -1/2. A
-    peer that gains more than it crawls (rates in URL/s; None: not yet known) is not light at all. What it took now it
-    would soon have too much of, and could not pass on.
+    peer that gains more URLs than it crawls (rates in URL/s; None: not yet known) is not light at all: borrowed blocks
+    would soon be too many, and it could not lend them on.
     """
     level = load.level
     if level >= 0 or _gains(arrivals, crawls):
@@ -64,19 +65,19 @@ def advertised_level(load: BlockLoad, arrivals: float | None, crawls: float | No
 
 
 def accepted_blocks(level: float, offered: int) -> int:
-    """Return how many of the offered blocks a taker takes: none that would make it heavy.
+    """Return how many of the offered blocks a borrower takes, which are none that would make it heavy.
 
-    `level` is what it would tell (see `told`) at this moment.
+    `level` is the level it would tell (see `advertised_level`) at this moment.
     """
     return min(max(0, offered), room(level))
 
 
 def urls_to_keep(load: BlockLoad, arrivals: float | None, crawls: float | None, interval_s: float) -> int:
-    """Return how many URLs a heavy peer keeps, at least: W, or less while it gains more than it crawls.
+    """Return the least number of URLs that a heavy peer keeps: W, or less while it gains more than it crawls.
 
-    What is beyond W and makes no whole block stays, and is soon crawled. But it is not while URLs arrive faster than
-    they are crawled (rates in URL/s; None: not yet known). Such a peer may fill up its last block from the work
-    area, as long as it keeps what it crawls until the next update, `interval_s` from now.
+    URLs beyond W that make no whole block stay, and are soon crawled, unless URLs arrive faster than they are crawled
+    (rates in URL/s; None: not yet known). Then the peer may fill up its last block from the work area, as long as it
+    keeps the URLs it crawls until the next update, `interval_s` from now.
     """
     if crawls is None or not _gains(arrivals, crawls):
         return load.work_area
@@ -85,52 +86,53 @@ def urls_to_keep(load: BlockLoad, arrivals: float | None, crawls: float | None, 
 
 
 def spare_blocks(load: BlockLoad, own: int, keep: int) -> int:
-    """Return how many blocks a peer has to give, if it keeps `keep` URLs (see `kept`) and all it has taken.
+    """Return how many blocks a peer can lend if it keeps `keep` URLs (see `urls_to_keep`).
 
-    `own` are those of its pending URLs that it has not taken from others. Raises ValueError for a `keep` that would
-    leave room for a block.
+    `own` are its pending URLs without the borrowed URLs, of which it lends none. Raises ValueError for a `keep` that
+    would leave room for a block.
     """
     if not load.work_area - load.block < keep <= load.work_area:
-        raise ValueError(f"who keeps {keep} of {load.work_area} could take what it has just given")
+        raise ValueError(f"a peer that keeps {keep} of {load.work_area} URLs could borrow the block it has just lent")
     if load.pending <= load.work_area:
         return 0
     return min(load.pending - keep, own) // load.block
 
 
 def block_offers_by_level(level: float, blocks: int, buckets: Iterable[Bucket[P]]) -> list[BlockOffer[P]]:
-    """Return whom a peer of this level offers how many of its `blocks`; its `buckets` stand from near to far."""
+    """Return the offers of a peer of this level with so many `blocks`, given its `buckets` from near to far."""
     chosen: list[BlockOffer[P]] = []
-    for bucket in sorted(buckets, key=lambda bucket: not _allows(bucket, level)):  # stable: near to far stays
-        for peer, its_level in bucket:
+    # The sort is stable, so near to far stays.
+    for bucket in sorted(buckets, key=lambda bucket: not _allows(bucket, level)):
+        for peer, other_level in bucket:
             if blocks <= 0:
                 return chosen
-            if (count := min(blocks, room(its_level))) > 0:
+            if (count := min(blocks, room(other_level))) > 0:
                 chosen.append(BlockOffer(peer, count))
                 blocks -= count
     return chosen
 
 
 class OfferRound(Generic[P]):
-    """What one heavy peer does at one update: it offers, hears what was taken, and offers the rest to others."""
+    """The offers of one heavy peer at one update: it offers blocks, hears the answers, and offers the rest on."""
 
     def __init__(self, level: float, blocks: int, buckets: Iterable[Bucket[P]] = ()) -> None:
         self._level = level
         self.blocks = blocks
-        """Still to be given."""
+        """The blocks that are still to be lent."""
         self._buckets = [dict(bucket) for bucket in buckets]
 
     def add(self, bucket: Bucket[P]) -> None:
-        """Take in one more bucket, farther than those before."""
+        """Add a bucket that is farther than the buckets before."""
         self._buckets.append(dict(bucket))
 
     def offers(self) -> list[BlockOffer[P]]:
-        """Return whom to offer how many now; none once all are given or nobody has room."""
+        """Return the offers to make now, or none once all blocks are lent or no peer has room."""
         return block_offers_by_level(self._level, self.blocks, [tuple(bucket.items()) for bucket in self._buckets])
 
     def answered(self, offer: BlockOffer[P], taken: int) -> None:
-        """Note how many blocks of an offer were taken; less than all means that there is no room for more.
+        """Note how many blocks of an offer were taken. Fewer than all blocks means that the peer has no more room.
 
-        What a peer answers is not trusted: more than was offered is as good as all, less than none is none.
+        The answer is not trusted: more blocks than offered count as all, a number below 0 counts as none.
         """
         taken = min(max(0, taken), offer.blocks)
         self.blocks -= taken
@@ -144,11 +146,11 @@ class OfferRound(Generic[P]):
 def offers_as_published(
     level: float, blocks: int, buckets: Iterable[Bucket[P]], threshold: float = 0.0
 ) -> list[BlockOffer[P]]:
-    """Return the paper's choice: all `blocks` to one peer, or nothing; its `buckets` stand from near to far."""
+    """Return the paper's choice, which offers all `blocks` to one peer or none, given `buckets` from near to far."""
     for bucket in buckets:
         if blocks > 0 and _allows(bucket, level):
-            for peer, its_level in bucket:
-                if its_level < 0 and its_level + level < threshold:
+            for peer, other_level in bucket:
+                if other_level < 0 and other_level + level < threshold:
                     return [BlockOffer(peer, blocks)]
     return []
 
@@ -158,5 +160,5 @@ def _gains(arrivals: float | None, crawls: float | None) -> bool:
 
 
 def _allows(bucket: Bucket[P], level: float) -> bool:
-    """Whether a region as a whole has room for all that a peer of this level has too much."""
-    return sum(its_level for _, its_level in bucket) + level < 0
+    """Return whether a bucket as a whole has room for all excess blocks of a peer of this level."""
+    return sum(other_level for _, other_level in bucket) + level < 0

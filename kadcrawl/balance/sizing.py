@@ -1,18 +1,18 @@
-"""How large a work area is, and when levels are looked at (P1 1.4.2).
+"""The size of a work area, and the instants at which peers look at their levels (P1 1.4.2).
 
 W is n heavy blocks. With URLs arriving at rate a and crawled at rate v (URL/s), looked at every T seconds, the paper
-wants (its lambda is our a)
+wants (its lambda is a here)
 
     a < v:   n < (v - a) T / H          a light peer finishes its full work area and all arrivals within T
     v < a:   n < (a - v) T / H - 1      a heavy peer fills its work area and one block more within T
 
-and "suitably more", as if T were several intervals, for more output. We take the largest such n, and 1 where there is
-none: when the rates are near each other, or T is short. The first bound has its price: a light peer runs dry before
-it is filled again. So with `intervals` = 1 some of its power is lost; with more it is not.
+and "suitably more", as if T were several intervals, for more output. This module takes the largest such n, and 1 where
+there is none: when the rates are near each other, or T is short. The first bound has its price: a light peer runs dry
+before it is filled again. So with `intervals` = 1 some of its power is lost, and with more it is not.
 
-The rates are counted over the last intervals. Arrivals are the peer's own new URLs, not the blocks it takes. The crawl
-rate is per second *in which there was something to crawl*: an idle peer would otherwise take its arrivals for its
-power, and ask for no work because it has none.
+The rates are counted over the last intervals. Arrivals are the peer's own new URLs, not the blocks it borrows. The
+crawl rate counts only the seconds *in which there were URLs to crawl*. An idle peer would otherwise take its arrivals
+for its power, and ask for no work because it has none.
 """
 
 from collections import deque
@@ -35,50 +35,50 @@ def work_area_blocks(
 
 @dataclass(frozen=True, slots=True)
 class WorkCounts:
-    """What a peer has counted since it began, at one instant."""
+    """The counts of a peer since it began, at one instant."""
 
     at: float
-    """Seconds of its clock."""
+    """Seconds of the peer's clock."""
     arrived: int
     """Own new URLs."""
     crawled: int
-    """URLs, own and taken."""
+    """Own and borrowed URLs."""
     busy_s: float
-    """Seconds in which it had something to crawl."""
+    """Seconds in which the peer had URLs to crawl."""
 
 
 class Rates:
-    """The rates of arrival and crawl over the last `intervals` intervals, told by a tally at each update."""
+    """The rates of arrival and crawl over the last `intervals` intervals, from counts at each update."""
 
     def __init__(self, intervals: int) -> None:
         if intervals < 1:
             raise ValueError("rates need at least one interval")
-        self._tallies: deque[WorkCounts] = deque(maxlen=intervals + 1)
+        self._counts: deque[WorkCounts] = deque(maxlen=intervals + 1)
 
-    def add(self, tally: WorkCounts) -> None:
-        """Add a tally. Raises ValueError if it is not later than the last one, or counts less."""
-        if self._tallies:
-            last = self._tallies[-1]
-            if tally.at <= last.at or (
-                tally.arrived < last.arrived or tally.crawled < last.crawled or tally.busy_s < last.busy_s
+    def add(self, counts: WorkCounts) -> None:
+        """Add counts. Raises ValueError if they are not later than the last counts, or lower."""
+        if self._counts:
+            last = self._counts[-1]
+            if counts.at <= last.at or (
+                counts.arrived < last.arrived or counts.crawled < last.crawled or counts.busy_s < last.busy_s
             ):
-                raise ValueError(f"{tally} cannot follow {last}")
-        self._tallies.append(tally)
+                raise ValueError(f"{counts} cannot follow {last}")
+        self._counts.append(counts)
 
     @property
     def arrivals(self) -> float | None:
-        """Own new URLs a second; None before the second tally."""
-        if len(self._tallies) < 2:
+        """Own new URLs per second, or None before the second counts."""
+        if len(self._counts) < 2:
             return None
-        first, last = self._tallies[0], self._tallies[-1]
+        first, last = self._counts[0], self._counts[-1]
         return (last.arrived - first.arrived) / (last.at - first.at)
 
     @property
     def crawls(self) -> float | None:
-        """URLs crawled in a second with something to crawl; None while there was no such second."""
-        if len(self._tallies) < 2:
+        """URLs crawled per second with URLs to crawl, or None while there was no such second."""
+        if len(self._counts) < 2:
             return None
-        first, last = self._tallies[0], self._tallies[-1]
+        first, last = self._counts[0], self._counts[-1]
         busy_s = last.busy_s - first.busy_s
         return (last.crawled - first.crawled) / busy_s if busy_s > 0 else None
 
@@ -87,7 +87,7 @@ class Rates:
 class UpdateSchedule:
     """The instants at which every peer looks at its level: `first_at`, and every `interval_s` from there.
 
-    A joiner is told H, T and how long it is until the next instant (`wait_s`), for clocks differ.
+    A joiner is told H, T and the seconds until the next instant (`wait_s`), as clocks differ.
     """
 
     first_at: float

@@ -1,9 +1,9 @@
-"""The files of prediction (P2): what each peer has measured, and the network that was trained from it.
+"""The files of prediction (P2): the batches that each peer has measured, and the trained network.
 
-Batches are lines of JSON, a peer's own in the directory of that peer. A batch *grows*: the first 8 URLs are one, the
-first 16 with them another, up to `SIZES`[-1]; then the next begins. So all sizes are met at every peer, however quick,
-and the number of URLs is given and the seconds are measured, not the other way round. The network is one JSON object.
-Both may come from other people's machines, so everything in them is checked.
+Batches are lines of JSON in the directory of the peer that measured them. A batch *grows*: the first 8 URLs are a
+batch, the first 16 URLs with them another, up to `BATCH_SIZES`[-1], and then the next begins. So all sizes occur at
+every peer, however fast, and the number of URLs is given while the seconds are measured. The network is one JSON
+object. Both files may come from other people's machines, so every value in them is checked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ BATCHES_FILE = "batches.jsonl"
 BATCH_SIZES = (8, 16, 32, BATCH_MOST)
 """URLs at which a growing batch is written down."""
 TRAINING_BYTES_MAX = 4 << 20
-"""A peer writes no more than this, and no more is read: more would teach nothing new."""
+"""Bytes of a file that are written and read at most: more batches would teach nothing new."""
 
 
 MEASURED_MOST = 10**9
-"""URLs, or seconds, in a batch: more was not measured."""
+"""URLs, or seconds, in a batch at most: a larger number is no measurement."""
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -41,7 +41,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class GrowingBatch:
-    """A batch that grows."""
+    """A batch that grows from size to size."""
 
     def __init__(self) -> None:
         self._urls = 0
@@ -49,9 +49,9 @@ class GrowingBatch:
         self._next = 0
 
     def measured(self, urls: int, seconds: float) -> tuple[int, float] | None:
-        """Take in what was crawled since the last time, and how long it took; return the batch if it has grown so far.
+        """Add crawled URLs and their seconds, and return the batch if it has reached the next size.
 
-        That is (URLs, seconds), of all since the batch began.
+        The batch is (URLs, seconds) since it began.
         """
         self._urls += urls
         self._seconds += seconds
@@ -71,18 +71,18 @@ def batch_line(batch: BatchTiming) -> bytes:
 
 
 def append_batch(batch: BatchTiming, path: Path) -> None:
-    """Add a batch to a file of them, if that is not too long already. Raises OSError as the disk does."""
+    """Append a batch to a file of batches, unless the file is too long. Raises OSError as the disk does."""
     with path.open("a+b") as file:
         size = file.seek(0, SEEK_END)
         if size >= TRAINING_BYTES_MAX:
             return
         file.seek(max(0, size - 1))
-        # A peer that died while it wrote has left half a line, which must not spoil this one.
+        # A peer that died while it wrote has left half a line, which must not spoil this line.
         file.write((b"" if file.read() in (b"", b"\n") else b"\n") + batch_line(batch))
 
 
 def load_batches(directories: Sequence[Path]) -> tuple[list[BatchTiming], int]:
-    """Return all batches in the files below these directories, and how many lines of them are none.
+    """Return all batches in the files below these directories, and the number of invalid lines.
 
     Raises ConfigError if a file cannot be read, or if there is no batch.
     """
@@ -99,7 +99,7 @@ def load_batches(directories: Sequence[Path]) -> tuple[list[BatchTiming], int]:
 
 
 def save_network(network: NeuralNetwork, path: Path) -> None:
-    """Write a network. Raises ConfigError if that cannot be done."""
+    """Write a network. Raises ConfigError if the file cannot be written."""
     try:
         path.write_bytes(msgspec.json.encode(network) + b"\n")
     except OSError as error:
@@ -107,7 +107,7 @@ def save_network(network: NeuralNetwork, path: Path) -> None:
 
 
 def load_network(path: Path) -> NeuralNetwork:
-    """Return a network as `save` wrote it. Raises ConfigError for anything else."""
+    """Return a network that `save_network` wrote. Raises ConfigError for any other file."""
     try:
         data = _bytes(path)
     except OSError as error:
@@ -122,14 +122,14 @@ def load_network(path: Path) -> NeuralNetwork:
 
 
 def _read(file: Path) -> Iterator[BatchTiming | None]:
-    """Yield the batches of a file; None for each line that is none."""
+    """Yield the batches of a file, and None for each invalid line."""
     try:
         lines = _bytes(file).splitlines(keepends=True)
     except OSError as error:
         raise ConfigError(f"cannot read {file}: {error.strerror}") from None
     for text in lines:
         if not text.endswith(b"\n"):
-            return  # A peer that died while it wrote has left half a line; and what is beyond the most is cut off.
+            return  # A peer that died while it wrote has left half a line, and bytes beyond the limit are cut off.
         try:
             one = msgspec.json.decode(text, type=_Line)
             powers = MachineProfile(one.cores, one.clock_ghz, one.memory_gb, one.net_mbps, one.disk_mbps)
@@ -144,7 +144,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _why_not(network: NeuralNetwork) -> str | None:
-    """Return why nothing can be predicted by such a network; None if it can."""
+    """Return the reason why a network cannot predict, or None if it can."""
     rows = (network.least, network.span, network.out_of_hidden, *network.into_hidden)
     if not all(isfinite(x) for row in rows for x in row) or not isfinite(network.least_s + network.span_s):
         return "a number in it is not finite"
