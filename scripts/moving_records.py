@@ -28,7 +28,7 @@ from kadcrawl.link.wire.messages import CompareDigests, Contact, Message, Reconc
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication import record_codec
 from kadcrawl.replication.anti_entropy import AntiEntropy
-from kadcrawl.replication.backup_streams import digest_of
+from kadcrawl.replication.replicator import digest_of
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store

@@ -219,7 +219,7 @@ def backups_not_distinct(_: Any) -> Any:
     return holders
 
 
-@mutant("kadcrawl.replication.holder:HolderSide._send_cells_held")
+@mutant("kadcrawl.replication.holder_side:HolderSide._send_cells_held")
 def holders_keep_silent(_: Any) -> Any:
     """Who holds records of a cell does not tell its owner so: neither backups of one that died nor who comes back."""
 
@@ -238,13 +238,13 @@ def newcomers_not_told(_: Any) -> Any:
 # --- copies and sync -------------------------------------------------------------------------------------------------
 
 
-@mutant("kadcrawl.replication.backup_streams:Replicator.changed")
+@mutant("kadcrawl.replication.replicator:Replicator.changed")
 def changes_not_copied(_: Any) -> Any:
     """Backups hear of a cell when it is synced, and then of no change of it."""
     return lambda self, cell, key: None
 
 
-@mutant("kadcrawl.replication.backup_streams:Replicator.delivered")
+@mutant("kadcrawl.replication.replicator:Replicator.delivered")
 def copies_not_awaited(_: Any) -> Any:
     """A link is acknowledged before the backups have it."""
 
@@ -270,7 +270,7 @@ def opened_before_caught_up(_: Any) -> Any:
     return reconcile
 
 
-@mutant("kadcrawl.replication.holder:HolderSide.handed_over")
+@mutant("kadcrawl.replication.holder_side:HolderSide.handed_over")
 def left_without_handing_over(_: Any) -> Any:
     """A leaving peer does not wait until others have its cells."""
 

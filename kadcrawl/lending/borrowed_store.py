@@ -3,7 +3,7 @@
 The loans are in memory. A borrowed page is not journaled before it is fetched, because it stays PENDING at its owner. A
 fetched page is journaled here as DONE with its page line. Until the owner has been told, this peer has a record that
 the owner lacks. If the owner is gone by then, the peer that takes its place is told, as of any other record without an
-owner here (replication/holder.py).
+owner here (replication/holder_side.py).
 """
 
 from collections.abc import Callable, Iterable

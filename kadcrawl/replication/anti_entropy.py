@@ -26,7 +26,7 @@ from kadcrawl.link.wire.messages import (
     Replicated,
     Window,
 )
-from kadcrawl.replication.slice_transfer import EpochFilterSync
+from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, digest_records
 from kadcrawl.store.schema import DONE, PENDING
 from kadcrawl.store.store import Store

@@ -29,14 +29,14 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.anti_entropy import AntiEntropy
-from kadcrawl.replication.backup_streams import Replicator
-from kadcrawl.replication.holder import HolderSide
+from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
+from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, sent_by
+from kadcrawl.replication.holder_side import HolderSide
 from kadcrawl.replication.owner.sync import CellSync
 from kadcrawl.replication.owner.trust import TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, Records, site_record
-from kadcrawl.replication.slice_chunks import IncomingSlice
-from kadcrawl.replication.slice_transfer import EpochFilterSync, encoded_filters, sent_by
+from kadcrawl.replication.replicator import Replicator
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store

@@ -1,6 +1,6 @@
 """What history needs of whoever crawls: to open and close cells, and what is under way in them.
 
-Tests: tests/replication/test_cells.py, tests/replication/test_holder.py
+Tests: tests/replication/test_cells.py, tests/replication/test_holder_side.py
 """
 
 from collections.abc import Iterable

@@ -94,12 +94,12 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.overlay.waves.quiescence import add_up
 from kadcrawl.overlay.waves.wave import ROWS_BYTES_MAX
+from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync
 from kadcrawl.replication.owner import (
     catch_up,
-    claim_limits,
-    release_patience,
+    release_wait,
+    work_quota,
 )
-from kadcrawl.replication.slice_transfer import EpochFilterSync
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.schema import DONE, STATE_MAX
 from kadcrawl.store.store import Store
@@ -333,7 +333,7 @@ async def test_a_non_owner_delays_the_opening_of_a_cell_by_one_request_at_most(
     keys: int,
     releasing: bool,
 ) -> None:
-    monkeypatch.setattr(release_patience, "WAIT_S", 8.0)
+    monkeypatch.setattr(release_wait, "WAIT_S", 8.0)
     monkeypatch.setattr(catch_up, "SYNCS_MAX", 1)
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
@@ -376,7 +376,7 @@ async def test_a_non_owner_delays_the_opening_of_a_cell_by_one_request_at_most(
 async def test_a_peer_with_many_false_claims_of_cells_is_soon_not_asked_at_all(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, releasing: bool
 ) -> None:
-    monkeypatch.setattr(claim_limits, "QUOTA_CELLS_MAX", 10 * claim_limits.FAILED_COST)
+    monkeypatch.setattr(work_quota, "QUOTA_CELLS_MAX", 10 * work_quota.FAILED_COST)
     monkeypatch.setattr(catch_up, "SYNCS_MAX", 2)
     anne = await make_peer("one")
     bert = await make_peer("two", join=anne)
@@ -398,7 +398,7 @@ async def test_a_peer_with_many_false_claims_of_cells_is_soon_not_asked_at_all(
             await say(client, anne, claims)
             began = anne.clock.now()
             await until(lambda: not anne.cells.sync.busy)
-            assert anne.clock.now() - began < release_patience.WAIT_S / 2, "it keeps none closed for two minutes"
+            assert anne.clock.now() - began < release_wait.WAIT_S / 2, "it keeps none closed for two minutes"
             assert all(anne.cells.holdings.is_open(cell) for cell in cells)
             assert 0 < len(asked) <= 12
             await say(client, anne, claims)

@@ -33,7 +33,7 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.replication import anti_entropy
 from kadcrawl.replication.anti_entropy import AntiEntropy
-from kadcrawl.replication.backup_streams import digest_of
+from kadcrawl.replication.replicator import digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.schema import is_pending
 from kadcrawl.store.store import DONE, PENDING, Store

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.crawl import build
-from kadcrawl.replication import cells, slice_transfer
-from kadcrawl.replication.slice_chunks import IncomingSlice
+from kadcrawl.replication import cells, epoch_filter_transfer
+from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.store.bloom import cell_filters, slice
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
@@ -48,7 +48,7 @@ def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.Mo
     for module in (cell_filters, slice):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
-    for module in (slice_transfer, cells):
+    for module in (epoch_filter_transfer, cells):
         monkeypatch.setattr(module, "EPOCH_FILTER_BYTES_MAX", 60)
     arrived: list[EncodedFilter] = []
     whole = IncomingSlice.whole

@@ -1,5 +1,5 @@
 """The part of the wire that keeps history: copies at the backups, and cells on the move (replication/owner/sync.py,
-replication/holder.py).
+replication/holder_side.py).
 
 Tests: tests/link/wire/test_messages.py
 """

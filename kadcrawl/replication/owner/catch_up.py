@@ -22,15 +22,15 @@ from kadcrawl.link.peer_score import LogLimiter, left_out_note
 from kadcrawl.link.wire.messages import BATCH_MAX, CellState, CellSummary, Contact
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.anti_entropy import AntiEntropy
-from kadcrawl.replication.backup_streams import Replicator, held_of
 from kadcrawl.replication.crawl_port import Crawl
-from kadcrawl.replication.owner.batched_sync_requests import BatchedCellQueries
-from kadcrawl.replication.owner.claim_limits import FAILED_COST, WorkQuota
-from kadcrawl.replication.owner.release_patience import ReleaseWait
-from kadcrawl.replication.owner.sources import Providers
+from kadcrawl.replication.owner.batched_cell_queries import BatchedCellQueries
+from kadcrawl.replication.owner.providers import Providers
+from kadcrawl.replication.owner.release_wait import ReleaseWait
 from kadcrawl.replication.owner.trust import TrustPolicy
+from kadcrawl.replication.owner.work_quota import FAILED_COST, WorkQuota
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
+from kadcrawl.replication.replicator import Replicator, held_of
 from kadcrawl.store.store import Store
 
 RELEASE_POLL_S = 0.2

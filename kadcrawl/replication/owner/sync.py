@@ -25,15 +25,15 @@ from kadcrawl.link.wire.messages import (
     MyCells,
 )
 from kadcrawl.replication.anti_entropy import AntiEntropy
-from kadcrawl.replication.backup_streams import Replicator, no_spawn
 from kadcrawl.replication.crawl_port import Crawl
-from kadcrawl.replication.holder import HolderSide
+from kadcrawl.replication.holder_side import HolderSide
 from kadcrawl.replication.owner import catch_up
 from kadcrawl.replication.owner.catch_up import CatchUp
 from kadcrawl.replication.owner.join import JoinHandshake, packed
 from kadcrawl.replication.owner.trust import TrustPolicy
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, nearer
+from kadcrawl.replication.replicator import Replicator, no_spawn
 from kadcrawl.store.store import Store
 
 SYNC_RETRY_S = 0.5

@@ -10,7 +10,7 @@ import pytest
 
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.replication.slice_transfer import EpochFilterSync, encoded_filters, packed
+from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, packed
 from kadcrawl.store.bloom import cell_filters, slice as slice_module
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.encoding import RATE_FACTOR_MAX, from_bytes, to_bytes

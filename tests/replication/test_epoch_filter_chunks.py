@@ -10,17 +10,15 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
-from kadcrawl.replication import slice_transfer
-from kadcrawl.replication.backup_streams import Replicator
+from kadcrawl.replication import epoch_filter_transfer
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.slice_chunks import IDLE_S, SENT_MAX, IncomingSlice, Outgoing, PartError, Sent
-from kadcrawl.replication.slice_transfer import sent_by
+from kadcrawl.replication.replicator import Replicator
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, Label, Large
 from kadcrawl.store.bloom.encoding import Pieces, to_bytes
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
 from kadcrawl.store.store import DONE, Store
 from sim.loop import world
-from tests.replication.test_backup_streams import ME, A, LiveOverlay
+from tests.replication.test_replicator import ME, A, LiveOverlay
 from tests.store.bloom.test_expiring_filter import keys
 from tests.support.stores import key
 
@@ -145,7 +143,7 @@ class Backup:
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", PART)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", PART)
     store = Store(tmp_path, 0.0, lambda fds: None)
     store.begin(16, Period(HOUR, 3), lambda: 1_000 * HOUR)
     for number in range(700):

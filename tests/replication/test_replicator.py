@@ -20,10 +20,10 @@ from kadcrawl.link.wire.messages import (
     Replicated,
     SiteRecord,
 )
-from kadcrawl.replication import backup_streams
-from kadcrawl.replication.backup_streams import Replicator, digest_of
+from kadcrawl.replication import replicator
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
+from kadcrawl.replication.replicator import Replicator, digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world
@@ -262,7 +262,7 @@ def test_one_silent_peer_delays_no_other(bench: StreamsBench) -> None:
 
 def test_a_cell_whose_backups_take_nothing_is_unheard_but_not_for_ever(bench: StreamsBench) -> None:
     copies = bench.replicator
-    silent_s, silent_max_s = backup_streams.SILENT_S + SPACING_S, backup_streams.SILENT_MAX_S
+    silent_s, silent_max_s = replicator.SILENT_S + SPACING_S, replicator.SILENT_MAX_S
 
     async def scenario() -> None:
         assert not copies.no_backup_reachable(CELL)
@@ -301,7 +301,7 @@ def test_a_cell_is_heard_again_with_the_first_batch_that_arrives(bench: StreamsB
     async def scenario() -> None:
         bench.client.down.add(A)
         bench.change(1, cell=OTHER)
-        await asyncio.sleep(backup_streams.SILENT_S + SPACING_S + 0.01)
+        await asyncio.sleep(replicator.SILENT_S + SPACING_S + 0.01)
         assert bench.replicator.no_backup_reachable(OTHER)
         bench.client.down.clear()
         assert await bench.replicator.delivered(A)
@@ -504,7 +504,7 @@ def test_a_notice_that_does_not_arrive_stops_nothing(bench: StreamsBench) -> Non
 
 
 def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: StreamsBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup_streams, "QUEUE_MAX", 10)
+    monkeypatch.setattr(replicator, "QUEUE_MAX", 10)
     dead = []
 
     def on_dead(contact: Contact) -> None:
@@ -526,7 +526,7 @@ def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: StreamsBench, monkey
 
 
 def test_the_clocks_waiting_for_one_peer_are_bounded(bench: StreamsBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup_streams, "QUEUE_MAX", 10)
+    monkeypatch.setattr(replicator, "QUEUE_MAX", 10)
     dead = []
 
     def on_dead(contact: Contact) -> None:

@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given, strategies as st
 
 from kadcrawl.keys import Cell
-from kadcrawl.replication.timers import TimerQueue
+from kadcrawl.replication.timer_queue import TimerQueue
 
 CELLS = st.integers(0, 5).map(Cell)
 STEPS = st.lists(

@@ -3,8 +3,8 @@
 import pytest
 
 from kadcrawl.keys import Cell
-from kadcrawl.replication.owner import release_patience
-from kadcrawl.replication.owner.release_patience import COMES_BACK_S, WAIT_S, ReleaseWait
+from kadcrawl.replication.owner import release_wait
+from kadcrawl.replication.owner.release_wait import COMES_BACK_S, WAIT_S, ReleaseWait
 
 ONE, OTHER = Cell(1), Cell(2)
 
@@ -57,7 +57,7 @@ def test_short_releases_now_and_then_are_always_waited_for() -> None:
 
 
 def test_no_number_of_cells_fills_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_patience, "CELLS_MAX", 3)
+    monkeypatch.setattr(release_wait, "CELLS_MAX", 3)
     releases = ReleaseWait()
     for cell in range(5):
         releases.waited(Cell(cell), 2 * WAIT_S, 0.0)

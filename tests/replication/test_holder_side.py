@@ -18,10 +18,10 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
     TakeOver,
 )
-from kadcrawl.replication.backup_streams import digest_of
-from kadcrawl.replication.holder import NOTIFY_S, HolderSide
+from kadcrawl.replication.holder_side import NOTIFY_S, HolderSide
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import placement_keys
+from kadcrawl.replication.replicator import digest_of
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 from sim.loop import world

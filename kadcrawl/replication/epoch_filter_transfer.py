@@ -29,7 +29,7 @@ from kadcrawl.link.wire.messages import (
     GotFilterPart,
     KeepFilterPart,
 )
-from kadcrawl.replication.slice_chunks import Assembly, Outgoing, PartError, Sent
+from kadcrawl.replication.epoch_filter_chunks import Assembly, Outgoing, PartError, Sent
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, Label, both_of
 from kadcrawl.store.cell_digest import DIGEST_BYTES
 from kadcrawl.store.store import Store

@@ -17,9 +17,9 @@ from kadcrawl.link.wire.messages import (
     GotEpochFilters,
     GotFilterPart,
 )
-from kadcrawl.replication import slice_transfer
-from kadcrawl.replication.slice_chunks import IncomingSlice
-from kadcrawl.replication.slice_transfer import (
+from kadcrawl.replication import epoch_filter_transfer
+from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
+from kadcrawl.replication.epoch_filter_transfer import (
     EpochFilterSync,
     encoded_filters,
     in_parts,
@@ -186,7 +186,7 @@ async def test_a_backup_that_has_nothing_gets_all(make: Sides) -> None:
 
 
 async def test_more_than_a_message_travels_in_several(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 110)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 110)
     one, other = make(grains=10)
     for number in range(5):
         other.finish(number, number + 10)
@@ -214,7 +214,7 @@ async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, mo
         if (told := one.store.expiring_filters.encoded(cells[1], grain))  # type: ignore[union-attr]
     }
     assert sizes[1_002] > 3 * sizes[1_000]
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 3 * sizes[1_000])
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 3 * sizes[1_000])
     left = {cell: [1_000, 1_001, 1_002] for cell in cells}  # Of two of them there is no third.
     sent: list[tuple[Cell, int]] = []
     large: list[tuple[Cell, int]] = []
@@ -240,7 +240,7 @@ async def test_a_slice_beyond_a_message_travels_in_parts_and_is_the_same(
 ) -> None:
     one, other = make()
     other.finish(*range(700))
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, _fails, lambda: None, _fails]
     await one.reconcile()
     told = [side.store.expiring_filters.encoded(CELL, 1_000) for side in (one, other)]  # type: ignore[union-attr]
@@ -255,7 +255,7 @@ async def test_a_slice_beyond_a_message_travels_in_parts_and_is_the_same(
 async def test_after_three_failures_the_sync_begins_anew(make: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = make()
     other.finish(*range(700))
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, _fails, _fails, _fails]
     with pytest.raises(RemoteError):
         await one.reconcile()
@@ -267,7 +267,7 @@ async def test_an_epoch_filter_that_grows_in_transit_keeps_its_beginning(
 ) -> None:
     one, other = make()
     other.finish(*range(500))
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda number=number: other.finish(number) for number in range(500, 503)]  # type: ignore[misc]
     await one.reconcile()
     assert all(one.store.state(key(number)) == DONE for number in range(500))
@@ -285,7 +285,7 @@ async def test_a_slice_that_comes_to_be_larger_while_it_travels_comes_later(
 ) -> None:
     one, other = make()
     other.finish(*range(1_000))
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
     one.meanwhile = [lambda: None, lambda: other.finish(*range(1_000, 1_100))]
     await one.reconcile()
     assert {} == one.store.cells
@@ -300,8 +300,8 @@ async def test_large_slices_beyond_what_one_exchange_takes_wait_for_the_next(
     other.finish(*range(300))
     one.now = other.now = other.now + HOUR
     other.finish(*range(300, 600))
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_WHOLE_BYTES_MAX", 5_000)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 1_000)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_WHOLE_BYTES_MAX", 5_000)
     await one.reconcile()
     assert 1 == len(one.store.expiring_filters.labels(CELL))  # type: ignore[union-attr]
     await one.reconcile()
@@ -343,7 +343,7 @@ async def test_who_lies_about_parts_costs_a_known_number_of_messages(
     part: Callable[[int], GotFilterPart], asked: int, make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = make()
-    monkeypatch.setattr(slice_transfer, "EPOCH_FILTER_BYTES_MAX", 100)
+    monkeypatch.setattr(epoch_filter_transfer, "EPOCH_FILTER_BYTES_MAX", 100)
     dead, far = 1_000 - 3, 1_000 + 4
     liar = Liar(
         one,

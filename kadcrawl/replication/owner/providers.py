@@ -1,7 +1,7 @@
 """Who is known to have something of a cell, beside its backups: whoever has said `CellsHeld`, or was named by one.
 Pure.
 
-Tests: tests/replication/owner/test_claim_limits.py
+Tests: tests/replication/owner/test_work_quota.py
 """
 
 from collections import defaultdict

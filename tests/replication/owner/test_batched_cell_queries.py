@@ -9,10 +9,10 @@ import pytest
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import CellState, CellSummary, Contact, TakeOver, TakeOverAnswer
-from kadcrawl.replication.owner import batched_sync_requests
-from kadcrawl.replication.owner.batched_sync_requests import SILENCES_MAX, BatchedCellQueries
+from kadcrawl.replication.owner import batched_cell_queries
+from kadcrawl.replication.owner.batched_cell_queries import SILENCES_MAX, BatchedCellQueries
 from sim.loop import world
-from tests.replication.test_backup_streams import A, LiveOverlay
+from tests.replication.test_replicator import A, LiveOverlay
 from tests.support.contacts import contact
 
 
@@ -92,7 +92,7 @@ def test_who_keeps_silent_is_passed_over_unless_it_lives() -> None:
 
 
 def test_silent_peers_are_remembered_in_bounded_number_the_latest_longest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batched_sync_requests, "SILENT_MAX", 10)
+    monkeypatch.setattr(batched_cell_queries, "SILENT_MAX", 10)
 
     async def scenario() -> None:
         bench = SyncRequestsBench()

@@ -30,11 +30,11 @@ from kadcrawl.link.wire.messages import (
     TakeOver,
     TakeOverAnswer,
 )
-from kadcrawl.replication.backup_streams import held_of
 from kadcrawl.replication.crawl_port import Crawl
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, nearer, placement_keys
-from kadcrawl.replication.timers import TimerQueue
+from kadcrawl.replication.replicator import held_of
+from kadcrawl.replication.timer_queue import TimerQueue
 from kadcrawl.store.store import Store
 
 CELLS_HELD_DEADLINE_S = 5.0

@@ -4,9 +4,9 @@ import pytest
 
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.replication.owner import claim_limits, sources as sources_module
-from kadcrawl.replication.owner.claim_limits import COMES_BACK_S, FAILED_COST, QUOTA_CELLS_MAX, WorkQuota
-from kadcrawl.replication.owner.sources import NAMED_MAX, PROVIDERS_MAX, Providers
+from kadcrawl.replication.owner import providers as sources_module, work_quota
+from kadcrawl.replication.owner.providers import NAMED_MAX, PROVIDERS_MAX, Providers
+from kadcrawl.replication.owner.work_quota import COMES_BACK_S, FAILED_COST, QUOTA_CELLS_MAX, WorkQuota
 from tests.support.contacts import contact
 
 LIAR, HONEST = b"l" * 20, b"h" * 20
@@ -47,7 +47,7 @@ def test_what_was_done_comes_back_within_an_hour() -> None:
 
 
 def test_of_peers_without_end_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim_limits, "PEERS_MAX", 3)
+    monkeypatch.setattr(work_quota, "PEERS_MAX", 3)
     claims = WorkQuota()
     for number in range(10):
         claims.charge(number.to_bytes(20, "big"), QUOTA_CELLS_MAX, 0.0)

@@ -27,9 +27,9 @@ from kadcrawl.link.wire.messages import (
     Replicate,
     Replicated,
 )
+from kadcrawl.replication.epoch_filter_transfer import in_parts, packed, part_message
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
-from kadcrawl.replication.slice_transfer import in_parts, packed, part_message
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.store import Store
 from kadcrawl.system.min_interval import MinInterval
