@@ -1,8 +1,8 @@
 """`LateReports`: reports of pages that a leaf finishes after their loan is over.
 
 A cell that moves takes back pages whose links are still on their way. A full peer that finishes such a page tells the
-cell's new owner (replication/holder_side.py). A leaf is trusted only about pages it was lent, so it tells its lender, who
-passes the news on (lending/lender.py). If the lender is gone, the page is fetched again.
+cell's new owner (replication/holder_side.py). A leaf is trusted only about pages it was lent, so it tells its lender,
+who passes the news on (lending/lender.py). If the lender is gone, the page is fetched again.
 """
 
 import asyncio
