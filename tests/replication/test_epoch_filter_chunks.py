@@ -11,6 +11,8 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
 from kadcrawl.replication import epoch_filter_transfer
+from kadcrawl.replication.epoch_filter_chunks import IDLE_S, SENT_MAX, IncomingSlice, Outgoing, PartError, Sent
+from kadcrawl.replication.epoch_filter_transfer import sent_by
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.replicator import Replicator
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, Label, Large
