@@ -118,14 +118,14 @@ class Leaf(PeerBase):
         """A word or a few for the status."""
         if not self.begun:
             return "starting"
-        holds = self.work.crawler.pause_reasons
-        for hold in (PauseReason.STOPPING, PauseReason.COMMAND):
-            if hold in holds:
-                return hold.value
+        reasons = self.work.crawler.pause_reasons
+        for reason in (PauseReason.STOPPING, PauseReason.COMMAND):
+            if reason in reasons:
+                return reason.value
         if self.ended:
             return "done"
-        for hold, state in STATE_BY_PAUSE_REASON.items():
-            if hold in holds:
+        for reason, state in STATE_BY_PAUSE_REASON.items():
+            if reason in reasons:
                 return state
         if self._work_requester.is_refused:
             return "refused by all: key changed?"

@@ -43,6 +43,24 @@ class FullPeer:
         """True if the peer has answered and not failed too often since."""
         return self.has_answered and self.failures < FAILURES_MAX
 
+    def note_name(self, peer_id: bytes) -> None:
+        """Note the ID that another peer gives for the address."""
+        self.id = peer_id
+
+    def note_answer(self, peer_id: bytes) -> None:
+        """Note that the peer with this ID answered."""
+        self.id, self.failures, self.has_answered = peer_id, 0, True
+
+    def note_job(self, seeds: int) -> None:
+        """Note that the peer told a job of the leaf's swarm with so many seeds."""
+        self.seeds = seeds
+
+    def note_failure(self, now: float) -> None:
+        """Leave the peer alone for a while. A later answer at its address may come from another peer."""
+        self.seeds = None
+        self.not_before = now + min(BACK_OFF_FIRST_S * 2.0**self.failures, BACK_OFF_MOST_S)
+        self.failures += 1
+
 
 class FullPeers:
     """The full peers that one leaf knows."""
@@ -83,7 +101,7 @@ class FullPeers:
             if (same is not None and not same.failures) or ip_version(contact.host) is None:
                 continue  # The address at which the peer answers will do, whatever address others name.
             peer = self._known.get(contact.address) or FullPeer(contact.address)
-            peer.id = contact.id
+            peer.note_name(contact.id)
             self._known[contact.address] = known[contact.id] = peer
         while len(self._known) > KNOWN_PEERS_MAX:
             stale = min(self._known.values(), key=lambda peer: (peer is self._lender, peer.is_proven, -peer.failures))
@@ -119,12 +137,10 @@ class FullPeers:
 
     def note_answered(self, peer: FullPeer, peer_id: bytes) -> None:
         """Note that the peer answered, and its ID."""
-        peer.id, peer.failures, peer.has_answered = peer_id, 0, True
+        peer.note_answer(peer_id)
 
     def note_failed(self, peer: FullPeer, now: float) -> None:
-        """Note that the peer did not answer, or refused. A later answer at its address may come from another peer."""
+        """Note that the peer did not answer, or refused, and ask another peer next."""
         if self._lender is peer:
             self._lender = None
-        peer.seeds = None
-        peer.not_before = now + min(BACK_OFF_FIRST_S * 2.0**peer.failures, BACK_OFF_MOST_S)
-        peer.failures += 1
+        peer.note_failure(now)

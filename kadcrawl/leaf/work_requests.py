@@ -186,7 +186,7 @@ class WorkRequester:
             self._on_seeds(welcome.job.seeds)
         except ConfigError as error:  # Too many seeds, with those that other peers told.
             raise RemoteError("{}:{}".format(*peer.address), str(error)) from None
-        peer.seeds = len(welcome.job.seeds)
+        peer.note_job(len(welcome.job.seeds))
 
     async def _hand_back(self, lender: Contact, lends: Sequence[Lend]) -> None:
         reports = [LoanReport(lend.loan, lend.clock, [], [], over=True) for lend in lends]

@@ -152,7 +152,7 @@ class LeafHost:
         if self._state.ended:
             return "ended"
         if self._state.leaving or PauseReason.STOPPING in self._pause_reasons():
-            raise NoLeafError("this peer is leaving; draw from another")
+            raise NoLeafError("this peer is leaving; ask another peer for work")
         return "paused" if self._state.paused else "crawling"
 
     async def _lend(self, request: WorkRequest) -> list[Lend]:
@@ -185,7 +185,7 @@ class LeafHost:
         if request.leaf == self._state.contact.id or self._overlay.is_live(request.leaf):
             raise NoLeafError("this ID is a full peer's")
         if request.leaf not in self._requests and len(self._requests) >= LEAVES_MAX:
-            raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; draw from another")
+            raise NoLeafError(f"this peer has {LEAVES_MAX} leaves already; ask another peer for work")
         self._requests[request.leaf] = now, request
 
     def _forget_silent(self, now: float) -> None:

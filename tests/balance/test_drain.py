@@ -72,9 +72,9 @@ def test_shedding_makes_the_last_end_no_later_and_nothing_bounces(seed: int) -> 
     assert sum(backlog.pending for backlog in backlogs) == sum(backlog.pending for backlog in then)
     assert max(backlog.drain_s for backlog in then) <= max(backlog.drain_s for backlog in backlogs)
     mean_s = sum(backlog.drain_s for backlog in backlogs) / len(backlogs)
-    givers, takers = {move.lender for move in moves}, {move.borrower for move in moves}
-    assert all(backlogs[giver].drain_s > mean_s for giver in givers)
-    assert all(backlogs[taker].drain_s <= mean_s for taker in takers)
+    lenders, borrowers = {move.lender for move in moves}, {move.borrower for move in moves}
+    assert all(backlogs[lender].drain_s > mean_s for lender in lenders)
+    assert all(backlogs[borrower].drain_s <= mean_s for borrower in borrowers)
     assert all(move.urls % block == 0 and move.urls > 0 for move in moves)
     for back in plan_moves(then, block):
         assert (back.borrower, back.lender) not in {(move.lender, move.borrower) for move in moves}
@@ -115,7 +115,7 @@ def test_the_common_end_is_that_of_all_work_shared_out_by_power() -> None:
         # Above the common end, but by too little to begin; and below it, although another is lighter.
         (Backlog(21, 1.0), [Backlog(19, 1.0)], [0]),
         (Backlog(40, 1.0), [Backlog(200, 1.0), Backlog(0, 1.0)], [0, 0]),
-        # A taker that is nearly as long busy as we are is left alone.
+        # A borrower that is nearly as long busy as we are is left alone.
         (Backlog(20, 1.0), [Backlog(15, 1.0)], [0]),
         (Backlog(100, 1.0), [Backlog(88, 1.0), Backlog(0, 1.0)], [0, 8]),
         # What is borrowed cannot be given.
@@ -163,18 +163,18 @@ def test_a_cold_peer_gets_twice_as_many_once_its_first_loan_is_done() -> None:
 
 
 def test_a_taker_decides_again() -> None:
-    giver = Backlog(20, 1.0)
-    assert accepts(Backlog(0, 1.0), giver, [], 5, 5)
+    lender = Backlog(20, 1.0)
+    assert accepts(Backlog(0, 1.0), lender, [], 5, 5)
     # All but the last block are with it when it gets that one.
-    assert accepts(Backlog(2, 1.0), giver, [], 10, 5)
-    assert not accepts(Backlog(5, 1.0), giver, [], 10, 5)
-    assert not accepts(Backlog(0, 4.0), giver, [], 5, 5)
-    assert not accepts(Backlog(0, 1.0, 15.0), giver, [], 5, 5)
-    assert not accepts(Backlog(0, 1.0), giver, [], 5, 5, hand_over_s=15.0)
-    # It is done before the giver, but is to take from others as well, or they from the giver.
-    assert accepts(Backlog(8, 1.0), giver, [], 5, 5)
-    assert accepts(Backlog(8, 1.0), giver, [giver], 5, 5)
-    assert not accepts(Backlog(8, 1.0), giver, [Backlog(1, 0.1)], 5, 5)
+    assert accepts(Backlog(2, 1.0), lender, [], 10, 5)
+    assert not accepts(Backlog(5, 1.0), lender, [], 10, 5)
+    assert not accepts(Backlog(0, 4.0), lender, [], 5, 5)
+    assert not accepts(Backlog(0, 1.0, 15.0), lender, [], 5, 5)
+    assert not accepts(Backlog(0, 1.0), lender, [], 5, 5, hand_over_s=15.0)
+    # It is done before the lender, but is to take from others as well, or they from the lender.
+    assert accepts(Backlog(8, 1.0), lender, [], 5, 5)
+    assert accepts(Backlog(8, 1.0), lender, [lender], 5, 5)
+    assert not accepts(Backlog(8, 1.0), lender, [Backlog(1, 0.1)], 5, 5)
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -194,21 +194,21 @@ def test_peers_that_balance_at_one_instant_end_together_without_swings(seed: int
     for _ in range(20):
         known = backlogs()
         offers = [
-            (giver, taker, blocks)
-            for giver in range(count)
-            for taker, blocks in zip(
-                [peer for peer in range(count) if peer != giver],
-                block_offers(known[giver], known[:giver] + known[giver + 1 :], block),
+            (lender, borrower, blocks)
+            for lender in range(count)
+            for borrower, blocks in zip(
+                [peer for peer in range(count) if peer != lender],
+                block_offers(known[lender], known[:lender] + known[lender + 1 :], block),
                 strict=True,
             )
             if blocks
         ]
         random.shuffle(offers)
-        for giver, taker, blocks in offers:
-            others = [known[peer] for peer in range(count) if peer not in (giver, taker)]
-            if accepts(backlogs()[taker], known[giver], others, blocks * block, block):
-                own[giver] -= blocks * block
-                borrowed[taker] += blocks * block
+        for lender, borrower, blocks in offers:
+            others = [known[peer] for peer in range(count) if peer not in (lender, borrower)]
+            if accepts(backlogs()[borrower], known[lender], others, blocks * block, block):
+                own[lender] -= blocks * block
+                borrowed[borrower] += blocks * block
                 moved += blocks * block
         assert max(one.drain_s for one in backlogs()) <= longest_s
         longest_s = max(one.drain_s for one in backlogs())

@@ -228,7 +228,7 @@ class SheddingSwarm:
                 self.levels[number] = member.told(self.block)
 
     def shed(self) -> None:
-        """One update: each decides on the same levels; the taker on its own."""
+        """One update: each decides on the same levels; the borrower on its own."""
         gave, took = set[int](), set[int]()
         plans = []
         for number, member in enumerate(self.members):
@@ -254,23 +254,23 @@ class SheddingSwarm:
                 waiting += [(number, plan, again) for again in plan.offers()]
         assert not gave & took
         for number in gave:
-            assert 0 == room(self.members[number].told(self.block)), "a giver has no room for a block"
+            assert 0 == room(self.members[number].told(self.block)), "a lender has no room for a block"
 
-    def _move(self, giver: int, offer: BlockOffer[int]) -> int:
-        taker = self.members[offer.peer]
-        count = accepted_blocks(taker.told(self.block), offer.blocks)
+    def _move(self, lender: int, offer: BlockOffer[int]) -> int:
+        borrower = self.members[offer.peer]
+        count = accepted_blocks(borrower.told(self.block), offer.blocks)
         for _ in range(count * self.block):
-            url = self.members[giver].own.pop()
+            url = self.members[lender].own.pop()
             url.moves += 1
-            taker.taken.append(url)
+            borrower.taken.append(url)
         self.moved += count
-        assert not count or taker.load(self.block).level <= 0, "no taker becomes heavy by a block"
+        assert not count or borrower.load(self.block).level <= 0, "no borrower becomes heavy by a block"
         return count
 
     def check(self) -> None:
         for member in self.members:
             assert all(url.moves == 0 for url in member.own)
-            assert all(url.moves == 1 for url in member.taken), "no block goes on from its taker"
+            assert all(url.moves == 1 for url in member.taken), "no block goes on from its borrower"
             assert len(member.taken) <= member.work_area, "so what is beyond the work area is a peer's own"
 
 

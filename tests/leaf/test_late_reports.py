@@ -15,9 +15,9 @@ LEAF = leaf_contact(id_bytes(1))
 ONE, TWO = (Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (2, 3))
 
 
-def lend(giver: Contact, loan: bytes) -> Lend:
+def lend(lender: Contact, loan: bytes) -> Lend:
     return Lend(
-        giver, loan, SiteRecord("a.example", 0.0, 1.0), 1, [PendingRecord("http://a.example/", 0, 0, 0, 0.0)], []
+        lender, loan, SiteRecord("a.example", 0.0, 1.0), 1, [PendingRecord("http://a.example/", 0, 0, 0, 0.0)], []
     )
 
 
@@ -44,9 +44,9 @@ class LateReportsBench:
         if self.fails:
             self.fails -= 1
             raise RemoteError("one", "no answer")
-        giver = ONE if to == ONE else TWO
+        lender = ONE if to == ONE else TWO
         assert message.borrower == LEAF
-        self.told += [(giver, one.loan, one.done) for one in message.loans]
+        self.told += [(lender, one.loan, one.done) for one in message.loans]
         assert all(one.over for one in message.loans)
         return LeaseRenewed([])
 

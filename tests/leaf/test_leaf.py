@@ -143,7 +143,7 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([site.url("/0")])
     await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
-    assert leaf.work.crawler.no_backup_reachable == leaf.borrower.is_silent, "it would go on for a giver that is gone"
+    assert leaf.work.crawler.no_backup_reachable == leaf.borrower.is_silent, "it would go on for a lender that is gone"
     home = next(peer for peer in peers if peer.contact.address == leaf.contact.address)
     before = leaf.counters.pages
     peers.remove(home)

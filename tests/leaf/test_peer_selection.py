@@ -44,15 +44,15 @@ def test_a_leaf_sweeps_over_all_before_it_becomes_patient() -> None:
 def test_it_stays_with_whoever_gives_until_there_is_nothing() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
     asked(peers, 3)
-    giver = peers.next(0.0)
-    assert giver is not None
-    peers.note_lent(giver)
+    lender = peers.next(0.0)
+    assert lender is not None
+    peers.note_lent(lender)
     assert not peers.patient
-    assert all(peers.next(0.0) is giver for _ in range(20))
-    peers.note_empty(giver)
+    assert all(peers.next(0.0) is lender for _ in range(20))
+    peers.note_empty(lender)
     other = peers.next(0.0)
     assert other is not None
-    assert other is not giver
+    assert other is not lender
 
 
 def test_who_does_not_answer_is_left_alone_each_time_for_longer() -> None:
@@ -84,25 +84,25 @@ def test_whoever_comes_back_has_to_tell_the_job_again() -> None:
 
 def test_a_giver_that_dies_is_given_up_for_another() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
-    giver = peers.next(0.0)
-    assert giver is not None
-    peers.note_lent(giver)
-    peers.note_failed(giver, 0.0)
+    lender = peers.next(0.0)
+    assert lender is not None
+    peers.note_lent(lender)
+    peers.note_failed(lender, 0.0)
     other = peers.next(0.0)
     assert other is not None
-    assert other is not giver
+    assert other is not lender
 
 
 def test_no_more_are_known_than_may_be_and_the_giver_stays() -> None:
     peers = FullPeers(BOOTSTRAP[1:], Random(1))
-    giver = peers.next(0.0)
-    assert giver is not None
-    peers.note_lent(giver)
+    lender = peers.next(0.0)
+    assert lender is not None
+    peers.note_lent(lender)
     for start in range(10, 250, 20):
         peers.learn([contact(number) for number in range(start, start + 20)])
         assert len(peers) <= KNOWN_PEERS_MAX
     assert KNOWN_PEERS_MAX == len(peers)
-    assert giver.address in known(peers)
+    assert lender.address in known(peers)
     assert contact(249).address in known(peers)
 
 

@@ -82,9 +82,9 @@ async def test_a_loan_from_whoever_does_not_own_the_site_is_refused(make_peer: M
     await client.open()
     try:
         stranger = Contact(bytes(20), "127.0.0.1", 9)
-        for giver in (stranger, peer.contact):
+        for lender in (stranger, peer.contact):
             pending = [PendingRecord("http://127.0.0.2/", 0, 0, 0, 0.0)]
-            lend = Lend(giver, b"loan one", SiteRecord("127.0.0.2", 0.0, 0.0), 1, pending, [])
+            lend = Lend(lender, b"loan one", SiteRecord("127.0.0.2", 0.0, 0.0), 1, pending, [])
             assert Lent(False) == await client.ask(peer.contact.address, lend, Lent, 10)
     finally:
         await client.close()

@@ -118,8 +118,8 @@ async def test_a_peer_that_knows_its_powers_and_a_network_is_never_cold(tmp_path
         backlog = mode_of(peer).backlog()
         assert backlog is not None
         assert 10.0 == pytest.approx(backlog.url_s, rel=0.01)
-        giver = BacklogRecord(100, 20.0, 0.0)
-        peer.balancing.answer(GetLoad(b"slower", giver))
+        lender = BacklogRecord(100, 20.0, 0.0)
+        peer.balancing.answer(GetLoad(b"slower", lender))
         assert mode_of(peer).accept(b"slower", 50)
         peer.balancing.answer(GetLoad(b"quicker", BacklogRecord(100, 0.1, 0.0)))
         assert not mode_of(peer).accept(b"quicker", 5)
@@ -179,8 +179,8 @@ async def test_an_offer_may_come_later_than_the_next_update(make_peer: MakePeer)
     peer = await make_peer("a", balance="drain", block_urls=5, update_s=0.1)
     mode = mode_of(peer)
     now = asyncio.get_running_loop().time()
-    for giver, at in ((b"slow", now - LOAD_DEADLINE_S - CONNECTION_WAIT_S), (b"silent", now - 60.0)):
-        mode._askers[giver] = at, Backlog(1000, 1.0)
+    for lender, at in ((b"slow", now - LOAD_DEADLINE_S - CONNECTION_WAIT_S), (b"silent", now - 60.0)):
+        mode._askers[lender] = at, Backlog(1000, 1.0)
     assert mode.accept(b"slow", 5)
     assert not mode.accept(b"silent", 5)
 

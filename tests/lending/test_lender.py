@@ -1,4 +1,4 @@
-"""The giver's side of loans: what reports, silence and recalls make of them."""
+"""The lender's side of loans: what reports, silence and recalls make of them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -79,10 +79,10 @@ class LenderBench:
             raise RemoteError(to, "no answer")
         return Lent(True)
 
-    async def report(self, taker: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
+    async def report(self, borrower: Contact, number: int, delay_s: float = 0.0, wait_s: float = 0.0) -> list[bytes]:
         """Report of the `number`th loan; return which loans go on."""
         one = LoanReport(self.lends[number].loan, SiteRecord(SITE, wait_s, delay_s), [], [], False)
-        return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(taker, [one]))).active]
+        return [standing.loan for standing in (await self.lender.renew_lease(RenewLease(borrower, [one]))).active]
 
 
 def taken(bench: LenderBench) -> FrontierEntry | None:
@@ -146,14 +146,14 @@ def test_of_the_pages_that_came_back_only_the_latest_are_remembered(
     monkeypatch.setattr(loan_module, "LATE_PAGES_MAX", 2)
 
     async def scenario(bench: LenderBench) -> None:
-        taker = leaf_contact(id_bytes(9))
-        await bench.lender.lend(taker, SITE, 3)
+        borrower = leaf_contact(id_bytes(9))
+        await bench.lender.lend(borrower, SITE, 3)
         await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
         assert 0 == bench.lender.urls
         keys = [url_key(site_hash(SITE), record.url) for record in bench.lends[0].pending]
         for key in keys:
             one = LoanReport(bench.lends[0].loan, SiteRecord(SITE, 0.0, 0.0), [key], [], True)
-            await bench.lender.renew_lease(RenewLease(taker, [one]))
+            await bench.lender.renew_lease(RenewLease(borrower, [one]))
         assert [PENDING, DONE, DONE] == [bench.store.state(key) for key in keys]
 
     play(0.0, scenario)
@@ -254,14 +254,14 @@ def test_a_loan_returned_whole_rests_its_borrower_and_its_site_for_a_while(play:
 @pytest.mark.parametrize("leaf", [True, False])
 def test_a_full_peers_reports_on_recalled_or_earlier_loans_are_trusted(play: Play, leaf: bool) -> None:
     async def scenario(bench: LenderBench) -> None:
-        taker = leaf_contact(A.id) if leaf else A
-        await bench.lender.lend(taker, SITE, 2)
+        borrower = leaf_contact(A.id) if leaf else A
+        await bench.lender.lend(borrower, SITE, 2)
         first, second = (url_key(site_hash(SITE), one.url) for one in bench.lends[0].pending)
         await asyncio.sleep(LEASE_S + MARGIN_S + 1.0)
         assert 1 == bench.lender.lost[SITE]
         for loan, key in ((bench.lends[0].loan, first), (b"long ago", second)):
             report = LoanReport(loan, SiteRecord(SITE, 0.0, 0.0), [key], [], False)
-            assert [] == (await bench.lender.renew_lease(RenewLease(taker, [report]))).active
+            assert [] == (await bench.lender.renew_lease(RenewLease(borrower, [report]))).active
         assert [DONE, PENDING if leaf else DONE] == [bench.store.state(first), bench.store.state(second)]
         await asyncio.sleep(BACKOFF_FIRST_S + 5.0)
         left = {entry.key for _ in range(6) if (entry := taken(bench)) is not None}

@@ -1,4 +1,4 @@
-"""Lending between real peers when the taker has much to do itself, or cannot reach the web."""
+"""Lending between real peers when the borrower has much to do itself, or cannot reach the web."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,21 +41,21 @@ async def test_what_a_taker_cannot_reach_its_owner_fetches(tmp_path: Path, reach
         lame = replace(
             sound, data=tmp_path / "b", allow_networks=() if reach == "not allowed" else sound.allow_networks
         )
-        async with Peer(sound, replace(JOB, **BALANCE)) as owner, Peer(lame) as taker:
+        async with Peer(sound, replace(JOB, **BALANCE)) as owner, Peer(lame) as borrower:
             await owner.begin()
-            await taker.join([owner.contact.address])
-            fetch = taker.components.fetcher.fetch
+            await borrower.join([owner.contact.address])
+            fetch = borrower.components.fetcher.fetch
 
             async def lost(url: str, *rest: Any, **options: Any) -> Any:
                 return replace(await fetch(url.replace(f":{site.port}/", ":9/"), *rest, **options), url=url)
 
             if reach == "no route":
-                taker.components.fetcher.fetch = lost  # type: ignore[method-assign]
-            own, others = sites_of(owner, taker, site, 4), sites_of(taker, owner, site, 1)
+                borrower.components.fetcher.fetch = lost  # type: ignore[method-assign]
+            own, others = sites_of(owner, borrower, site, 4), sites_of(borrower, owner, site, 1)
             pages = [site.url(f"/{page}", one) for one in own for page in range(40)]
             await owner.crawl([*pages, *(site.url(f"/{page}", one) for one in others for page in range(10))])
-            await finish([owner, taker])
+            await finish([owner, borrower])
             assert not owner.counters.failed
-            assert 10 == sum(taker.counters.failed.values())
+            assert 10 == sum(borrower.counters.failed.values())
         fetched = [line.url for line in page_lines(tmp_path / "a")]
         assert sorted(pages) == sorted(fetched)

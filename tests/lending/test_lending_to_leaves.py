@@ -1,4 +1,4 @@
-"""The giver's side of loans to leaves: they are never called, and believed what they finish late, and nothing else."""
+"""The lender's side of loans to leaves: they are never called, and believed what they finish late, and nothing else."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -27,10 +27,10 @@ async def given(bench: LenderBench, count: int) -> Lend:
     return lend
 
 
-async def say(bench: LenderBench, lend: Lend, taker: Contact = LEAF, **said: object) -> list[bytes]:
+async def say(bench: LenderBench, lend: Lend, borrower: Contact = LEAF, **said: object) -> list[bytes]:
     """Report of a loan; return which go on."""
     fields: dict[str, object] = {"done": [], "returned": [], "over": False} | said
-    answer = await bench.lender.renew_lease(RenewLease(taker, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
+    answer = await bench.lender.renew_lease(RenewLease(borrower, [LoanReport(lend.loan, CLOCK, **fields)]))  # type: ignore[arg-type]
     return [one.loan for one in answer.active]
 
 

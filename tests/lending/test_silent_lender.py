@@ -1,4 +1,4 @@
-"""A taker that may begin nothing while its giver does not answer, as a leaf: it knows of it by the next report."""
+"""A borrower that may begin nothing while its lender does not answer, as a leaf: it knows of it by the next report."""
 
 import asyncio
 from random import Random
@@ -19,11 +19,11 @@ from kadcrawl.link.wire.messages import ActiveLoan, Contact, LeaseRenewed, Lend,
 from kadcrawl.settings.config import Limits
 from sim.loop import world
 
-GIVERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1, 2)]
+LENDERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1, 2)]
 
 
 class SilentLenderBench:
-    """A taker of one site of each giver; `dead` are the addresses of those that do not answer."""
+    """A borrower of one site of each lender; `dead` are the addresses of those that do not answer."""
 
     def __init__(self, now: Any) -> None:
         self.dead: set[tuple[str, int]] = set()
@@ -39,13 +39,13 @@ class SilentLenderBench:
             crawler=SimpleNamespace(pause_reasons=set(), is_taken=lambda entry: False, wake=lambda: None),  # type: ignore[arg-type]
             partitioner=Partitioner("host", 16),
             forget=lambda keys: None,
-            may_lend=lambda giver, site: True,
+            may_lend=lambda lender, site: True,
             now=now,
         )
-        for giver in GIVERS:
-            site = f"{giver.host[-1]}.example"
+        for lender in LENDERS:
+            site = f"{lender.host[-1]}.example"
             pending = [PendingRecord(f"http://{site}/{number}", 0, 0, 0, 0.0) for number in range(3)]
-            lend = Lend(giver, Random(site).randbytes(8), SiteRecord(site, 0.0, 1.0), 1, pending, [])
+            lend = Lend(lender, Random(site).randbytes(8), SiteRecord(site, 0.0, 1.0), 1, pending, [])
             assert self.borrower.accept(lend, lambda urls: True)
 
     async def durable(self) -> None:
@@ -53,11 +53,11 @@ class SilentLenderBench:
 
     async def ask(self, to: Contact, message: RenewLease, expected: object, deadline_s: float) -> LeaseRenewed:
         if to.address in self.dead:
-            raise RemoteError("giver", "cannot be reached")
+            raise RemoteError("lender", "cannot be reached")
         return LeaseRenewed([ActiveLoan(one.loan, 0.0, 1.0) for one in message.loans])
 
     def silent(self) -> list[bool]:
-        """Say of each giver's loan that there is whether nothing of it is to be begun."""
+        """Say of each lender's loan that there is whether nothing of it is to be begun."""
         return [self.borrower.is_silent(loan.cell) for loan in self.borrowed.loans.values()]
 
 
@@ -68,7 +68,7 @@ def test_nothing_is_begun_for_a_giver_that_does_not_answer(again: bool) -> None:
         task = asyncio.create_task(bench.borrower.run())
         await asyncio.sleep(0.1)
         assert [False, False] == bench.silent()
-        bench.dead.add(GIVERS[0].address)
+        bench.dead.add(LENDERS[0].address)
         await asyncio.sleep(RENEW_S)
         assert [True, False] == bench.silent()
         assert 2 == len(bench.borrower.crawlable_loans()), "the lease goes on all the same"
