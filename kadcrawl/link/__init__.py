@@ -1,7 +1,11 @@
-"""Peers talking to peers: what is said (`messages`), and how it travels (`client`, `server`).
+"""The link: connections between peers, for all messages that must not be lost.
 
-Small idempotent things go by UDP (overlay/protocol.py); all that must not be lost goes by the link: one
-WebSocket per asker and asked, kept while it is used (`connection`, `incoming`), numbered frames with msgpack inside,
-each answered by one message, in any order. A message either gets its answer or
-raises RemoteError; the sender may then send it again, as every message says what a repeat means.
+Small idempotent messages travel by UDP (overlay/protocol.py). All others travel by the link: one WebSocket per asking
+and answering peer, kept while in use, with numbered frames of msgpack. Each request is answered by one message, in any
+order. A request either gets its answer or raises RemoteError. The caller may then send it again, as every message
+states the effect of a repeat (`wire`).
+
+`client` asks, over a `client_connection` to each peer. `server` answers, with a `server_connection` per connection:
+`acceptor` lets members in, `admission_control` bounds their bytes and turns, `sender_check` compares the sender in a
+message with the proven one. `peer_score` counts misbehavior and bans peers. `http_log` limits the log lines of aiohttp.
 """

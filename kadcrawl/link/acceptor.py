@@ -1,8 +1,9 @@
-"""Where members knock: accepts connections and lets in those that prove to be members', soon.
+"""The acceptor of connections: completes TLS handshakes with members, and closes connections of non-members soon.
 
-A connection that only knocks costs a quarter of a megabyte, as much as TLS may have to read ahead. So only so many
-knock at a time, each for a few seconds, and one more takes the place of the oldest from wherever most of them come: a
-member needs a hundredth of a second, so it gets in however many strangers only stand there, or come and go elsewhere.
+A connection in its handshake costs a quarter of a megabyte, as much as TLS may read ahead. So the number of handshakes
+at a time is limited, each has a few seconds, and one more takes the place of the oldest handshake from the source that
+has most. A member needs a hundredth of a second. So it gets in however many non-members wait silently, or come and go
+from other sources.
 """
 
 import asyncio
@@ -17,21 +18,21 @@ HANDSHAKES_MAX = 100
 HANDSHAKE_S = 5.0
 BACKLOG = 128
 RETRY_S = 0.5
-"""Between two tries while the system has no file left for a connection."""
+"""Interval between two tries while the system has no file left for a connection."""
 
 _WHY = {
     "CALLBACK_FAILED": "it does not go by a key of this swarm",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate",
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not of this swarm",
 }
-"""What OpenSSL says -> what it means here."""
+"""The meaning of OpenSSL's reasons for this peer."""
 
 
 class _PendingHandshake(NamedTuple):
     connection: socket.socket
     host: str
     source: int
-    """What is counted as one: a host, or a network of IPv6 that one may have to itself."""
+    """The unit of counting: a host, or a /64 network of IPv6, which one host may have to itself."""
 
 
 class Acceptor:
@@ -44,9 +45,10 @@ class Acceptor:
         on_refused: Callable[[str, str], None],
         is_used: Callable[[asyncio.BaseTransport], bool],
     ) -> None:
-        """`protocol` makes what serves a member; `on_refused` is told who else knocked, by address, and why not.
+        """The factory `protocol` makes the protocol that serves a member.
 
-        Whoever was let in and does not go on soon, as `is_used` tells, is sent away again.
+        `on_refused` receives the address of each refused connection, and the reason. A connection that was let in and
+        sends no request soon, as `is_used` tells, is closed again.
         """
         self._tls = tls
         self._protocol = protocol
@@ -55,10 +57,10 @@ class Acceptor:
         self._listening: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._pending: dict[asyncio.Task[None], _PendingHandshake] = {}
-        """The oldest first."""
+        """The handshakes under way, oldest first."""
 
     async def open(self, host: str, port: int) -> int:
-        """Begin to accept; return the port, which the system chose if `port` is 0. Raises OSError."""
+        """Begin to accept. Return the port, which the system chose if `port` is 0. Raises OSError."""
         loop = asyncio.get_running_loop()
         (family, kind, protocol, _, address), *_ = await loop.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -78,7 +80,7 @@ class Acceptor:
         return bound
 
     async def close(self) -> None:
-        """Accept nothing more, and send those away that still knock."""
+        """Accept no more connections, and close those in their handshakes."""
         if self._accepting is not None and self._listening is not None:
             tasks = [self._accepting, *self._pending]
             for task in tasks:
@@ -100,7 +102,7 @@ class Acceptor:
             task.add_done_callback(self._done)
 
     def _make_room(self) -> None:
-        """Send one away if there are too many."""
+        """Close the oldest handshake of the source that has most, if there are too many."""
         knocking = {task: knock.source for task, knock in self._pending.items() if not task.cancelling()}
         if len(knocking) >= HANDSHAKES_MAX:
             ((most, _),) = Counter(knocking.values()).most_common(1)
@@ -135,7 +137,10 @@ def _source(host: str) -> int:
 
 
 def _why(error: BaseException | None) -> str:
-    """Return why one was not let in, given what its handshake raised, or None if it was sent away."""
+    """Return the reason for a refusal, given the exception of the handshake.
+
+    None as the exception means that the handshake was closed to make room.
+    """
     if error is None:
         return "others knocked after it"
     if isinstance(error, ssl.SSLError):

@@ -1,11 +1,12 @@
-"""What members have a peer do at a time, by all their connections, living and dead: bytes, and the loop's time.
+"""Admission control: bounds on the bytes and the turns of all members' requests, over all their connections.
 
-Each has bounds of its own, but IDs cost a member nothing, so there are some over all of them together. Of all questions
-that wait, a few begin in each round of the loop: of whoever had a turn longest ago, so that who asks seldom goes before
-who asks always. Nobody has more bytes of questions handled than are free beside them, so that there is room for one
-more, however many share the rest. Of what waits, questions that have not come in full or have no room, and answers that
-are not read, who has had most for longest loses it with its connections when all of it is too much: an honest member
-has much only for a moment.
+Each member has bounds of its own, but IDs cost nothing, so further bounds hold for all members together. They count
+requests on ended connections too. Turns: of all waiting requests, a few begin in each round of the loop, first those of
+the member whose last turn is longest ago, so that a member that asks seldom goes before one that always asks. Bytes: no
+member has more bytes of requests handled than are free beside them, so that there is room for one more, however many
+members share the rest. Waiting bytes: requests not received in full or without room, and answers not read. When all of
+it is too much, the member that has had most for longest loses it with its connections. An honest member has much only
+for a moment.
 """
 
 import asyncio
@@ -16,66 +17,69 @@ from itertools import count as numbers
 from math import inf
 
 PEER_BYTES_MAX = 32 * 1024 * 1024
-"""Of all questions of one peer that are being handled: some of the largest, and what honest peers ask is far below."""
+"""Bytes of one peer's requests that are handled at a time: a few of the largest. Honest peers have far less."""
 QUESTIONS_BYTES_MAX = 256 * 1024 * 1024
-"""Of those of all peers: fifty of the largest. A hundred honest peers that offer links have a tenth of it."""
-SMALL_BYTES = 4096
-"""As which a smaller question counts, as there is a task for each; with that its answer is counted, if it is no larger.
+"""Bytes of all peers' requests that are handled at a time: fifty of the largest. A hundred honest peers that offer
+links have a tenth of it.
 """
+SMALL_BYTES = 4096
+"""The least size that a request counts as, as each has a task. It covers the answer too, if that is no larger."""
 QUESTIONS_PER_ROUND_MAX = 4
-"""Questions, of all peers, that begin in one round of the loop: the dearest take ten milliseconds each."""
+"""Requests of all peers that begin in one round of the loop: the most expensive take ten milliseconds each."""
 UNSENT_BYTES_MAX = 8 * 1024 * 1024
-"""Of answers to one peer that wait to be sent, before another of its questions begins; those of what has begun come on
-top."""
+"""Bytes of unsent answers to one peer at which no further request of it begins. Answers to requests under way are
+added.
+"""
 WAITING_BYTES_MAX = 256 * 1024 * 1024
-"""Of questions that were read, or begun to be, and have no room, and of answers that wait to be sent, of all peers: of
-thirty that read nothing. Honest ones have some kilobytes each."""
+"""Bytes of all peers that wait: requests read at least in part and without room, and answers to be sent. They suffice
+for thirty peers that read nothing. Honest peers have some kilobytes each.
+"""
 
 
 class AdmissionControl:
-    """All members."""
+    """The bounds over all members."""
 
     def __init__(self, disconnect: Callable[["PeerQuota"], None]) -> None:
-        """`part` ends the connections of one."""
+        """The callback `disconnect` ends the connections of one member."""
         self._disconnect = disconnect
         self._loop = asyncio.get_running_loop()
         self._numbers = numbers()
         self._turns: list[tuple[int, PeerQuota]] = []
-        """Who waits for a turn, as a heap."""
+        """The members that wait for a turn, as a heap."""
         self._begins = 0
-        """Questions that begin in this round of the loop."""
+        """Requests that begin in this round of the loop."""
         self._looks_soon = False
         self._bytes = 0
-        """Of questions."""
+        """Bytes of the requests that are handled."""
         self._outside: dict[PeerQuota, None] = {}
-        """Who waits for room."""
+        """The members that wait for room."""
         self._waits = 0
-        """Bytes of all that waits."""
+        """Waiting bytes of all members."""
         self._whose: dict[PeerQuota, None] = {}
-        """Of whom anything does."""
+        """The members that have waiting bytes."""
 
     # --- turns ---------------------------------------------------------------------------------------------------
 
     def next_number(self) -> int:
-        """Return that of whoever comes now."""
+        """Return the number for a member that has just come."""
         return next(self._numbers)
 
     def has_turns(self) -> bool:
-        """Return whether another question may begin in this round."""
+        """Return whether another request may begin in this round."""
         return self._begins < QUESTIONS_PER_ROUND_MAX
 
     def may_begin(self) -> bool:
-        """Return whether a question may begin that has just come: so it may if nobody waits for a turn."""
+        """Return whether a request that has just come may begin at once: true if no member waits for a turn."""
         return not self._turns and self._begins < QUESTIONS_PER_ROUND_MAX
 
     def begins(self) -> int:
-        """A question begins in this round; return the number of its turn."""
+        """Count a request that begins in this round. Return the number of its turn."""
         self._begins += 1
         self._look_soon()
         return next(self._numbers)
 
     def queue(self, quota: "PeerQuota") -> None:
-        """Give one that is not in the queue a turn, when it comes to it."""
+        """Give a turn to a member that is not in the queue, in its order."""
         heappush(self._turns, (quota.turn_at, quota))
         self._look_soon()
 
@@ -93,11 +97,11 @@ class AdmissionControl:
     # --- bytes of questions --------------------------------------------------------------------------------------
 
     def has_room(self, needed: float) -> bool:
-        """Return whether so many bytes are free; for one question alone there always is room."""
+        """Return whether so many bytes are free. A single request always has room."""
         return not self._bytes or needed <= QUESTIONS_BYTES_MAX - self._bytes
 
     def keep_outside(self, quota: "PeerQuota") -> None:
-        """Let its questions in when there is room for them."""
+        """Admit the member's requests when there is room for them."""
         self._outside[quota] = None
 
     def add(self, count: int) -> None:
@@ -115,7 +119,7 @@ class AdmissionControl:
     # --- bytes that wait -----------------------------------------------------------------------------------------
 
     def hold(self, quota: "PeerQuota", more: int) -> None:
-        """So many bytes more wait, or fewer."""
+        """Add `more` waiting bytes (or fewer, if negative) of a member."""
         self._waits += more
         if quota.waits:
             self._whose[quota] = None
@@ -127,31 +131,33 @@ class AdmissionControl:
 
 
 class PeerQuota:
-    """That of one member."""
+    """The bytes and turns of one member."""
 
     def __init__(self, admission_control: AdmissionControl) -> None:
         self._admission_control = admission_control
         self._loop = asyncio.get_running_loop()
         self._bytes = 0
-        """Of questions."""
+        """Bytes of the requests that are handled."""
         self._outside: deque[tuple[int, asyncio.Future[None]]] = deque()
-        """Questions there is no room for, and their bytes, in their order."""
+        """Requests without room, with their bytes, in order."""
         self._waiting: deque[asyncio.Future[None]] = deque()
-        """Questions that have not begun, in their order."""
+        """Requests that have not begun, in order."""
         self._is_queued = False
         self.waits = 0
-        """Bytes of all that waits, ..."""
+        """Waiting bytes ..."""
         self.waits_since = 0.0
-        """... and at which second of the loop that began."""
+        """... and the second of the loop at which they were last zero."""
         self._unsent = 0
-        """Of these, of answers."""
+        """Waiting bytes of answers."""
         self.turn_at = admission_control.next_number()
-        """The number of its last turn; at first of its coming, so that nobody is sooner under a new ID."""
+        """The number of the last turn. At first it is the number of its coming, so that a new ID brings no earlier
+        turn.
+        """
 
     # --- bytes of questions --------------------------------------------------------------------------------------
 
     async def add(self, count: int) -> None:
-        """Wait until there is room for a question of so many bytes; there always is for one alone."""
+        """Wait until there is room for a request of so many bytes. A single request always has room."""
         if not self._outside and self._admission_control.has_room(self._needed_for(count)):
             self._enter(count)
             return
@@ -170,12 +176,12 @@ class PeerQuota:
         self._admission_control.drop(count)
 
     def needed(self) -> float:
-        """Return how many bytes must be free for the next question; none if nobody waits for it any more."""
+        """Return the bytes that must be free for the next request, or 0 if its caller has gone."""
         count, one = self._outside[0]
         return 0 if one.done() else self._needed_for(count)
 
     def let_in(self) -> bool:
-        """Let the next question in; return whether another waits."""
+        """Admit the next request. Return whether another waits."""
         count, one = self._outside.popleft()
         if not one.done():
             self._enter(count)
@@ -194,7 +200,7 @@ class PeerQuota:
     # --- turns ---------------------------------------------------------------------------------------------------
 
     async def turn(self) -> None:
-        """Wait until a question may begin, which it does at once then; most need not wait."""
+        """Wait until a request may begin, which it then does at once. Most need not wait."""
         if self._waiting or self._is_unread() or not self._admission_control.may_begin():
             one = self._loop.create_future()
             self._waiting.append(one)
@@ -204,7 +210,7 @@ class PeerQuota:
             self.turn_at = self._admission_control.begins()
 
     def take_turn(self) -> None:
-        """Let its next questions begin, as many as may: together they cost less than in turns with those of others."""
+        """Let the member's next requests begin, as many as may: together they cost less than alternating with others."""
         self._is_queued = False
         while self._waiting and not self._is_unread() and self._admission_control.has_turns():
             one = self._waiting.popleft()
@@ -223,19 +229,19 @@ class PeerQuota:
     # --- bytes that wait -----------------------------------------------------------------------------------------
 
     def hold(self, more: int) -> None:
-        """So many bytes more, or fewer, of questions were read and not let in."""
+        """Add `more` bytes (or fewer, if negative) of requests that were read and not admitted."""
         if not self.waits:
             self.waits_since = self._loop.time()
         self.waits += more
         self._admission_control.hold(self, more)
 
     def hold_answer(self, count: int) -> None:
-        """An answer of so many bytes is to be sent."""
+        """Add the bytes of an answer that is to be sent."""
         self._unsent += count
         self.hold(count)
 
     def release_answer(self, count: int) -> None:
-        """It was sent, or never will be."""
+        """Subtract the bytes of an answer that was sent, or never will be."""
         self._unsent -= count
         self.hold(-count)
         self._queue()

@@ -1,8 +1,8 @@
-"""The asking end of the link: `ask` one peer one question over a kept connection.
+"""The asking end of the link: `ask` sends one request to one peer over a kept connection.
 
-Owns the connections to other peers. In a swarm with a key they are encrypted, and who is named by a contact must be who
-answers there. Every question has a deadline; silence, a broken connection, a malformed or
-unexpected answer all become RemoteError, so that a caller has one thing to handle.
+It owns the connections to other peers. In a swarm with a key they are encrypted, and the peer that answers must be the
+peer that the contact names. Every request has a deadline. Silence, a broken connection, a malformed or unexpected
+answer all become RemoteError, so that a caller handles one exception.
 
 Tests: tests/link/test_link.py, tests/link/test_client_connection.py
 """
@@ -28,7 +28,7 @@ from kadcrawl.members.credentials import Credentials
 log = logging.getLogger(__name__)
 
 REFUSED_PREFIX = "does not let us in"
-"""How what is said begins if the other end does not go by our key."""
+"""The first words of an error if the other end does not accept our key."""
 ANOTHER_KEY = "it goes by another swarm's key, or its swarm's was changed (kadcrawl rekey), or it is no peer"
 
 Expected = TypeVar("Expected", bound=Message)
@@ -38,12 +38,12 @@ Endpoint = tuple[str, int, bytes | None]
 
 
 class LinkClient:
-    """Asks other peers; keeps one connection to each between questions."""
+    """Sends requests to other peers. Keeps one connection to each between requests."""
 
     def __init__(
         self, message_bytes_max: int, credentials: Credentials | None = None, peer_score: PeerScore | None = None
     ) -> None:
-        """Without `credentials` all is said openly; `conduct` is what this peer knows of others."""
+        """Connections are plain without `credentials`. `peer_score` knows the banned peers."""
         self.message_bytes_max = message_bytes_max
         self.asked = 0
         self.dialed = 0
@@ -53,15 +53,15 @@ class LinkClient:
         self._session: aiohttp.ClientSession | None = None
         self._connections: dict[Endpoint, ClientConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        """Of the connections, those that are being closed included."""
+        """The tasks of the connections, also of those that are being closed."""
 
     @property
     def has_key(self) -> bool:
-        """It asks as a member of a swarm with a key."""
+        """The client is a member of a swarm with a key."""
         return self._credentials is not None
 
     async def open(self) -> None:
-        """Make ready to dial; the connections belong to the running loop."""
+        """Get ready to dial. The connections belong to the running loop."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, use_dns_cache=False),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -71,7 +71,7 @@ class LinkClient:
         )
 
     async def close(self) -> None:
-        """End all connections; whoever waits for an answer gets a RemoteError."""
+        """End all connections. Waiting callers get a RemoteError."""
         for connection in list(self._connections.values()):
             connection.drop("is asked nothing more, as this peer ends")
         if self._tasks:
@@ -81,14 +81,14 @@ class LinkClient:
         self._session = None
 
     def disconnect(self) -> None:
-        """End all connections, as after a change of keys: what is asked from now on goes by new ones."""
+        """End all connections, as after a change of keys. Later requests dial by the new keys."""
         for connection in list(self._connections.values()):
             connection.drop("is asked by other keys from now on")
 
     async def ask(
         self, to: Contact | Address, message: Message, expected: type[Expected], deadline_s: float
     ) -> Expected:
-        """Send `message` to a peer, or to whoever is at an address (host, port); return its answer, of type `expected`.
+        """Send `message` to a peer, or to any peer at an address (host, port). Return its answer, of type `expected`.
 
         Raises RemoteError when there is no such answer within `deadline_s` seconds, or when it is Refused.
         """
@@ -134,7 +134,7 @@ class LinkClient:
                 connection.drop("is shunned, as it has done wrong too often")
 
     def _connection(self, place: Endpoint) -> ClientConnection:
-        """Return the connection to a peer, dialling if there is none."""
+        """Return the connection to a peer. Dial if there is none."""
         connection = self._connections.get(place)
         if connection is None:
             connection = ClientConnection(partial(self._dial, place), partial(self._forget, place))
@@ -196,7 +196,7 @@ class LinkClient:
 
 
 def _other(refused: aiohttp.ClientConnectorError | None) -> str:
-    """Return what whoever refused us seems to go by."""
+    """Return the likely reason why the other end refused us."""
     if refused is not None and "WRONG_VERSION_NUMBER" in str(refused.os_error):
         return (
             "it goes by none, as a peer that was begun with --insecure does, which others join with --insecure, or it "
@@ -214,7 +214,7 @@ async def _ask(connection: ClientConnection, message: Message, question: bytes) 
 
 
 async def _only_peers(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Let nothing but a WebSocket be an answer to dialling; a redirect could send questions anywhere."""
+    """Raise BrokenError unless the answer to dialing is a WebSocket. A redirect could send requests anywhere."""
     response = await handler(request)
     if response.status != 101:
         response.close()

@@ -1,7 +1,7 @@
-"""The asking end of one kept WebSocket: many questions at once, answered in any order.
+"""The asking end of one kept WebSocket: many requests at once, answered in any order.
 
-A binary frame is a number of eight bytes and a packed message; an answer bears the number of its question. A
-connection belongs to whoever dialled it: only the dialler asks, and only the dialler closes it for want of use.
+A binary frame is a number of eight bytes and a packed message; an answer bears the number of its request. A connection
+belongs to the peer that dialed it: only the dialer asks, and only the dialer closes it when it is idle.
 """
 
 import asyncio
@@ -15,56 +15,59 @@ from aiohttp import ClientWebSocketResponse, WSCloseCode, WSMsgType
 
 NUMBER_BYTES = 8
 IN_FLIGHT_MAX = 64
-"""Questions of one connection that may wait for their answers at a time; the other end handles no more either."""
+"""Requests of one connection that may wait for their answers at a time. The other end handles no more either."""
 PATIENT_MAX = 48
-"""Of these, those that wait at the other end for what other questions do, and so must leave room for them."""
+"""Requests among these that wait at the other end for the effects of other requests. They must leave room for those."""
 UNREACHED_PREFIX = "cannot be reached"
-"""How what is said begins if nobody answered the dialler."""
+"""The first words of an error if nobody answered the dialer."""
 NO_ANSWER = "no answer"
-"""How it begins if it took too long."""
+"""The first words of an error if the answer took too long."""
 DIAL_S = 10.0
 KEPT_IDLE_S = 60.0
 SILENT_MIN_S = 5.0
-"""A connection is not given up for a shorter silence, however soon an answer was wanted."""
+"""The shortest silence after which a connection is given up, however soon an answer was wanted."""
 CLOSE_S = 1.0
-"""What the words of parting may take."""
+"""Time limit for the closing handshake of a WebSocket."""
 
 _number = struct.Struct("!Q").pack
 
 
 class BrokenError(Exception):
-    """The connection could not be made, or broke. The text says how, about the other end."""
+    """The connection could not be made, or broke. The text says how, with the other end as its subject."""
 
 
 def is_hung_up(why: str) -> bool:
-    """Say whether the other end was there and said nothing, as who goes by a key does to who has none."""
+    """Return whether the other end was there and hung up silently.
+
+    A peer with a key does so to a caller without a key.
+    """
     return any(words in why for words in ("disconnected", "connection is lost", "reset by peer"))
 
 
 class UnsentError(BrokenError):
-    """It broke before the question was sent, so that another connection may be tried."""
+    """The connection broke before the request was sent, so that the caller may try another connection."""
 
 
 class ClientConnection:
-    """One WebSocket, dialled when made, until it breaks, is given up, or is without use for `KEPT_IDLE_S`."""
+    """One WebSocket, dialed when made, until it breaks, is given up, or is idle for `KEPT_IDLE_S`."""
 
     def __init__(
         self, dial: Callable[[], Awaitable[ClientWebSocketResponse[bool]]], gone: Callable[["ClientConnection"], None]
     ) -> None:
-        """`dial` raises BrokenError, ValueError (no such address can be), aiohttp.ClientError or OSError.
+        """The function `dial` raises BrokenError, ValueError (impossible address), aiohttp.ClientError or OSError.
 
-        `gone` is called once, as soon as no further question can be asked.
+        `gone` is called once, as soon as the connection accepts no further request.
         """
         self._dial = dial
         self._gone = gone
         self._loop = asyncio.get_running_loop()
         self._socket: ClientWebSocketResponse[bool] | None = None
         self._settled = asyncio.Event()
-        """It is open, or over."""
+        """Set when the connection is open, or over."""
         self._why: str | None = None
-        """How it ended."""
+        """The reason for its end, or None while it lasts."""
         self._waiting: dict[bytes, asyncio.Future[bytes | None]] = {}
-        """By number; the answer is None when there will be none."""
+        """The pending answers by number. A result of None means that there will be none."""
         self._numbers = count(1)
         self._places = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._patient = asyncio.Semaphore(PATIENT_MAX)
@@ -73,10 +76,10 @@ class ClientConnection:
         self._used_at = self._heard_at = self._loop.time()
         self._idle = self._loop.call_later(KEPT_IDLE_S, self._look)
         self.task = self._loop.create_task(self._run(), name="link connection")
-        """Ends when the connection is closed for good."""
+        """The task of the connection. It ends when the connection is closed for good."""
 
     async def ask(self, question: bytes) -> bytes:
-        """Return what the other end answers. Raises BrokenError, UnsentError. May be cancelled at any moment."""
+        """Return the answer of the other end. Raises BrokenError, UnsentError. May be cancelled at any moment."""
         self._asking += 1
         try:
             if self._socket is None:
@@ -101,21 +104,22 @@ class ClientConnection:
                 self.drop("nobody waits for it any more")
 
     async def ask_patiently(self, question: bytes) -> bytes:
-        """Ask what waits at the other end for what other questions do."""
+        """Send a request that waits at the other end for the effects of other requests."""
         async with self._patient:
             return await self.ask(question)
 
     def silent_since(self, asked_at: float) -> None:
-        """A deadline has passed; give up the connection if nothing has come since `asked_at`, as it may be dead.
+        """Note that a deadline has passed. Give up the connection if nothing has come since `asked_at`, as it may be
+        dead.
 
-        TCP would wait long before it tries a dead one again. Dialling goes on while anybody waits for it.
+        TCP would wait long before it tries a dead connection again. Dialing goes on while any caller waits for it.
         """
         silent = self._heard_at <= asked_at <= self._loop.time() - SILENT_MIN_S
         if silent and self._socket is not None:
             self.drop("is silent")
 
     def drop(self, why: str) -> None:
-        """Ask nothing more; whoever waits for an answer hears `why` there is none."""
+        """Accept no further requests. Waiting callers get `why` as the reason."""
         if self._end(why):
             self.task.cancel()
 
@@ -158,7 +162,7 @@ class ClientConnection:
                 await _close(self._socket)
 
     async def _read(self, socket: ClientWebSocketResponse[bool]) -> str:
-        """Hand out answers until there are no more; return why."""
+        """Distribute answers until the connection ends. Return the reason."""
         waiting, time = self._waiting, self._loop.time
         while True:
             frame = await socket.receive()
@@ -184,7 +188,7 @@ class ClientConnection:
         return f"has closed the connection (code {code})"
 
     def _end(self, why: str) -> bool:
-        """Note that it is over; return False if that was known."""
+        """Note the end of the connection. Return False if it was noted before."""
         if self._why is not None:
             return False
         self._why = why
@@ -197,7 +201,7 @@ class ClientConnection:
         return True
 
     def _look(self) -> None:
-        """Close it if it is without use."""
+        """Close the connection if it is idle."""
         now = self._loop.time()
         since = now if self._asking else self._used_at
         if now >= since + KEPT_IDLE_S:
@@ -218,7 +222,7 @@ async def _close(socket: ClientWebSocketResponse[bool]) -> None:
 
 
 def _said(error: Exception) -> str:
-    """Return what is wrong in a few words, e.g. that a connection was refused."""
+    """Return the error in a few words, e.g. that a connection was refused."""
     if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno is not None:
         return os.strerror(error.os_error.errno).lower()
     return str(error) or type(error).__name__

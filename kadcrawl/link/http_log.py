@@ -1,6 +1,6 @@
-"""What aiohttp logs of those who speak HTTP wrongly: as much as of any other refusal, and no traceback.
+"""Limits on the log lines of aiohttp for broken HTTP: as many as for any other refusal, without tracebacks.
 
-Else whoever is let in could fill the log, and so push out of it what it says of others.
+Otherwise a member could fill the log, and push out the lines about other peers.
 """
 
 import logging
@@ -10,7 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 
 class HttpErrorFilter(logging.Filter):
-    """Keeps back what is said of broken HTTP, and passes on who sent it and why; a fault of ours is logged as ever."""
+    """Drops aiohttp's record of broken HTTP and passes the reason on. Other errors are logged as usual."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class HttpErrorFilter(logging.Filter):
 
 
 def quiet_logger(log: logging.Logger, note: Callable[[str], None]) -> logging.Logger:
-    """Return a logger for one server of aiohttp that logs as `log`, but for broken HTTP."""
+    """Return a logger for one server of aiohttp that logs as `log` does, except for broken HTTP."""
     logger = logging.Logger(f"{log.name}.http")
     logger.parent = log
     logger.addFilter(HttpErrorFilter(note))

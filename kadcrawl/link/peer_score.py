@@ -1,10 +1,10 @@
-"""What others have done wrong, and what follows: who is shunned for a while, and which refusals are worth a line.
+"""Scores of other peers' misbehavior: when a peer is banned for a while, and which refusals are logged.
 
-A fault is something that no peer of this release does: bytes that are no message, a contact nobody can be at. One alone
-says little, as peers have bugs and networks break things; so faults are forgotten by half in a minute, and only many
-within that time make others shun their source, at first for a minute, each further time for twice as long. Sources are
-whatever tells them apart (an ID, an address); hostile ones may be as many as they like, so only the latest are
-remembered. Decides only; instants are seconds of any one clock.
+Misbehavior is an action that no peer of this release takes: bytes that are no message, a contact at an impossible
+address. One case says little, as peers have bugs and networks break. So the score halves every minute, and only many
+cases within that time ban their source, at first for a minute, each further time for twice as long. Sources are any
+identifiers (an ID, an address). An attacker may have any number of them, so only the latest are remembered. A decision;
+instants are seconds of any one clock.
 """
 
 from collections import Counter, OrderedDict
@@ -16,42 +16,42 @@ from typing import NamedTuple
 from kadcrawl.errors import KadcrawlError
 
 MISBEHAVIORS_MAX = 60.0
-"""Faults, less what is forgotten, at which a source is shunned; one in two seconds for ever is less."""
+"""Decayed count of misbehavior at which a source is banned. One case every two seconds for ever stays below."""
 HALF_LIFE_S = 60.0
 BAN_S = 60.0
 BAN_S_MAX = 3600.0
 BAN_REMEMBERED_S = 3600.0
-"""How long after it was shunned a source is one that was."""
+"""Time after a ban within which the next ban is longer."""
 SOURCES_MAX = 1_000
-"""Sources with faults that are remembered, and as many that were shunned."""
+"""Sources with misbehavior that are remembered, and as many banned sources."""
 
 LOG_INTERVAL_S = 10.0
 REASONS_MAX = 100
 OTHER_REASON = "another reason"
-"""What stands for all reasons beyond so many."""
+"""The name of all reasons beyond `REASONS_MAX`."""
 
 Source = bytes | str
 
 
 class Misbehavior(StrEnum):
-    """What a source did wrong."""
+    """The kinds of misbehavior."""
 
     MALFORMED = "malformed"
-    """Bytes that are no message, or one beyond its limits."""
+    """Bytes that are no message, or a message beyond its limits."""
     VERSION = "version"
-    """It speaks another version of the wire: it may be an honest peer of another release, so this weighs little."""
+    """Another version of the wire. The source may be an honest peer of another release, so this weighs little."""
     CONTACT = "contact"
-    """It named a peer where none can be."""
+    """A contact at an address where no peer can be."""
     CLAIM = "claim"
-    """It spoke in the name of another."""
+    """A message in the name of another peer."""
 
 
 WEIGHTS = {Misbehavior.VERSION: 0.1}
-"""Of faults that weigh less than one: who is started again each second by another release is not shunned for that."""
+"""Weights below 1: a peer of another release that restarts every second is not banned for that."""
 
 
 class MisbehaviorError(KadcrawlError):
-    """A question that is refused and no peer of this release asks."""
+    """A refusal of a request that no peer of this release sends."""
 
     def __init__(self, misbehavior: Misbehavior, why: str) -> None:
         super().__init__(why)
@@ -60,7 +60,7 @@ class MisbehaviorError(KadcrawlError):
 
 class _Score(NamedTuple):
     weight: float
-    """How many, less what is forgotten, ..."""
+    """The decayed count of misbehavior ..."""
     at: float
     """... at this second."""
 
@@ -71,20 +71,20 @@ class _Ban(NamedTuple):
 
 
 class PeerScore:
-    """What one peer has seen of all others."""
+    """The misbehavior of all other peers, as one peer has seen it."""
 
     def __init__(self) -> None:
         self.misbehaviors: Counter[Misbehavior] = Counter()
-        """All so far, for the status."""
+        """Counts of all misbehavior so far, for the status."""
         self.bans = 0
-        """How often a source began to be shunned."""
+        """Bans so far."""
         self.on_banned: list[Callable[[Source], None]] = []
-        """Called with each, at once: what it has begun here is to end, wherever its faults came."""
+        """Listeners for each banned source, called at once: the listener ends all that the source has begun here."""
         self._scores: OrderedDict[Source, _Score] = OrderedDict()
         self._banned: OrderedDict[Source, _Ban] = OrderedDict()
 
     def note(self, source: Source, misbehavior: Misbehavior, now: float) -> bool:
-        """Note a fault; return whether its source is shunned by now. What comes of one that is does not add to it."""
+        """Note a misbehavior. Return whether its source is banned by now. During a ban the score does not grow."""
         self.misbehaviors[misbehavior] += 1
         if self.banned_until(source, now) is not None:
             return True
@@ -99,12 +99,12 @@ class PeerScore:
         return False
 
     def banned_until(self, source: Source, now: float) -> float | None:
-        """Return the second until which nothing is to be had of a source; None if it is not shunned."""
+        """Return the second at which the ban of a source ends, or None if it is not banned."""
         shunned = self._banned.get(source)
         return shunned.until if shunned is not None and now < shunned.until else None
 
     def banned(self, now: float) -> int:
-        """Return how many sources are shunned."""
+        """Return the number of banned sources."""
         return sum(now < one.until for one in self._banned.values())
 
     def _ban(self, source: Source, now: float) -> None:
@@ -120,16 +120,16 @@ class PeerScore:
 
 
 class LogLimiter:
-    """Which refusals are logged: the first for each reason, and then one in `LINE_S`, however many there are."""
+    """Limits log lines of refusals: the first for each reason is logged, and then at most one every `LOG_INTERVAL_S`."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, tuple[float, int]] = {}
-        """When a line was last written for it, and how many were left out since."""
+        """The second of the last line for each reason, and the number of refusals left out since."""
 
     def count(self, reason: str, now: float) -> int | None:
-        """Count a refusal; return how many were left out before it if it is to be logged, else None.
+        """Count a refusal. Return the number left out before it if it is to be logged, else None.
 
-        `reason` is of few: beyond `REASONS_MAX` all further ones are one.
+        `reason` is one of few. Beyond `REASONS_MAX` reasons all further ones count as one.
         """
         if reason not in self._reasons and len(self._reasons) >= REASONS_MAX:
             reason = OTHER_REASON
@@ -142,5 +142,5 @@ class LogLimiter:
 
 
 def left_out_note(left_out: int) -> str:
-    """Return what to add to a line for those left out before it."""
+    """Return the end of a log line that gives the number of refusals left out before it."""
     return f" (refused {left_out} more since the last such line)" if left_out else ""

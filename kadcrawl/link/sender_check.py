@@ -1,4 +1,4 @@
-"""Which peer a question says it comes from. Where connections prove who is at their other end, that must be the one."""
+"""The sender that a request names. Where a connection proves the peer at its other end, the two must be equal."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,10 +37,12 @@ SENDER_ID: dict[type[Message], Callable[[Any], bytes]] = {
     LeaveStats: lambda message: message.sender,
     Rekey: lambda message: message.peer,
 }
-"""All questions that name who asks; the others are the same whoever asks."""
+"""All requests that name their sender, with the function that reads its ID. The others have the same effect from any
+peer.
+"""
 
 
 def claimed_sender(message: Message) -> bytes | None:
-    """Return the ID of the peer that `message` says it comes from; None if it says nothing of that."""
+    """Return the ID of the sender that `message` names, or None if it names none."""
     name = SENDER_ID.get(type(message))
     return name(message) if name is not None else None

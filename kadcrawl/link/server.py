@@ -1,9 +1,9 @@
-"""The answering end of the link: a WebSocket for each peer that asks, one message out for one message in.
+"""The answering end of the link: a WebSocket for each asking peer, one message out for one message in.
 
-Owns the listening TCP socket. Each request type has one handler, registered by the room that understands it; a
-handler may answer Refused, and whatever it raises beyond RemoteError is a bug of ours: logged, answered by Refused.
-A frame whose bytes are no message of this wire is answered by its bare number, and anything else that is no question
-by the end of the connection; both are counted, and never reach a handler.
+It owns the listening TCP socket. Each type of request has one handler, registered by the room that understands it. A
+handler may answer Refused; any exception beyond RemoteError is our own bug: logged, and answered by Refused. A frame
+whose bytes are no message of this wire is answered by its bare number, and a frame that is no request ends the
+connection. Both are counted, and never reach a handler.
 
 Tests: tests/link/test_link.py, tests/link/test_non_members.py
 """
@@ -33,10 +33,11 @@ from kadcrawl.members.credentials import Credentials
 
 LINK_PATH = "/kadcrawl/3"
 CONNECTIONS_PER_PEER_MAX = 8
-"""Connections; a peer needs one, and may have lost some without either end knowing."""
+"""Connections of one peer. A peer needs one, and may have lost some without either end knowing."""
 SERVER_CONNECTIONS_MAX = 4_000
-"""Of all peers, as in a swarm of so many all may ask within a minute: each takes a file, and up to half a megabyte. Who
-is parted from dials anew."""
+"""Connections of all peers, as in a swarm of so many all may ask within a minute. Each takes a file, and up to half a
+megabyte. A peer that is disconnected dials again.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -45,12 +46,12 @@ Handler = Callable[[Any], Awaitable[Message]]
 
 
 class RemotePeer(NamedTuple):
-    """Who is at the other end of a connection."""
+    """The peer at the other end of a connection."""
 
     remote: str | None
-    """Its address."""
+    """The IP address."""
     peer: bytes | None
-    """Its ID; None without credentials, as then it is not known."""
+    """The proven ID, or None without credentials."""
 
     def __str__(self) -> str:
         return f"{self.peer.hex()[:8]}@{self.remote}" if self.peer is not None else str(self.remote)
@@ -62,28 +63,28 @@ class LinkServer:
     def __init__(
         self, message_bytes_max: int, credentials: Credentials | None = None, peer_score: PeerScore | None = None
     ) -> None:
-        """Without `credentials` whoever can reach it is answered; `conduct` is what this peer knows of others."""
+        """Any client is answered without `credentials`. `peer_score` knows the banned peers."""
         self.message_bytes_max = message_bytes_max
         self._credentials = credentials
         self._peer_score = peer_score or PeerScore()
         self._peer_score.on_banned.append(self._disconnect_banned)
         self.malformed = 0
         self.non_members = 0
-        """Who knocked and did not prove to be a member."""
+        """Connections that did not prove to be a member's."""
         self._lines = LogLimiter()
         self._handlers: dict[type[Message], Handler] = {}
         self._runner: web.ServerRunner | None = None
         self._acceptor: Acceptor | None = None
-        """Of a swarm with a key."""
+        """The acceptor of a swarm with a key."""
         self._incoming: dict[ServerConnection, RemotePeer] = {}
-        """The connections; a dict, as it keeps their order."""
+        """The connections, in order, with the peers at their other ends."""
         self._used: set[asyncio.BaseTransport] = set()
-        """Theirs."""
+        """The transports of the connections."""
         self._answering: set[asyncio.Task[None]] = set()
-        """Questions of all connections."""
+        """Tasks of requests of all connections."""
         self._admission_control: AdmissionControl | None = None
         self._quotas: WeakValueDictionary[bytes, PeerQuota] = WeakValueDictionary()
-        """Peer -> what it has asked, for as long as any of it is being handled."""
+        """The quota of each peer, for as long as any of its requests is being handled."""
 
     def register(self, handlers: Mapping[type[Message], Handler]) -> None:
         """Add the handlers of one part of the peer: each answers the requests of its type.
@@ -99,7 +100,7 @@ class LinkServer:
         self.register({kind: handler})
 
     async def listen(self, host: str, port: int) -> int:
-        """Begin to answer; return the port, which the system chose if `port` is 0. Raises OSError."""
+        """Begin to answer. Return the port, which the system chose if `port` is 0. Raises OSError."""
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
         note = partial(self._log, "http", "a member")
         # Cancelled with its connection: what was read and has not begun is let go.
@@ -141,7 +142,7 @@ class LinkServer:
             await asyncio.wait(self._answering, timeout=CLOSE_S)
 
     def disconnect(self) -> None:
-        """End all connections: whoever asks on dials anew, and by keys that are good now."""
+        """End all connections. Peers dial again, by keys that are valid now."""
         for incoming in self._incoming:
             incoming.disconnect()
         server = self._runner.server if self._runner is not None else None
@@ -202,7 +203,10 @@ class LinkServer:
         return socket
 
     def _make_room(self, asker: RemotePeer) -> None:
-        """End the oldest connection of a peer that has as many as one may have, or one of who has most, if all have."""
+        """End the oldest connection of a peer at its limit.
+
+        At the limit of all connections, end a connection of the peer that has most.
+        """
         before = [incoming for incoming, other in self._incoming.items() if other.peer == asker.peer is not None]
         if len(before) >= CONNECTIONS_PER_PEER_MAX:
             self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
@@ -218,14 +222,14 @@ class LinkServer:
             quietest.disconnect()
 
     def _disconnect_from(self, quota: PeerQuota) -> None:
-        """End the connections of one of whom more waits than of anybody else."""
+        """End the connections of the peer with the most waiting bytes."""
         for incoming, asker in self._incoming.items():
             if incoming.quota is quota:
                 self._log("unread", asker, "more waits here of its questions and answers than of anybody else's")
                 incoming.disconnect()
 
     async def _reply(self, asker: RemotePeer, question: bytes) -> bytes:
-        """Return the packed answer to a packed question; nothing if it is malformed."""
+        """Return the packed answer to a packed request, or nothing if the request is malformed."""
         try:
             message = unpack(question, Request, self.message_bytes_max)
         except MalformedError as error:

@@ -1,10 +1,10 @@
-"""The answering end of one WebSocket that another peer has dialled.
+"""The answering end of one WebSocket that another peer has dialed.
 
-Each question is handled in a task of its own, so that one that waits holds up no other; when `IN_FLIGHT_MAX` are being
-handled no more are read, and TCP makes the asker wait. So it does when those of one peer are too many bytes together,
-and when each begins is decided for all its connections (link/admission_control.py): what is being handled outlives its
-connection. What is no question ends the connection, and a ping is none, as aiohttp answers all that it has read, some
-forty thousand, before it lets anybody else do anything.
+Each request is handled in a task of its own, so that a waiting request delays no other. When `IN_FLIGHT_MAX` are being
+handled no more are read, and TCP makes the asker wait. The same holds when the requests of one peer are too many bytes
+together. The start of each request is decided for all connections of its peer (link/admission_control.py), as its
+handling outlives the connection. A frame that is no request ends the connection. So does a ping, as aiohttp answers all
+pings that it has read, some forty thousand, before any other task runs.
 
 Tests: tests/link/test_slow_readers.py, tests/link/test_client_connection.py
 """
@@ -20,13 +20,13 @@ from kadcrawl.link.client_connection import CLOSE_S, IN_FLIGHT_MAX, KEPT_IDLE_S,
 from kadcrawl.link.wire.codec import MalformedError
 
 SEND_S = 30.0
-"""How long an answer may take to be sent; no question is waited for any longer."""
+"""Time limit for sending an answer. No request is waited for any longer."""
 SILENCE_MAX_S = 5 * KEPT_IDLE_S
-"""The dialler closes what it does not use; one that has said nothing for this long is not there any more."""
+"""Silence after which a connection is ended. The dialer closes what it does not use, so a silent dialer has gone."""
 
 
 class ServerConnection:
-    """Answers what comes by one connection."""
+    """Answers the requests of one connection."""
 
     def __init__(
         self,
@@ -37,13 +37,11 @@ class ServerConnection:
         tasks: set[asyncio.Task[None]],
         quota: PeerQuota,
     ) -> None:
-        """`protocol` and `transport` are below `socket`.
+        """The arguments `protocol` and `transport` are those below `socket`.
 
-        `reply` makes a packed answer of a packed question; `tasks` is where those being handled are kept.
-
-        `burden` is that of whoever asks, by all its connections.
-
-        They outlive the connection, as what they do is to be done although nobody hears of it.
+        `reply` makes a packed answer of a packed request, and `tasks` holds the requests being handled. They outlive
+        the connection, as a request is handled to its end although nobody receives the answer. `quota` is that of the
+        asking peer, over all its connections.
         """
         self._socket = socket
         self._transport = transport
@@ -51,9 +49,9 @@ class ServerConnection:
         self._tasks = tasks
         self.quota = quota
         self._read = 0
-        """Bytes of questions that were not let in, ..."""
+        """Bytes of requests that were read and not admitted ..."""
         self._told = 0
-        """... as `burden` knows them."""
+        """... as `quota` knows them."""
         self._is_over = False
         # A release of aiohttp that has it elsewhere goes without: the bounds of each connection hold all the same.
         if (parser := getattr(protocol, "_payload_parser", None)) is not None:
@@ -63,9 +61,9 @@ class ServerConnection:
         self._loop = asyncio.get_running_loop()
         self._heard = 0
         self.heard_at = self._loop.time()
-        """Second of the loop of its last question."""
+        """Second of the loop of the last request."""
         self.under_way = 0
-        """Its questions that are being handled."""
+        """Requests that are being handled."""
         self._silence = self._loop.call_later(SILENCE_MAX_S, self._look, 0)
 
     @property
@@ -73,7 +71,8 @@ class ServerConnection:
         return self._transport.is_closing()
 
     async def run(self) -> None:
-        """Answer until the other end closes the connection or breaks it. Raises MalformedError for what is no question.
+        """Answer until the other end closes or breaks the connection. Raises MalformedError for a frame that is no
+        request.
 
         The socket is still to be closed.
         """
@@ -111,7 +110,7 @@ class ServerConnection:
             raise MalformedError(str(frame.data))
 
     async def close(self, code: WSCloseCode) -> None:
-        """Part from the other end; a second time it does nothing."""
+        """Close the WebSocket. A second call does nothing."""
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self._socket.close(code=code)
@@ -122,7 +121,7 @@ class ServerConnection:
             self._transport.abort()
 
     def disconnect(self) -> None:
-        """End the connection at once; what is being handled is done, although nobody hears of it."""
+        """End the connection at once. Its requests are handled to their end, although nobody receives the answers."""
         self._transport.abort()
 
     async def _answer(self, frame: bytes, count: int) -> None:
@@ -161,7 +160,9 @@ class ServerConnection:
             self._silence = self._loop.call_later(SILENCE_MAX_S, self._look, self._heard)
 
     def _note_read(self, more: int) -> None:
-        """So many bytes more, or fewer, were read and not let in; of what came with the request nothing was noted."""
+        """Add `more` bytes (or fewer, if negative) that were read and not admitted. Bytes that came with the handshake
+        are not noted.
+        """
         self._read = max(0, self._read + more)
         told = self._read if self._read > SMALL_BYTES and not self._is_over else 0
         if told != self._told:
@@ -170,7 +171,7 @@ class ServerConnection:
 
 
 class _ByteCounter:
-    """Counts what comes for aiohttp's parser of frames, which tells nobody of a frame before it is whole."""
+    """Counts the bytes for aiohttp's parser of frames, which reports a frame only when it is whole."""
 
     def __init__(self, parser: Any, count: Callable[[int], None]) -> None:
         self._parser = parser
@@ -186,5 +187,5 @@ class _ByteCounter:
 
 
 def _frame_bytes(count: int) -> int:
-    """Return the length of a frame of so many bytes, as RFC 6455 5.2 has it, of one who dialled."""
+    """Return the length of a client's frame with a payload of `count` bytes (RFC 6455 5.2)."""
     return count + (6 if count < 126 else 8 if count < 2**16 else 14)

@@ -1,8 +1,8 @@
-"""Connections between members: TLS 1.3 (RFC 8446), both sides with certificates that only who has the key can make.
+"""TLS 1.3 (RFC 8446) between members: both sides have certificates that only a holder of the swarm key can make.
 
-The authority that signs them is derived from the swarm's key, so every member has it, and a certificate says no more
-than: this public key is a member's. Which member follows from the key itself, whose hash is the ID. The dialler names
-the swarm's key it goes by (as the server name of TLS), or it is told nothing at all, not even a certificate.
+The authority that signs them is derived from the swarm's key, so every member has it. A certificate says only that this
+public key is a member's. The ID of the member follows from the key itself, by its hash. The dialer names its swarm key
+(as the server name of TLS). Without a known name it gets no answer, not even a certificate.
 """
 
 import os
@@ -29,27 +29,28 @@ from kadcrawl.members.peer_key import PeerKey, id_of
 from kadcrawl.members.swarm_key import SwarmKey
 
 _FROM, _TO = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""No peer's clock is to decide who is a member; a key that is good no more is changed. The last second is that of
-certificates without an end (RFC 5280, 4.1.2.5)."""
+"""The validity of certificates: for ever, so that no peer's clock decides about membership. A key that is no longer
+trusted is changed. The last second is that of certificates without an end (RFC 5280, 4.1.2.5).
+"""
 _AUTHORITY = "kadcrawl swarm"
 
 
 def server_context(swarm_key: SwarmKey, peer_key: PeerKey, directory: Path | None) -> ssl.SSLContext:
-    """Return what a member answers by.
+    """Return the TLS context for the answering end of a member.
 
     TLS reads the private key from a file: in memory on Linux, elsewhere for a moment in `directory`, or in the system's
-    place for such files.
+    directory for temporary files.
     """
     return _context(ssl.PROTOCOL_TLS_SERVER, swarm_key, peer_key, directory)
 
 
 def client_context(swarm_key: SwarmKey, peer_key: PeerKey, directory: Path | None) -> ssl.SSLContext:
-    """Return what a member dials by, `swarm_key.name` being the server name."""
+    """Return the TLS context for the dialing end of a member, with `swarm_key.name` as the server name."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, swarm_key, peer_key, directory)
 
 
 def peer_id_of(tls: ssl.SSLObject) -> bytes | None:
-    """Return the ID of the member at the other end; None if its certificate has no key of a peer."""
+    """Return the ID of the member at the other end, or None if its certificate has no peer's key."""
     certificate = tls.getpeercert(binary_form=True)
     if certificate is None:
         return None
@@ -85,7 +86,7 @@ def _context(protocol: int, swarm_key: SwarmKey, peer_key: PeerKey, directory: P
 
 @contextmanager
 def _as_file(content: bytes, directory: Path | None) -> Iterator[str]:
-    """Yield the name of a file with this content that nobody else can read: in memory, where the system can."""
+    """Yield the name of a file with this content that no other user can read: in memory, where the system can."""
     if sys.platform == "linux":
         with os.fdopen(os.memfd_create("certificate", os.MFD_CLOEXEC), "wb") as file:
             file.write(content)

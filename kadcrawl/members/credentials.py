@@ -1,4 +1,4 @@
-"""What one member shows and asks for: its own key and the swarm's, as TLS and datagrams need them.
+"""The credentials of one member: its own key and the swarm's keys, as TLS and datagrams need them.
 
 Tests: tests/link/test_certificates.py, tests/peer/test_members.py
 """
@@ -15,12 +15,17 @@ from kadcrawl.members.swarm_key import SwarmKey
 
 
 class Credentials:
-    """One member's; its own key may be another once, before it has entered, and the swarm's changes now and then."""
+    """The credentials of one peer. Its own key may change once, before it has entered; the swarm's keys change at
+    times.
+    """
 
     def __init__(
         self, keyring: Keyring, peer_key: PeerKey, directory: Path | None, now: Callable[[], float], first_number: int
     ) -> None:
-        """`now` is the world's time in seconds since 1970; for `directory` and `first_number` see what they are for."""
+        """The clock `now` is wall-clock time in seconds since 1970.
+
+        For `directory` see `certificates.server_context`, for `first_number` see `Sealing`.
+        """
         self.keyring = keyring
         self.peer_key = peer_key
         self.sealing = Sealing(peer_key, keyring.to_speak(now()), first_number)
@@ -29,7 +34,7 @@ class Credentials:
         self._servers: dict[SwarmKey, ssl.SSLContext] = {}
         self._clients: dict[SwarmKey, ssl.SSLContext] = {}
         self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        """What to listen by. It has no certificate: whoever dials names the swarm's key first."""
+        """The TLS context for listening. It has no certificate, as the dialer names the swarm's key first."""
         self.server.minimum_version = ssl.TLSVersion.TLSv1_3
         # OpenSSL takes certificates and authorities from the context that the name stands for, but not this.
         self.server.verify_mode = ssl.CERT_REQUIRED
@@ -39,7 +44,7 @@ class Credentials:
         self._prepare()
 
     def use_peer_key(self, peer_key: PeerKey) -> None:
-        """Be this one from now on."""
+        """Use this key of the peer from now on."""
         self.peer_key = peer_key
         # It may be the same again, and no number of a key is used twice.
         self.sealing = Sealing(peer_key, self.keyring.to_speak(self._now()), self.sealing.number)
@@ -48,22 +53,22 @@ class Credentials:
         self._prepare()
 
     def use_keyring(self, keyring: Keyring) -> None:
-        """Go by these keys of the swarm; call it as well when half of the time for two of them is over."""
+        """Use these keys of the swarm. Call it again when half of the overlap of two keys has passed."""
         self.keyring = keyring
         self.sealing.use_keys(keyring.to_speak(self._now()))
         self._prepare()
 
     @property
     def to_dial(self) -> list[tuple[SwarmKey, ssl.SSLContext]]:
-        """The keys to dial by, the one to try first."""
+        """The swarm keys to dial by, the first to try first, with their TLS contexts."""
         return [(key, self._clients[key]) for key in self.keyring.to_speak(self._now()) if key in self._clients]
 
     def is_good(self, context: ssl.SSLContext) -> bool:
-        """Return whether what was answered by this context goes by a key that is good now."""
+        """Return whether `context`, which answered a connection, belongs to a key that is valid now."""
         return context in self._servers.values()
 
     def _prepare(self) -> None:
-        """Make what dialling and answering need, and forget what is good no more."""
+        """Make the TLS contexts of valid keys, and forget those of other keys."""
         keys = self.keyring.keys
         for contexts, make in ((self._servers, server_context), (self._clients, client_context)):
             for key in [*contexts]:

@@ -1,4 +1,4 @@
-"""Secrets in files: written for their owner alone, and refused if others could have read them.
+"""Secrets in files: readable by their owner alone, and refused if others could have read them.
 
 Tests: tests/members/test_keys.py
 """
@@ -13,11 +13,11 @@ from kadcrawl.members.swarm_key import SwarmKey
 
 STDIN = Path("-")
 KEY_FILE_BYTES_MAX = 4096
-"""Of a file with a key; anything longer is none."""
+"""Bytes of a file with a key. A longer file has none."""
 
 
 def read_key(path: Path) -> SwarmKey:
-    """Return the key in the first line of a file, a pipe, or what - stands for, the standard input.
+    """Return the key in the first line of a file, a pipe, or the standard input (`-`).
 
     Raises ConfigError if there is none, or others may read it.
     """
@@ -35,7 +35,7 @@ def read_key(path: Path) -> SwarmKey:
 
 
 def read_kept_key(path: Path) -> SwarmKey:
-    """Return the key that a peer has kept in its directory. Raises ConfigError if it cannot be had any more."""
+    """Return the key that a peer has kept in its directory. Raises ConfigError if it cannot be read any more."""
     secret = read_secret(path)
     try:
         return SwarmKey.from_text(secret.decode(errors="replace"), str(path))
@@ -44,9 +44,9 @@ def read_kept_key(path: Path) -> SwarmKey:
 
 
 def read_secret(path: Path, *, pipe: bool = False) -> bytes:
-    """Return what is in a file that only its owner may read, or in a pipe if it may be one.
+    """Return the content of a file that only its owner may read, or of a pipe if `pipe`.
 
-    Raises ConfigError, with what to do.
+    Raises ConfigError, with advice.
     """
     try:
         with open(path, "rb", opener=_at_once) as file:
@@ -76,7 +76,7 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def write_secret(path: Path, secret: bytes) -> None:
-    """Put a secret where nobody else can read it, whole or not at all, durably. Raises StartError."""
+    """Write a secret to a file that no other user can read, atomically and durably. Raises StartError."""
     # One process at a time uses a directory, so one name will do.
     new = path.with_name(f".{path.name}.new")
     try:

@@ -1,7 +1,7 @@
-"""The key of one peer: an Ed25519 pair, whose public half is who it is, as its node ID is that half's hash.
+"""The key of one peer: an Ed25519 pair. The hash of its public half is the peer's node ID.
 
-So nobody can take another's ID, and to get one in a chosen place of the space takes as many tries as the place is
-small. The same pair serves X25519, by the map between the two curves (RFC 7748, 4.1), as with libsodium.
+So nobody can take another peer's ID. An ID in a chosen part of the key space takes as many tries as that part is small.
+The same pair serves X25519, by the map between the two curves (RFC 7748, 4.1), as with libsodium.
 
 Tests: tests/members/test_keys.py
 """
@@ -23,7 +23,7 @@ _PRIME = 2**255 - 19
 
 
 class PeerKey:
-    """One peer's pair."""
+    """The key pair of one peer."""
 
     def __init__(self, seed: bytes) -> None:
         """Raises ConfigError if `seed`, the private half as stored, is not 32 bytes."""
@@ -39,7 +39,7 @@ class PeerKey:
 
     @classmethod
     def generate(cls) -> "PeerKey":
-        """Draw a new one from the system's entropy."""
+        """Draw a new key from the system's entropy."""
         return cls(token_bytes(SEED_BYTES))
 
     @property
@@ -47,7 +47,7 @@ class PeerKey:
         return NodeId(int.from_bytes(self.id, "big"))
 
     def shared_with(self, public: bytes) -> bytes:
-        """Return the 32 bytes only this peer and the holder of `public` can work out.
+        """Return the 32 bytes that only this peer and the holder of `public` can compute.
 
         Raises ValueError if `public` is no key such a secret can be shared with.
         """
@@ -64,6 +64,6 @@ def id_of(public: bytes) -> bytes:
 
 
 def _for_agreement(public: bytes) -> bytes:
-    """Return the Montgomery u of an Edwards y. Raises ValueError for the one point that has none."""
+    """Return the Montgomery u of an Edwards y. Raises ValueError for the one point without a u."""
     y = int.from_bytes(public, "little") & ((1 << 255) - 1)
     return ((1 + y) * pow(1 - y, -1, _PRIME) % _PRIME).to_bytes(32, "little")

@@ -1,10 +1,10 @@
-"""Which datagrams of one sender are new: their numbers grow, may come out of order, and each counts once (RFC 6479).
+"""The replay window of one sender: numbers grow, may come out of order, and each counts once (RFC 6479).
 
 Tests: tests/members/test_keys.py
 """
 
 WINDOW = 256
-"""How far a number may be behind the largest so far."""
+"""The distance of an accepted number behind the largest so far."""
 _ALL = (1 << WINDOW) - 1
 
 
@@ -16,15 +16,15 @@ class ReplayWindow:
     def __init__(self) -> None:
         self._largest = -1
         self._seen = 0
-        """Bit i: the number i below the largest has been seen."""
+        """Bit i is set if the number i below the largest has been seen."""
 
     def is_new(self, number: int) -> bool:
-        """Return whether a number has not been taken, and is not too far behind."""
+        """Return whether a number has not been seen, and is inside the window."""
         ahead = number - self._largest
         return ahead > 0 or (ahead > -WINDOW and not self._seen >> -ahead & 1)
 
     def add(self, number: int) -> None:
-        """Note a number that is new."""
+        """Note a new number."""
         ahead = number - self._largest
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _ALL if ahead < WINDOW else 1

@@ -1,12 +1,13 @@
-"""Datagrams that only members can read, and only they can have sent. No socket, no clock.
+"""Sealed datagrams: only members can read them, and only members can have sent them. No socket, no clock.
 
-    label 4 | kind 1 | sender's public key 32 | number 8 | check 16 | what is said, encrypted | tag 16
+    label 4 | kind 1 | sender's public key 32 | number 8 | check 16 | plaintext, encrypted | tag 16
 
-*Label* and *check*, a keyed hash of all before it, keep strangers out for less than a microsecond. *What is said* is
-encrypted with ChaCha20-Poly1305 (RFC 8439) under a key that follows from the swarm's key and the secret that sender
-and receiver share by their own keys (RFC 7748); so it proves who sent it. Whom one has never heard of one cannot share
-a secret with: an *introduction* is encrypted under a key of all members, and proves only that a member sent it, not
-which; its answer proves who answered. Numbers of a sender never repeat, so no nonce does; a receiver takes each once.
+The *label* and the *check*, a keyed hash of all before it, reject non-members for less than a microsecond. The
+plaintext is encrypted with ChaCha20-Poly1305 (RFC 8439) under a key derived from the swarm's key and the secret that
+sender and receiver share by their own keys (RFC 7748), so it proves its sender. With a peer of unknown public key no
+secret can be shared: a *first-contact* datagram is encrypted under a key of all members, and proves only that a member
+sent it, not which. Its answer proves its sender. Numbers of a sender never repeat, so no nonce does; a receiver accepts
+each number once.
 """
 
 from hashlib import blake2s
@@ -24,41 +25,43 @@ from kadcrawl.members.swarm_key import LABEL_BYTES, SwarmKey
 
 PAIRED: Final = 1
 FIRST_CONTACT: Final = 2
-"""Under the key of all, to one whose ID is known."""
+"""The kind under the key of all members, to a peer whose ID is known."""
 GREETING: Final = 3
-"""Under the key of all, to whoever is there."""
+"""The kind under the key of all members, to any peer at an address."""
 ANYBODY = bytes(ID_BYTES)
 _PAIRED, _FIRST_CONTACT, _GREETING = (bytes((kind,)) for kind in (PAIRED, FIRST_CONTACT, GREETING))
 _TO_ALL = b"\0\0\0\2"
-"""How the nonces of introductions begin."""
+"""The first bytes of the nonces of first-contact datagrams."""
 PUBLIC_AT = LABEL_BYTES + 1
 NUMBER_AT = PUBLIC_AT + PUBLIC_BYTES
 HEADER_BYTES = NUMBER_AT + 8
 CHECK_BYTES = 16
 BODY_AT = HEADER_BYTES + CHECK_BYTES
 SEAL_BYTES = BODY_AT + 16
-"""Bytes that a sealed datagram is longer than what it says."""
+"""Bytes that sealing adds to a plaintext."""
 CORRESPONDENTS_MAX = 20_000
-"""Peers whose keys are kept; of one beyond that they are worked out again, which takes a fifth of a millisecond."""
+"""Peers with kept keys. The keys of further peers are computed again, which takes a fifth of a millisecond."""
 UNPROVEN_MAX = 5_000
-"""Keys kept as well of whom nothing whole has come: who repeats the beginnings of datagrams makes one of each."""
+"""Keys kept in addition for senders without any valid datagram: an attacker that repeats headers makes one of each."""
 NUMBERS_PER_SECOND = 2**32
-"""A peer's numbers begin by the time, or above those of its run before if that is more: above all of earlier runs."""
+"""Numbers of a peer begin by the time, or above those of its last run if that is more. So they exceed all earlier
+runs'.
+"""
 
 
 class _DerivedKeys:
-    """What follows from one swarm's key."""
+    """The keys derived from one swarm's key."""
 
     def __init__(self, swarm_key: SwarmKey) -> None:
         self.label = swarm_key.label
         self.check = blake2s(key=swarm_key.derive(b"check"), digest_size=CHECK_BYTES)
-        """To be copied for each datagram, as the key is in it already."""
+        """A keyed hash, copied for each datagram."""
         self.group = swarm_key.derive(b"introductions")
         self.pair = swarm_key.derive(b"pairs")
 
 
 class _Correspondent:
-    """What is kept of one other peer."""
+    """The keys and replay windows of one other peer."""
 
     __slots__ = (
         "ciphers",
@@ -77,17 +80,17 @@ class _Correspondent:
         self.id = id_of(public)
         below = public < me
         self.whence = b"\0\0\0\0" if below else b"\0\0\0\1"
-        """How its nonces begin, and ours, so that they never meet."""
+        """The first bytes of its nonces. Those of ours differ, so that nonces never collide."""
         self.to = b"\0\0\0\1" if below else b"\0\0\0\0"
         self.ciphers: dict[bytes, ChaCha20Poly1305] = {}
-        """The pair's own, by label."""
+        """The ciphers of the pair, by label."""
         self.first_contact_ciphers: dict[bytes, ChaCha20Poly1305] = {}
-        """For what it sends under the key of all, by label."""
+        """The ciphers of its first-contact datagrams, by label."""
         self.paired = ReplayWindow()
         self.first_contact = ReplayWindow()
-        """Apart, as any member can send introductions in the name of another."""
+        """A window of its own, as any member can send first-contact datagrams in the name of another."""
         self.heard_by: bytes | None = None
-        """The label of the key it last spoke by."""
+        """The label of the swarm key that it last used."""
 
 
 class OpenedDatagram(msgspec.Struct, gc=False):
@@ -95,20 +98,22 @@ class OpenedDatagram(msgspec.Struct, gc=False):
 
     plaintext: bytes
     sender: bytes
-    """Its ID; of an introduction, only said to be its."""
+    """The ID of the sender, only claimed by a first-contact datagram."""
     proven: bool
-    """That it comes from `sender`."""
+    """The datagram proves that `sender` sent it."""
 
 
 class Sealing:
-    """One peer's datagrams."""
+    """Seals and opens the datagrams of one peer."""
 
     def __init__(self, peer_key: PeerKey, keys: tuple[SwarmKey, ...], first_number: int) -> None:
-        """`first_number` is above all this peer ever used; of `keys` all are good, the first is to be used first."""
+        """The number `first_number` is above all that this peer ever used. All of `keys` are valid, the first is
+        preferred.
+        """
         self.peer_key = peer_key
         self._paired_as = _PAIRED + peer_key.public
         self.number = first_number
-        """Of the last datagram."""
+        """The number of the last datagram."""
         self._by_label: dict[bytes, _DerivedKeys] = {}
         self._labels: tuple[bytes, ...] = ()
         self._correspondents: dict[bytes, _Correspondent] = {}
@@ -117,7 +122,7 @@ class Sealing:
         self.use_keys(keys)
 
     def use_keys(self, keys: tuple[SwarmKey, ...]) -> None:
-        """Go by these keys from now on."""
+        """Use these swarm keys from now on."""
         if tuple(key.label for key in keys) != self._labels:
             self._by_label = {key.label: self._by_label.get(key.label) or _DerivedKeys(key) for key in keys}
             self._labels = tuple(self._by_label)
@@ -129,18 +134,18 @@ class Sealing:
 
     @property
     def labels(self) -> tuple[bytes, ...]:
-        """How datagrams begin that may be for us."""
+        """The labels of datagrams that may be for this peer."""
         return self._labels
 
     def knows(self, peer: bytes) -> bool:
-        """Return whether a datagram to this one can prove who sent it."""
+        """Return whether a datagram to `peer` can prove its sender."""
         return peer in self._by_id
 
     def seal(self, said: bytes, to: bytes | None, *, again: bool = False, proven: bool = False) -> bytes | None:
-        """Return a datagram that says `said` to the peer of ID `to`, or to whoever is there.
+        """Return a datagram with plaintext `said` for the peer of ID `to`, or for any peer if `to` is None.
 
-        `again`: it was said before without an answer, so the other of two keys is used. None if it can be no proof of
-        who sent it, but `proven` is wanted.
+        `again`: the same was sent before without an answer, so the other of two keys is used. Returns None if `proven`
+        is wanted and the datagram cannot prove its sender.
         """
         correspondent = self._by_id.get(to) if to is not None else None
         label = self._labels[0] if len(self._labels) == 1 else self._label_for(correspondent, again)
@@ -161,7 +166,7 @@ class Sealing:
         return header + check.digest() + sealed
 
     def open(self, datagram: bytes) -> OpenedDatagram | None:
-        """Return what a member says to us for the first time; None for anything else."""
+        """Return the content of a member's new datagram for this peer, or None for any other bytes."""
         keys = self._by_label.get(datagram[:LABEL_BYTES])
         if keys is None or len(datagram) < SEAL_BYTES:
             return None
@@ -236,5 +241,5 @@ class Sealing:
 
 
 def _first_contact_key(keys: _DerivedKeys, public: bytes) -> bytes:
-    """Return the key of one sender's introductions, so that the numbers of two of them never meet."""
+    """Return the first-contact key of one sender. Each sender has its own, so that no two numbers collide."""
     return blake2s(public, key=keys.group, digest_size=32).digest()

@@ -1,6 +1,6 @@
-"""The key of a swarm: 32 random bytes that every member has and nobody else. What is used are keys derived from it.
+"""The key of a swarm: 32 random bytes that every member has and nobody else. Only keys derived from it are used.
 
-In text it is 64 hexadecimal digits. It is read from a file or the environment, never from a command line, which every
+As text it is 64 hexadecimal digits. It is read from a file or the environment, never from a command line, which every
 user of a machine can see.
 
 Tests: tests/members/test_keys.py
@@ -17,10 +17,10 @@ _SALT = b"kadcrawl-1"
 
 
 class SwarmKey:
-    """One swarm's key."""
+    """The key of one swarm."""
 
     def __init__(self, secret: bytes, source: str = "") -> None:
-        """`source` says where it was read, for errors. Raises ConfigError if `secret` is not 32 bytes."""
+        """The name `source` says where the key was read, for errors. Raises ConfigError if `secret` is not 32 bytes."""
         if len(secret) != KEY_BYTES:
             raise ConfigError(f"a swarm's key has {KEY_BYTES} bytes, not {len(secret)}: kadcrawl keygen makes one")
         self._secret = secret
@@ -37,12 +37,12 @@ class SwarmKey:
 
     @classmethod
     def generate(cls) -> "SwarmKey":
-        """Draw a new one from the system's entropy."""
+        """Draw a new key from the system's entropy."""
         return cls(secrets.token_bytes(KEY_BYTES))
 
     @classmethod
     def from_text(cls, text: str, source: str = "") -> "SwarmKey":
-        """Raises ConfigError for anything but 64 hexadecimal digits, without repeating them."""
+        """Return the key in a text. Raises ConfigError for anything but 64 hexadecimal digits, without repeating them."""
         digits = text.strip()
         try:
             if len(digits) != 2 * KEY_BYTES or not digits.isascii():
@@ -55,7 +55,7 @@ class SwarmKey:
 
     @property
     def description(self) -> str:
-        """Which key it is, to a person who may have several."""
+        """A description for a person who may have several keys."""
         return f"the key in {self.source}" if self.source else f"the key {self.name}"
 
     @property
@@ -63,7 +63,7 @@ class SwarmKey:
         return self._secret.hex()
 
     def derive(self, purpose: bytes, length: int = 32) -> bytes:
-        """Return `length` bytes for one purpose, which tell nothing of the key or of other purposes (RFC 5869)."""
+        """Return `length` bytes for one purpose, which reveal nothing of the key or of other purposes (RFC 5869)."""
         # Most commands only carry a key from one place to another.
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -72,10 +72,12 @@ class SwarmKey:
 
     @cached_property
     def label(self) -> bytes:
-        """How each datagram of the swarm begins. No secret: it keeps strays out cheaply, and tells two keys apart."""
+        """The first bytes of each datagram of the swarm. They are no secret: they reject strays cheaply, and tell two
+        keys apart.
+        """
         return self.derive(b"label", LABEL_BYTES)
 
     @cached_property
     def name(self) -> str:
-        """As the label, for connections (the server name of TLS) and for logs."""
+        """The public name of the key, for connections (the server name of TLS) and for logs."""
         return "k" + self.derive(b"name", 8).hex()

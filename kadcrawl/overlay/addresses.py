@@ -1,4 +1,4 @@
-"""Which addresses a datagram may be sent to. What another peer says of third parties is checked here before use.
+"""Checks of the addresses that datagrams may be sent to. An address of a third party passes them before any use.
 
 Tests: tests/overlay/test_protocol.py, tests/peer/membership/test_endpoints.py
 """
@@ -13,10 +13,10 @@ BROADCAST = IPv4Address("255.255.255.255")
 
 @lru_cache(maxsize=4096)
 def ip_version(host: str) -> int | None:
-    """Return 4 or 6 for an IP literal one host can answer from, None for anything else.
+    """Return 4 or 6 for an IP literal that one host can answer from, None for anything else.
 
-    Refused: names, unspecified, multicast and broadcast addresses, scoped addresses and unusual spellings, and IPv4 in
-    the form of IPv6 (one peer must not appear under two of them).
+    Refused are names, unspecified, multicast and broadcast addresses, scoped addresses, unusual spellings, and IPv4 in
+    the form of IPv6 (one peer must not appear under two addresses).
     """
     try:
         address = ip_address(host)
@@ -30,12 +30,12 @@ def ip_version(host: str) -> int | None:
 
 
 def sendable(contact: Contact, version: int) -> bool:
-    """Return whether a socket of IP `version` can reach `contact`, as far as its address tells."""
+    """Return whether a socket of IP `version` can reach `contact`, as far as its address shows."""
     return 1 <= contact.port <= 65_535 and ip_version(contact.host) == version
 
 
 def why_silent(listening: str, host: str) -> str:
-    """Return what to look at if a peer that listens at `listening` (an IP literal) has no answer from `host`."""
+    """Return advice for a peer that listens at `listening` (an IP literal) and has no answer from `host`."""
     theirs = ip_version(host)
     if theirs not in (None, ip_address(listening).version):
         return f"this peer listens on {listening}, which is not IPv{theirs}: choose another address with --listen"

@@ -43,7 +43,7 @@ def names_of(bootstrap: Sequence[Address]) -> str:
 
 
 async def _greet(protocol: DatagramProtocol, membership: Membership, me: Contact, address: Address) -> bool:
-    """Ping one address (name or IP literal, port); return whether another peer answered."""
+    """Ping one address (name or IP literal, port). Return whether another peer answered."""
     host, port = address
     loop = asyncio.get_running_loop()
     if ip_version(host) is None:

@@ -1,11 +1,12 @@
-"""How many strangers' datagrams are worth a look, when masses come that begin as members' do.
+"""The share of non-members' datagrams to read in a flood of datagrams that begin like a member's.
 
-Who has seen the swarm's datagrams go by can send others alike, or the same again, as fast as a line carries them; each
-costs two to four microseconds to be told from a member's. Beyond `LOOKED_AT_MAX` a second the kernel lets only one in
-2, 4, 8 ... through, drawn by chance, and all that come from the addresses of known peers (overlay/packet_filter.py). So
-a flood costs less than a tenth of a core; who is not known yet loses some of its datagrams, as on a bad line.
+An attacker that has seen the swarm's datagrams can send similar ones, or the same again, as fast as its line allows.
+Each costs two to four microseconds before it is known as a non-member's. Beyond `NON_MEMBERS_PER_SECOND_MAX` the kernel
+passes only one in 2, 4, 8 ... of them, drawn at random, and all datagrams from the addresses of known peers
+(system/packet_filter.py). So a flood costs less than a tenth of a core, and a peer not yet known loses some of its
+datagrams, as on a bad line.
 
-Decides only: counts and instants come in.
+A decision: counts and instants are arguments.
 """
 
 import logging
@@ -13,26 +14,27 @@ import logging
 log = logging.getLogger(__name__)
 
 NON_MEMBERS_PER_SECOND_MAX = 20_000
-"""Strangers' datagrams looked at in a second: less than a tenth of a core."""
+"""Datagrams of non-members read per second: they cost less than a tenth of a core."""
 ONE_IN_MAX = 1024
-"""Of twenty million a second there are 20,000 left."""
+"""Largest value of `one_in`: it leaves 20,000 of twenty million datagrams a second."""
 CALM_FACTOR = 4
-"""Twice the share is let through only when so many times fewer come than may, so that it is no flood again."""
+"""The share doubles only when the rate is below the limit by this factor, so that the flood is over."""
 
 
 class FloodSampler:
-    """What is let through of strangers' datagrams."""
+    """The share of datagrams from unknown addresses that the kernel passes."""
 
     def __init__(self) -> None:
         self.one_in = 1
-        """Of so many datagrams from unknown addresses one is let through; a power of two."""
+        """The kernel passes one of so many datagrams from unknown addresses (a power of two)."""
         self._count = 0
         self._since: float | None = None
 
     def sample(self, non_members: int, now: float) -> bool:
-        """Note how many have been looked at since the start; return whether the kernel must be told.
+        """Adapt the share. Return whether the kernel's filter must be updated.
 
-        That is when `one_in` changes, and each time while it is above 1, as known peers come and go.
+        `non_members` counts non-members' datagrams since the start, `now` is in seconds. The filter is updated when
+        `one_in` changes, and each time while `one_in` is above 1, as known peers come and go.
         """
         came, since = non_members - self._count, self._since
         self._count, self._since = non_members, now

@@ -1,11 +1,11 @@
-"""Who is alive: misses in a row turn a live peer into a suspect and a suspect into nobody.
+"""Liveness of peers: misses in a row turn a live peer into a suspect, and a suspect into a dead peer.
 
-A *miss* is a question sent twice and not answered; misses closer together than the spacing count as one, so neither
-one lost datagram nor ten lookups failing at the same moment evict anybody. Any answer sets the count to zero.
+A *miss* is a request sent twice without an answer. Misses closer together than the spacing count as one miss, so
+neither a lost datagram nor ten lookups that fail at the same moment evict a peer. Any answer sets the count to zero.
 
-Members (peers of the routing table) are watched: `due` names those silent for too long. Of strangers (peers a lookup
-met) only the last answer or miss is remembered, a bounded number of them, and a miss is forgiven after a while.
-Decides only: `membership` acts on the verdicts, and every instant comes in as `now` (seconds of any one clock).
+Members (peers of the routing table) are watched: `due` names the silent members. Of non-members (peers that lookups
+met) only the last answer or miss is remembered, for a bounded number of them, and a miss expires. A decision:
+`membership` acts on the verdicts, and every instant is an argument `now` (seconds of any one clock).
 """
 
 from collections import OrderedDict
@@ -20,7 +20,7 @@ NEVER = float("-inf")
 
 
 class LivenessVerdict(Enum):
-    """What misses in a row make of a peer."""
+    """The state of a peer by its misses in a row."""
 
     LIVE = "live"
     SUSPECT = "suspect"
@@ -29,18 +29,18 @@ class LivenessVerdict(Enum):
 
 @dataclass(slots=True)
 class LivenessRecord:
-    """What is known of one peer's life; instants in seconds."""
+    """The answers and misses of one peer. Instants in seconds."""
 
     heard_at: float = NEVER
     missed_at: float = NEVER
     misses: int = 0
     wake_at: float = NEVER
-    """Not looked at before this instant."""
+    """The peer is not checked before this instant."""
     jitter: float = 1.0
 
 
 class Liveness:
-    """The pulses of all peers one peer deals with."""
+    """The liveness records of all peers that one peer deals with."""
 
     def __init__(self, settings: OverlaySettings, random: Random) -> None:
         self._settings = settings
@@ -49,7 +49,7 @@ class Liveness:
         self._non_members: OrderedDict[bytes, LivenessRecord] = OrderedDict()
 
     def heard(self, peer: bytes, now: float) -> None:
-        """Note that `peer` (its ID) answered, or as a known one spoke."""
+        """Note that `peer` (its ID) answered, or sent a request as a live member."""
         pulse = self._pulse(peer)
         pulse.heard_at = now
         pulse.misses = 0
@@ -58,7 +58,7 @@ class Liveness:
         pulse.wake_at = now + self._settings.heartbeat_s * pulse.jitter
 
     def missed(self, peer: bytes, now: float) -> LivenessVerdict:
-        """Note that `peer` did not answer and return what to think of it."""
+        """Note that `peer` did not answer. Return its verdict."""
         pulse = self._pulse(peer)
         if pulse.misses and peer in self._non_members and now - pulse.missed_at >= self._settings.non_member_miss_s:
             pulse.misses = 0
@@ -69,7 +69,7 @@ class Liveness:
         return self._verdict(pulse)
 
     def suspected(self, peer: bytes, now: float) -> bool:
-        """Return whether `peer` has missed too often to be handed out or asked in a lookup."""
+        """Return whether `peer` has too many misses to be handed out or asked in a lookup."""
         if (pulse := self._members.get(peer)) is not None:
             return pulse.misses > 0 and self._verdict(pulse) is not LivenessVerdict.LIVE
         pulse = self._non_members.get(peer)
@@ -88,17 +88,19 @@ class Liveness:
         return pulse is not None and not pulse.misses and now - pulse.heard_at <= seconds
 
     def admit(self, peer: bytes) -> None:
-        """Watch `peer` from now on: it has entered the table."""
+        """Watch `peer` from now on, as it has entered the table."""
         if peer not in self._members:
             self._members[peer] = self._non_members.pop(peer, LivenessRecord())
 
     def expel(self, peer: bytes) -> None:
-        """Stop watching `peer`, but remember it as a stranger."""
+        """Stop watching `peer`, but remember it as a non-member."""
         if (pulse := self._members.pop(peer, None)) is not None:
             self._remember(peer, pulse)
 
     def due(self, now: float, siblings: Collection[bytes]) -> list[bytes]:
-        """Return the members to ping now: silent siblings, others silent for very long, and whoever has missed."""
+        """Return the members to ping now: silent siblings, other members after a longer silence, and members that
+        missed.
+        """
         due = []
         for peer, pulse in self._members.items():
             if now < pulse.wake_at:

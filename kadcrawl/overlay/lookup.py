@@ -1,11 +1,11 @@
-"""One lookup: whom to ask next for the peers nearest to a key, and when the answer is certain (Kademlia 2.3).
+"""One lookup: which peer to ask next for the peers nearest to a key, and when the result is certain (Kademlia 2.3).
 
-There is no round to wait for: as soon as one peer answers or is slow, the next is asked. A peer that fails is out, so
-the result holds only peers that answered in this lookup (and ourselves). It is finished when the `count` nearest
-peers that have not failed have all answered: nobody nearer is known to anyone asked.
+A lookup has no rounds: as soon as one peer answers or is slow, the next is asked. A peer that fails is out, so the
+result holds only peers that answered in this lookup, and the asking peer itself. The lookup is finished when the
+`count` nearest peers that have not failed have all answered: no peer asked knows a nearer one.
 
-Made-up contacts cost a liar nothing and us a question each; `asks_max` bounds that. Decides only: `Overlay.lookup`
-does the talking.
+Made-up contacts cost a liar nothing and the asking peer one question each; `asks_max` bounds them. A decision:
+`Lookups` sends the questions.
 """
 
 from bisect import insort
@@ -17,19 +17,19 @@ from kadcrawl.link.wire.messages import Contact
 
 
 class CandidateProgress(Enum):
-    """How far the lookup has come with one candidate."""
+    """The progress of the lookup with one candidate."""
 
     UNASKED = "unasked"
     ASKED = "asked"
     SLOW = "slow"
-    """Still awaited, but others are asked beside it."""
+    """The answer is still awaited, but other candidates are asked at the same time."""
     ANSWERED = "answered"
     FAILED = "failed"
 
 
 @dataclass(slots=True, order=True)
 class Candidate:
-    """A peer that may belong to the result; ordered by distance to the target."""
+    """A peer that may belong to the result. Ordered by distance to the target."""
 
     distance: int
     contact: Contact = field(compare=False)
@@ -37,7 +37,7 @@ class Candidate:
 
 
 class Lookup:
-    """The state of one lookup for the `count` peers nearest to `target`, begun at `known` contacts by `me`."""
+    """The state of one lookup by `me` for the `count` peers nearest to `target`, begun at the `known` contacts."""
 
     def __init__(
         self, target: int, count: int, me: Contact, known: Iterable[Contact], *, alpha: int, asks_max: int
@@ -52,13 +52,13 @@ class Lookup:
         self.learn(known)
 
     def learn(self, contacts: Iterable[Contact]) -> None:
-        """Take further candidates; those already known are skipped."""
+        """Add further candidates. Known candidates are skipped."""
         for contact in contacts:
             if contact.id not in self._by_id:
                 self._add(contact)
 
     def next(self) -> Contact | None:
-        """Return a peer to ask now, counted as asked; None while enough are being asked, or when all are."""
+        """Return a candidate to ask now, and count it as asked. Return None while enough are asked, or after all were."""
         in_flight = sum(c.progress is CandidateProgress.ASKED for c in self._nearest)
         if in_flight >= self._alpha or self._asks_left == 0:
             return None
@@ -76,13 +76,13 @@ class Lookup:
         return None
 
     def slow(self, contact: Contact) -> None:
-        """Note that `contact` has not answered yet: ask another beside it."""
+        """Note that `contact` has not answered yet, so that another candidate is asked at the same time."""
         candidate = self._by_id[contact.id]
         if candidate.progress is CandidateProgress.ASKED:
             candidate.progress = CandidateProgress.SLOW
 
     def answered(self, contact: Contact, contacts: Iterable[Contact]) -> None:
-        """Take the answer of `contact`: the peers it knows nearest to the target."""
+        """Note the answer of `contact`: the peers it knows nearest to the target."""
         self._by_id[contact.id].progress = CandidateProgress.ANSWERED
         self.learn(contacts)
 
@@ -92,7 +92,7 @@ class Lookup:
 
     @property
     def finished(self) -> bool:
-        """Whether the result is certain, or no further question is allowed and none is open."""
+        """The result is certain, or no further question is allowed and none is open."""
         if all(progress is CandidateProgress.ANSWERED for progress in self._leading()):
             return True
         waiting = any(c.progress in (CandidateProgress.ASKED, CandidateProgress.SLOW) for c in self._nearest)
@@ -104,7 +104,7 @@ class Lookup:
         return answered[: self._count]
 
     def _leading(self) -> list[CandidateProgress]:
-        """The progress of the `count` nearest candidates that have not failed."""
+        """Return the progress of the `count` nearest candidates that have not failed."""
         leading: list[CandidateProgress] = []
         for candidate in self._nearest:
             if candidate.progress is not CandidateProgress.FAILED:

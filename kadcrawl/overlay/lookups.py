@@ -34,7 +34,7 @@ class Lookups:
         settings: OverlaySettings,
         tasks: TaskSet,
     ) -> None:
-        """`me` returns the contact of this peer; `tasks` owns the questions."""
+        """`me` returns the contact of this peer. `tasks` owns the questions."""
         self._protocol = protocol
         self._membership = membership
         self._me = me
@@ -50,7 +50,7 @@ class Lookups:
         return await self._lookup(target, count, (), self._settings.alpha)
 
     async def nearest(self, target: int, count: int) -> list[Contact]:
-        """Return the `count` live peers nearest to `target`, this peer included, by a lookup if one is needed."""
+        """Return the `count` live peers nearest to `target`, this peer included, by a lookup if necessary."""
         if len(self._membership.siblings.nearest) < self._settings.siblings:
             return self.nearest_known(target, count)  # We know everybody.
         found = await self.lookup(target, count)
@@ -117,7 +117,7 @@ class Lookups:
         return sendable(contact, 6 if ":" in self._me().host else 4)
 
     def _resolve(self, cell: Cell, hint: Contact | None = None) -> None:
-        """Begin to look up the owner of `cell`; `owner` awaits the outcome."""
+        """Begin to look up the owner of `cell`. `owner` awaits the outcome."""
         task = self._tasks.spawn(self._look_up_owner(cell, hint), "owner")
         self._resolving[cell] = task
         task.add_done_callback(lambda _: self._resolving.pop(cell))

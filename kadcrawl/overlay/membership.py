@@ -1,11 +1,12 @@
-"""What one peer believes about the others: table, liveness, siblings and owners, kept consistent with each other.
+"""The view that one peer has of the others: table, liveness, siblings and owners, kept consistent with each other.
 
-Four things happen to a peer: it is *heard* (it answered a question of ours, so it is alive at that address and has
-that ID), *met* (it asked us something; proves nothing), *missed* (no answer) or *gone* (it said goodbye, or another
-answers in its place). Only a heard peer enters the table. Whenever the set of live contacts changes, the siblings and
-the owner cache follow at once and `on_joined` or `on_lost` is called, so listeners see exactly what `live` shows.
+Four events concern a peer: it is *heard* (it answered a request, so it is alive at that address under that ID), *met*
+(it sent a request, which proves nothing), *missed* (no answer) or *gone* (it said goodbye, or another peer answered at
+its address). Only a heard peer enters the table. Whenever the set of live contacts changes, the siblings and the owner
+cache follow at once and the listeners in `on_joined` or `on_lost` are called, so listeners see exactly what `live`
+shows.
 
-Decides only: where a peer should be pinged, it is returned to the caller. Instants come in as `now`.
+A decision: a peer that should be pinged is returned to the caller. Instants are arguments `now`.
 """
 
 from collections import OrderedDict
@@ -22,7 +23,7 @@ from kadcrawl.overlay.siblings import Siblings, TrickleTimer
 
 
 class Membership:
-    """The peers `me` knows."""
+    """The peers that the peer `me` knows."""
 
     def __init__(self, me: NodeId, cell_bits: int, settings: OverlaySettings, random: Random) -> None:
         self.me = me
@@ -32,9 +33,11 @@ class Membership:
         self.owners = OwnerCache(cell_bits, settings.owners_max, settings.owner_ttl_s)
         self.round_timer = TrickleTimer(settings.round_s_min, settings.round_s_max, random)
         self.evicted: OrderedDict[bytes, Contact] = OrderedDict()
-        """Peers that fell silent, latest last: after a partition they are the way back."""
+        """Peers evicted for silence, latest last: after a partition they lead back to the other side."""
         self.unreached: OrderedDict[bytes, Contact] = OrderedDict()
-        """Strangers near us who did not answer, latest last: whoever came while we were cut off is named to us once."""
+        """Non-members near this peer that did not answer, latest last: a peer that came during a cut is named only
+        once.
+        """
         self.evictions = 0
         self.on_joined: list[Callable[[Contact], None]] = []
         self.on_lost: list[Callable[[Contact], None]] = []
@@ -43,7 +46,7 @@ class Membership:
         self._settings = settings
 
     def heard(self, contact: Contact, now: float, load: int | None = None) -> None:
-        """Note an answer from `contact`: let it into the table if there is a place, or back among the live."""
+        """Note an answer from `contact`: it enters the table if there is room, or becomes live again."""
         if contact.number == self.me:
             return
         neighbor = self.table.members.get(contact.id)
@@ -72,7 +75,9 @@ class Membership:
             neighbor.load = load
 
     def met(self, contact: Contact, load: int | None = None) -> Contact | None:
-        """Note a request from `contact`, or that somebody named it. Return whom to ping on that account, if anyone."""
+        """Note a request from `contact`, or that another peer named it. Return the contact to ping for that reason, if
+        any.
+        """
         if contact.number == self.me:
             return None
         neighbor = self.table.members.get(contact.id)
@@ -87,19 +92,19 @@ class Membership:
         return None
 
     def heard_request(self, contact: Contact, now: float) -> None:
-        """Count a request from a live contact as its heartbeat: of two siblings only one need ask."""
+        """Count a request from a live contact as its heartbeat. So only one of two siblings need ping the other."""
         neighbor = self.table.members.get(contact.id)
         if neighbor is not None and neighbor.live and neighbor.contact.address == contact.address:
             self.liveness.heard(contact.id, now)
 
     def remember(self, contacts: Iterable[Contact]) -> None:
-        """Take these for evicted, but for those in the table."""
+        """Treat these contacts as evicted, except members of the table."""
         for contact in contacts:
             if contact.id not in self.table.members and contact.number != self.me:
                 self.evicted[contact.id] = contact
 
     def missed(self, contact: Contact, now: float) -> list[Contact]:
-        """Note that `contact` did not answer. Return who might take its place, to be pinged."""
+        """Note that `contact` did not answer. Return the candidates for its place, to be pinged."""
         neighbor = self.table.members.get(contact.id)
         if neighbor is None:
             self.liveness.missed(contact.id, now)
@@ -121,12 +126,12 @@ class Membership:
 
     @property
     def retry_candidates(self) -> list[Contact]:
-        """Those to be tried now and then, as they may be there (again)."""
+        """The absent peers to ping now and then, as they may be alive (again)."""
         return [*self.evicted.values(), *self.unreached.values()]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Whence members may be heard: siblings, those that did not answer, all others in the table."""
+        """Addresses that members may send from: siblings, absent peers, then all other contacts of the table."""
         siblings, others = self.siblings.nearest, self.table.members.values()
         contacts = (
             [neighbor.contact for neighbor in siblings],
@@ -136,7 +141,7 @@ class Membership:
         return list(dict.fromkeys(contact.address for some in contacts for contact in some))
 
     def gone(self, contact: Contact, now: float) -> list[Contact]:
-        """Forget `contact` at once. Return who might take its place, to be pinged."""
+        """Forget `contact` at once. Return the candidates for its place, to be pinged."""
         neighbor = self.table.members.get(contact.id)
         if neighbor is None or neighbor.contact.address != contact.address:
             return []
@@ -147,20 +152,20 @@ class Membership:
         return [replacement.contact for replacement in self.table.replacements(neighbor)]
 
     def left(self, contact: Contact, now: float) -> list[Contact]:
-        """As `gone`, as it said so itself."""
+        """Forget `contact` as in `gone`, after its goodbye."""
         instead = self.gone(contact, now)
         for listener in self.on_left:
             listener(contact)
         return instead
 
     def owns(self, cell: Cell) -> bool:
-        """Return whether `cell` is ours (see `ownership`)."""
+        """Return whether this peer owns `cell` (see `ownership`)."""
         return owner_bucket(self.me, anchor(cell, self._cell_bits), self.table.live_mask) < 0
 
     def owner(self, cell: Cell, now: float) -> Contact | None:
-        """Return the owner of a cell that is not ours, if it is known without asking anybody.
+        """Return the owner of a cell of another peer, if it is known without a question.
 
-        Exact where the owner must be a sibling; else the cached owner, if heard of lately.
+        The owner is exact where it must be a sibling. Elsewhere it is the cached owner, if that was heard lately.
         """
         target = anchor(cell, self._cell_bits)
         if self.siblings.complete_at(owner_bucket(self.me, target, self.table.live_mask)):
@@ -175,9 +180,10 @@ class Membership:
         return [neighbor.contact for neighbor in self.table.nearest(target, count, exclude)]
 
     def _relieve(self, neighbor: Neighbor, now: float) -> None:
-        """Forget one peer of a bucket that has grown by ever nearer siblings, as one host can make up any number.
+        """Forget one peer of a bucket that ever nearer siblings have filled.
 
-        It is the one unheard for longest that is no sibling any more.
+        One host can make up any number of IDs. The peer forgotten is the one unheard for longest that is no sibling any
+        more.
         """
         bucket = self.table.buckets[self.table.get_bucket_for(neighbor)]
         if len(bucket) > self._settings.k + self._settings.siblings:
@@ -185,7 +191,9 @@ class Membership:
             self.gone(surplus.contact, now)
 
     def _not_reached(self, contact: Contact, now: float) -> None:
-        """Try a stranger again who would be a sibling: soon at first, then ever more seldom (see `Pace`)."""
+        """Remember a non-member that would be a sibling, to ping it again: soon at first, then less often
+        (`TrickleTimer`).
+        """
         known = contact.id in self.evicted or contact.id in self.unreached
         if not known and self.siblings.admits(contact.number):
             self.unreached[contact.id] = contact

@@ -63,7 +63,7 @@ class Overlay:
         peer_score: PeerScore | None = None,
         on_state_fingerprint: Callable[[Contact, int], None] | None = None,
     ) -> None:
-        """Without `credentials` (of the peer with this ID) datagrams are plain. `peer_score` knows the banned peers.
+        """Datagrams are plain without `credentials` (of the peer with this ID). `peer_score` knows the banned peers.
 
         `on_state_fingerprint` receives the fingerprint in each heartbeat of a live contact; it must not raise.
         """
@@ -87,7 +87,7 @@ class Overlay:
     # --- life
 
     async def listen(self, host: str, port: int) -> None:
-        """Open the UDP socket; port 0 lets the system choose. Raises OSError if the address is not available."""
+        """Open the UDP socket. Port 0 lets the system choose. Raises OSError if the address is not available."""
         loop = asyncio.get_running_loop()
         transport, self._protocol = await loop.create_datagram_endpoint(
             lambda: DatagramProtocol(
@@ -144,7 +144,7 @@ class Overlay:
             )
 
     async def leave(self) -> None:
-        """Send Leave to every contact, nearest first and within `leave_s`; from here on no request is answered."""
+        """Send Leave to every contact, nearest first and within `leave_s`. From here on no request is answered."""
         protocol = self._socket
         protocol.set_leaving(True)
         contacts = self.nearest_known(self._node_id, len(self.contacts()) + 1)[1:]
@@ -176,7 +176,7 @@ class Overlay:
 
     @property
     def on_left(self) -> list[Callable[[Contact], None]]:
-        """Listeners for each contact that said goodbye; they run after those of `on_lost`."""
+        """Listeners for each contact that said goodbye. They run after those of `on_lost`."""
         return self._membership.on_left
 
     def contacts(self) -> list[Contact]:
@@ -215,7 +215,7 @@ class Overlay:
         self._socket.advertise(load=level)
 
     def set_state_fingerprint(self, fingerprint: int) -> None:
-        """Send this fingerprint of the swarm's state with every heartbeat; before the first call it is 0."""
+        """Send this fingerprint of the swarm's state with every heartbeat. Before the first call it is 0."""
         self._socket.advertise(state_fingerprint=fingerprint)
 
     @property
@@ -247,7 +247,7 @@ class Overlay:
         return await self._looks.lookup(target, count)
 
     async def range_at(self, target: int) -> tuple[Contact, int] | None:
-        """Return the live peer nearest to `target`, and the mask of its live buckets; None without an answer."""
+        """Return the live peer nearest to `target`, and the mask of its live buckets, or None without an answer."""
         owner = (await self.nearest(target, 1))[0]
         if owner.id == self.me.id:
             return owner, self._membership.table.live_mask
@@ -314,7 +314,7 @@ class Overlay:
                     group.create_task(self.lookup(target, self._settings.refresh_count))
 
     def _verify(self, contact: Contact) -> None:
-        """Ping `contact` in the background; only its answer lets it into the table, or keeps it there."""
+        """Ping `contact` in the background. Only its answer lets it into the table, or keeps it there."""
         if contact.id in self._verifying or self._tasks.closed or not sendable(contact, self._ip_version):
             return
         # The limit is for peers outside the table: however many of them ask, own contacts are still watched.

@@ -1,11 +1,12 @@
-"""Who owns a cell: ourselves, by proof; others, by a cache of what lookups and "not mine, ask X" have taught us.
+"""Ownership of cells: proven for the own cells, cached for others from lookups and redirects.
 
-A peer at firstdiff j from us is nearer to a key than we are exactly when we and the key differ in bit j: down to bit j
-the peer and we are alike, and there it takes the key's side and we do not. So the key is ours when no bucket j with bit
-j set in (us XOR key) holds a live peer, one AND with the table's mask; otherwise its owner stands in the highest such
-bucket (P1 1.3.2 tests the same bit when a record moves). The answer is as exact as the sibling list.
+A peer at firstdiff j from this peer is nearer to a key exactly when this peer and the key differ in bit j: the two
+peers agree above bit j, and in bit j the other peer agrees with the key and this peer does not. So this peer owns the
+key when no bucket j with bit j set in (me XOR key) holds a live peer, which is one AND with the table's mask. Otherwise
+the owner is in the highest such bucket (P1 1.3.2 tests the same bit when a record moves). The answer is as exact as the
+sibling list.
 
-The cache may be wrong, never harmful: a receiver checks ownership again and refers the sender on. Decides only.
+The cache may be wrong but is never harmful: a receiver checks ownership again and redirects the sender. A decision.
 """
 
 from collections import OrderedDict
@@ -16,7 +17,7 @@ from kadcrawl.link.wire.messages import Contact
 
 
 def owner_bucket(me: int, target: int, live_mask: int) -> int:
-    """Return which bucket of `me` holds the live peer nearest to the key `target`; -1 if that peer is `me`.
+    """Return the bucket of `me` that holds the live peer nearest to `target`, or -1 if `me` is nearest.
 
     Bit i of `live_mask` tells whether bucket i (firstdiff i from `me`) has a live peer.
     """
@@ -24,7 +25,7 @@ def owner_bucket(me: int, target: int, live_mask: int) -> int:
 
 
 class OwnerCache:
-    """Cell -> owner, for cells that are not ours: at most `size` of them, each for `ttl` seconds."""
+    """A cache from cell to owner, for cells of other peers: at most `size` of them, each for `ttl` seconds."""
 
     def __init__(self, cell_bits: int, size: int, ttl: float) -> None:
         self._cell_bits = cell_bits
@@ -47,18 +48,18 @@ class OwnerCache:
         return entry[0]
 
     def put(self, cell: Cell, owner: Contact, now: float) -> None:
-        """Remember `owner` in the place of whoever was there."""
+        """Remember `owner` as the owner of `cell`, in place of any other."""
         self._entries[cell] = (owner, now + self._ttl)
         self._entries.move_to_end(cell)
         if len(self._entries) > self._size:
             self._entries.popitem(last=False)
 
     def drop(self, cell: Cell) -> None:
-        """Forget one cell's owner."""
+        """Forget the owner of one cell."""
         self._entries.pop(cell, None)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all owners."""
         self._entries.clear()
 
     def drop_peer(self, peer: bytes) -> None:

@@ -23,7 +23,7 @@ Address = tuple[str, int]
 
 
 class Send(Protocol):
-    """Sends the bytes of a datagram to the peer of ID `to` (None if unknown); `again` for a second time."""
+    """Sends the bytes of a datagram to the peer of ID `to` (None if unknown). `again` for a second time."""
 
     def __call__(self, data: bytes, address: Address, to: bytes | None, *, again: bool = False) -> None: ...
 
@@ -38,7 +38,7 @@ class PendingRequest:
     request: bytes
     expects: type[Message]
     conclude: Callable[[Message | None], None]
-    """Receives the reply or None, once; must not raise."""
+    """Receives the reply or None, once. Must not raise."""
     timer: asyncio.TimerHandle
     due_at: float
     """The second of the loop at which the request times out."""

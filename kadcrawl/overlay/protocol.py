@@ -47,7 +47,7 @@ from kadcrawl.overlay.settings import OverlaySettings
 log = logging.getLogger(__name__)
 
 Result = tuple[bool, Any]
-"""Whether there was an answer, and the answer (as in rpcudp)."""
+"""The success of a request, and the answer (as in rpcudp)."""
 
 UNPROVEN_BYTES_MAX = 346
 """Bytes of an answer to an unproven address: three times a FindNode, its seal included (as in RFC 9000, 8.1)."""
@@ -67,7 +67,7 @@ class Sender(NamedTuple):
     host: str
     port: int
     proven: bool
-    """Whether the datagram proves its sender. Without a key no datagram can, and every sender counts as proven."""
+    """The datagram proves its sender. Without a key no datagram can, and every sender counts as proven."""
 
 
 class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package is untyped
@@ -83,7 +83,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         peer_score: PeerScore | None = None,
         on_state_fingerprint: Callable[[Contact, int], None] | None = None,
     ) -> None:
-        """`verify` receives each peer that should be pinged; it must not block.
+        """The callback `verify` receives each peer that should be pinged. It must not block.
 
         Without `sealing` datagrams are plain. `peer_score` knows the banned peers. `on_state_fingerprint` receives the
         fingerprint in each heartbeat of a live contact; it must not raise.
@@ -129,7 +129,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         self.nameless = nameless
 
     def advertise(self, *, load: int | None = None, state_fingerprint: int | None = None) -> None:
-        """Send these values with every heartbeat from now on; None keeps the present value."""
+        """Send these values with every heartbeat from now on, or None keeps the present value."""
         self.load = self.load if load is None else load
         self._state_fingerprint = self._state_fingerprint if state_fingerprint is None else state_fingerprint
 
@@ -174,7 +174,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
             self._answer(request_id, message, Sender(*address, proven))
 
     def _note(self, misbehavior: Misbehavior, sender: bytes | None, addr: tuple[Any, ...], why: str) -> None:
-        """Count a malformed datagram; `sender` is the peer to blame, if proven."""
+        """Count a malformed datagram. `sender` is the peer to blame, if proven."""
         self.counters.malformed += 1
         self._log("malformed", addr, why)
         if sender is not None and self._peer_score.note(sender, misbehavior, self._loop.time()):
@@ -247,7 +247,10 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         return Left(self.source_node.id)
 
     def welcome_if_new(self, node: Neighbor) -> None:
-        """Ping a peer that asked or was named, if the table has a use for it; only its answer lets it in."""
+        """Ping a peer that asked or was named, if the table has a use for it.
+
+        Only its answer lets it into the table.
+        """
         if not sendable(node.contact, self._ip_version or 0):
             self.counters.malformed += 1
         elif (asked := self._membership.met(node.contact)) is not None:
@@ -278,7 +281,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         return self.handle_call_response(result, node_to_ask)
 
     async def range_of(self, contact: Contact) -> int | None:
-        """Return the mask of a peer's live buckets; None without an answer."""
+        """Return the mask of a peer's live buckets, or None without an answer."""
         result = await self._request(contact.address, GetRange(self.source_node.id), contact.id)
         answered, reply = self.handle_call_response(result, Neighbor(contact))
         return int.from_bytes(reply.live_mask, "big") if answered else None
@@ -287,7 +290,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         return await self._request(contact.address, Leave(self.source_node.id), contact.id)
 
     def probe(self, contact: Contact, done: Callable[[], None]) -> None:
-        """Ping a peer and update the membership by its answer; `done` is called before that.
+        """Ping a peer and update the membership by its answer. `done` is called before that.
 
         No task is started, as most traffic among peers is of this kind.
         """
@@ -305,7 +308,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         self._pending.begin(contact.address, ping, contact.id, conclude)
 
     def handle_call_response(self, result: Result, node: Neighbor) -> Result:
-        """Update the membership by the answer of `node`; return the result, failed if another peer answered."""
+        """Update the membership by the answer of `node`. Return the result, failed if another peer answered."""
         answered, reply = result
         now = self._loop.time()
         if not answered:

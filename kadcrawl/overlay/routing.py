@@ -1,15 +1,16 @@
 """The routing table: kademlia's, with its shape and its search made exact.
 
-Bucket i holds the contacts at firstdiff i from us (P1 1.1: distance in [2^i, 2^(i+1))), so a contact's bucket is
-computed, not searched, and bucket i is also the i-th subtree of the wave. A bucket keeps k contacts plus any of our
-nearest siblings; later comers wait as replacements. Each bucket is ordered by when its contacts were last heard.
+Bucket i holds the contacts at firstdiff i from this peer (P1 1.1: distance in [2^i, 2^(i+1))), so the bucket of a
+contact is computed, not searched, and bucket i is also the i-th subtree of a wave. A bucket keeps k contacts and in
+addition any of the nearest siblings; later contacts wait as replacements. Each bucket is ordered by the time its
+contacts were last heard.
 
 Invariants: every contact is in the bucket of its firstdiff; bit i of `live_mask` is set exactly when bucket i holds a
-live contact. The table asks nobody and keeps no clock; `membership` decides who enters, is suspected, or goes.
+live contact. The table sends nothing and has no clock; `membership` decides which peer enters, is suspected, or goes.
 
-Of the package stay the bucket with its replacement list and the removal; `find_neighbors` of the package may stop
-before it has seen the nearest, `get_bucket_for` misplaces the last ID of a bucket, and `add_contact` pings by a task
-nobody awaits. Those are overridden.
+Of the package stay the bucket with its replacement list and the removal. Three methods of the package are overridden:
+`find_neighbors` may stop before it has seen the nearest, `get_bucket_for` misplaces the last ID of a bucket, and
+`add_contact` pings by a task that nobody awaits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,7 @@ from kadcrawl.link.wire.messages import Contact
 
 
 class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
-    """A contact in the table, and what we think of it."""
+    """A contact in the table, with its liveness and load."""
 
     id: bytes
     long_id: int
@@ -31,19 +32,19 @@ class Neighbor(Node):  # type: ignore[misc]  # the package is untyped
         super().__init__(contact.id, contact.host, contact.port)
         self.contact = contact
         self.live = True
-        """False while suspected: kept, probed, but neither handed out nor counted."""
+        """False while suspected: kept and pinged, but neither handed out nor counted."""
         self.load = 0
-        """Its last heard load level (heavy blocks times 100)."""
+        """The load level in its last heartbeat (heavy blocks times 100)."""
 
 
 class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped
-    """Contacts at one firstdiff, the longest unheard first."""
+    """The contacts at one firstdiff, the longest unheard first."""
 
     def __init__(self, low: int, high: int, k: int) -> None:
         super().__init__(low, high, k, replacementNodeFactor=1)
 
     def touch_last_updated(self) -> None:
-        """Keep no clock; refreshing is timed by the overlay."""
+        """Do nothing: the overlay times the refreshing."""
 
     def keep(self, neighbor: Neighbor) -> None:
         """Add `neighbor` although the bucket may be full."""
@@ -51,13 +52,13 @@ class Bucket(KBucket):  # type: ignore[misc]  # the package is untyped
         self.nodes[neighbor.id] = neighbor
 
     def remove_node(self, node: Node) -> None:
-        """Remove a contact. Unlike the package's, this promotes no replacement: it may be long dead."""
+        """Remove a contact. Unlike the package's method, this promotes no replacement, which may be long dead."""
         self.replacement_nodes.pop(node.id, None)
         self.nodes.pop(node.id, None)
 
 
 class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is untyped
-    """All contacts of the peer `me` (a 160-bit number), at most `k` a bucket and some siblings."""
+    """All contacts of the peer `me` (a 160-bit number): at most `k` per bucket, and some siblings."""
 
     def __init__(self, me: int, k: int) -> None:
         self.me = me
@@ -69,7 +70,7 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         self.live_mask = 0
 
     def get_bucket_for(self, node: Node) -> int:
-        """Return the index of the bucket `node` belongs into: its firstdiff from us."""
+        """Return the index of the bucket that `node` belongs into: its firstdiff from this peer."""
         index = firstdiff(self.me, node.long_id)
         assert index >= 0, "our own ID has no bucket"
         if index not in self.buckets:
@@ -78,9 +79,9 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         return index
 
     def add_contact(self, node: Neighbor, *, sibling: bool = False) -> bool:
-        """Add a contact, or note that it was heard; a full bucket takes only a `sibling`.
+        """Add a contact, or note that it was heard. A full bucket takes only a `sibling`.
 
-        Returns whether it is in the table now; else it waits among the replacements.
+        Returns whether the contact is in the table now. Otherwise it waits among the replacements.
         """
         index = self.get_bucket_for(node)
         bucket = self.buckets[index]
@@ -106,7 +107,7 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         self._remask(self.get_bucket_for(node))
 
     def has_room_for(self, node: Node) -> bool:
-        """Return whether the bucket of `node` has a free place, or holds it already."""
+        """Return whether the bucket of `node` has room, or holds it already."""
         bucket = self.buckets[self.get_bucket_for(node)]
         return len(bucket) < self.ksize or not bucket.is_new_node(node)
 
@@ -115,7 +116,7 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         return self.nearest(node.long_id, k or self.ksize, exclude.id if exclude is not None else None)
 
     def nearest(self, target: int, count: int, without: bytes | None = None) -> list[Neighbor]:
-        """Return the `count` live contacts XOR-nearest to `target`, exactly, nearest first; never the ID `without`."""
+        """Return the `count` live contacts XOR-nearest to `target`, exactly, nearest first. Never the ID `without`."""
         if len(self.members) <= count:
             return nearest([n for n in self.members.values() if n.live and n.id != without], target, count)
         found: list[Neighbor] = []
@@ -155,15 +156,15 @@ class LiveRoutingTable(RoutingTable):  # type: ignore[misc]  # the package is un
         return trees
 
     def replacements(self, node: Node) -> list[Neighbor]:
-        """Return who waits for a place in the bucket of `node`, most recently heard first; none if it is full."""
+        """Return the replacements for the bucket of `node`, most recently heard first, or none if it is full."""
         bucket = self.buckets[self.get_bucket_for(node)]
         return list(reversed(bucket.replacement_nodes.values())) if len(bucket) < self.ksize else []
 
     def _by_distance(self, target: int) -> Iterator[Bucket]:
-        """Yield the filled buckets in such an order that all of one are nearer to `target` than any of the next.
+        """Yield the filled buckets so that all contacts of a bucket are nearer to `target` than any of the next.
 
-        Where we differ from the target a bucket takes its side, so the farthest such bucket is the nearest to it; where
-        we do not, a bucket leaves it, the farther the more (as in `ownership`).
+        Where this peer and the target differ, a bucket agrees with the target, so the farthest such bucket is the
+        nearest to it. Where they agree, a bucket departs from the target, the farther the more (as in `ownership`).
         """
         filled = self.filled()
         side = self.me ^ target

@@ -1,9 +1,10 @@
-"""The sibling list: the live peers XOR-nearest to us, kept exact (S/Kademlia, Baumgart and Mies 2007, 4.1).
+"""The sibling list: the live peers XOR-nearest to this peer, kept exact (S/Kademlia, Baumgart and Mies 2007, 4.1).
 
-From it a peer knows its own range. Everything nearer than the farthest sibling is a sibling, so at every firstdiff
-below that one's we know *all* peers; while there are fewer siblings than places we know all peers there are.
+From this list a peer knows its own range. Every peer nearer than the farthest sibling is a sibling, so at every
+firstdiff below that of the farthest sibling *all* peers are known. While there are fewer siblings than places, all
+peers of the swarm are known.
 
-`Siblings` is the list; `Pace` says when to ask the siblings again whom they know near us. Both only decide.
+`Siblings` is the list; `TrickleTimer` says when to ask the siblings for their contacts again. Both are decisions.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ class Siblings:
         self.ids: frozenset[bytes] = frozenset()
 
     def update(self, live: Iterable[Neighbor]) -> bool:
-        """Choose anew among the `live` neighbors; return whether the list has changed."""
+        """Select the siblings again among the `live` neighbors. Return whether the list has changed."""
         chosen = nearest(live, self._me, self._count)
         changed = [n.id for n in chosen] != [n.id for n in self.nearest]
         self.nearest = chosen
@@ -36,12 +37,12 @@ class Siblings:
         return self._open or peer ^ self._me <= self.nearest[-1].long_id ^ self._me
 
     def complete_at(self, index: int) -> bool:
-        """Return whether every live peer at firstdiff `index` from us is a sibling."""
+        """Return whether every live peer at firstdiff `index` from this peer is a sibling."""
         return self._open or index < self.reach
 
     @property
     def reach(self) -> int:
-        """The firstdiff of the farthest sibling; -1 without any."""
+        """The firstdiff of the farthest sibling, or -1 without any."""
         return firstdiff(self._me, self.nearest[-1].long_id) if self.nearest else -1
 
     @property
@@ -60,7 +61,7 @@ class TrickleTimer:
         self._next_at = 0.0
 
     def due(self, now: float) -> bool:
-        """Return whether the interval is over; if so, begin the next one, twice as long."""
+        """Return whether the interval has ended. If so, begin the next interval, twice as long."""
         if now < self._next_at:
             return False
         self._next_at = now + self._interval * self._random.uniform(0.75, 1.25)
@@ -68,6 +69,6 @@ class TrickleTimer:
         return True
 
     def reset(self, now: float) -> None:
-        """Something changed: be quick again."""
+        """Note a change: begin again with the shortest interval."""
         self._interval = self._low
         self._next_at = min(self._next_at, now + self._low * self._random.uniform(0.75, 1.25))

@@ -1,1 +1,1 @@
-"""What a process needs of its machine: clocks, files, threads, turns."""
+"""The operating system as kadcrawl uses it: clocks, files, threads, sockets and tasks. No module knows of crawling."""

@@ -1,6 +1,6 @@
-"""Time for what must outlive a restart: wall-clock seconds that run as evenly as the loop's clock.
+"""Time for records that outlive a restart: wall-clock seconds that run as evenly as the loop's clock.
 
-The world's clock is read once; from then on the loop's own time is added to that reading. So a step of the machine's
+The machine's clock is read once. From then on the loop's own time is added to that reading. So a step of the machine's
 clock disturbs no delay, a virtual loop gives virtual time, and an instant can still be journaled and read after a
 restart.
 
@@ -15,7 +15,7 @@ class Clock:
     """Seconds since 1970 by the loop's clock."""
 
     def __init__(self, loop: AbstractEventLoop, wall: float | None = None) -> None:
-        """`wall`: the world's time now, in seconds since 1970; the machine's own if None."""
+        """The wall-clock time `wall` is that of now, in seconds since 1970. None means the machine's own."""
         self._loop = loop
         self._offset = (time.time() if wall is None else wall) - loop.time()
 
@@ -28,10 +28,10 @@ class Clock:
 
 
 def steady() -> float:
-    """Return seconds from any beginning: for what is measured in a thread, where the loop's clock may stand still."""
+    """Return seconds from an arbitrary start, for measurements in a thread, where the loop's clock may stand still."""
     return time.perf_counter()
 
 
 def wall() -> float:
-    """Return seconds since 1970: for a command that runs no loop, and looks at what a peer has journaled."""
+    """Return seconds since 1970, for a command that runs no loop and reads a peer's journal."""
     return time.time()

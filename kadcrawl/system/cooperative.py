@@ -1,8 +1,9 @@
-"""Work in turns: a decision that takes long is a generator, which yields where others may have their turn.
+"""Cooperative work: a decision that takes long is a generator, which yields where other tasks may run.
 
-So it is still plain, and whoever calls it says what happens in between: nothing (`at_once`), or all else the peer does
-(`in_turns`). Of what is in the middle of its work one at a time goes on, the others wait: each may hold many times what
-it was given, and all of them together would hold that at the same time. What never yields waits for nobody.
+So the decision stays plain, and its caller decides what happens in between: nothing (`run_to_end`), or all other tasks
+of the peer (`run_cooperatively`). Only one unfinished work goes on at a time and the others wait: each may hold many
+times its input in memory, and all of them together would hold that at the same time. Work that never yields waits for
+no other.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ CooperativeWork = Generator[None, None, Result]
 
 
 def run_to_end(work: CooperativeWork[Result]) -> Result:
-    """Return what the work comes to, done without a pause."""
+    """Return the result of the work, done without a pause."""
     while True:
         try:
             next(work)
@@ -24,7 +25,7 @@ def run_to_end(work: CooperativeWork[Result]) -> Result:
 
 
 async def run_cooperatively(work: CooperativeWork[Result], alone: asyncio.Lock) -> Result:
-    """Return what the work comes to, done in turns with everything else; from its first yield on it holds `alone`."""
+    """Return the result of the work, alternating with all other tasks. From its first yield on it holds `alone`."""
     try:
         next(work)
         async with alone:

@@ -1,4 +1,4 @@
-"""An executor for what may never end, as a call to a disk that hangs: nobody waits for it at the exit.
+"""An executor for calls that may never end, such as a call to a disk that hangs: the exit does not wait for them.
 
 The loop's own executor is waited for when the loop is closed, and its threads once more when Python ends.
 

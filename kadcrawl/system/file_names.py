@@ -1,9 +1,9 @@
-"""What commands look for in the directory of a peer."""
+"""Names of the files in a peer's directory that commands look for."""
 
 JOURNAL = "peer.sqlite"
 SWARM_KEY = "swarm.key"
 FORMER_KEY = "swarm.key.former"
-"""The key, and below it until when it is good, in seconds since 1970."""
+"""The former key, and in the second line the end of its validity, in seconds since 1970."""
 PEER_KEY = "peer.key"
 ADDRESS = "address"
-"""Where the peer listens, as HOST:PORT; of a peer that has ended, where it listened."""
+"""The address the peer listens at, as HOST:PORT. After the peer has ended it is the last address."""

@@ -1,4 +1,4 @@
-"""What a process has open that the one which started it left open by mistake.
+"""File descriptors that the parent process left open by mistake.
 
 Tests: tests/cli/test_command_local.py, tests/cli/test_command_records.py
 """
@@ -10,10 +10,10 @@ STREAMS = 3
 
 
 def close_inherited() -> None:
-    """Close all but the three streams; called before the process opens anything of its own.
+    """Close all but the three streams. Call it before the process opens any file of its own.
 
-    uvloop leaves the ends of pipes open in the processes it starts, under other numbers as well: whatever those start
-    could speak in their name, and keep their parent from noticing that they died.
+    uvloop leaves the ends of pipes open in the processes it starts, under other numbers as well. Their children could
+    write in their name, and keep their parent from noticing that they died.
     """
     # By name, as their number may have a limit of a thousand million, and not every Python can close a range at once.
     for name in os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"):

@@ -1,9 +1,9 @@
-"""Datagrams that begin as no member's do are dropped by the kernel, where they cost this process nothing.
+"""A socket filter in the kernel that drops datagrams without a member's label, at no cost for this process.
 
-A classic BPF program on the socket (socket(7), SO_ATTACH_FILTER), which Linux has and others do without: there each
-datagram is looked at here. It keeps out who knows nothing of the swarm; who has seen its datagrams go by can begin
-one alike, and is found out by the keyed hash (members/sealing.py). In a flood of those only a share of what unknown
-addresses send comes through (overlay/flood_sampler.py).
+It is a classic BPF program on the socket (socket(7), SO_ATTACH_FILTER), which only Linux has. On other systems the
+process reads each datagram. The filter rejects senders that know nothing of the swarm. A sender that has seen the
+swarm's datagrams can copy a label, and is rejected by the keyed hash (members/sealing.py). In a flood of such datagrams
+the filter passes only a share of those from unknown addresses (overlay/flood_sampler.py).
 
 Tests: tests/overlay/test_flood_sampler.py
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 FILTER_ADDRESSES_MAX = 200
-"""Addresses in one program: 8 to 20 kB of the kernel's memory for a socket's options, of which 20 kB is the least."""
+"""Addresses in one program: 8 to 20 kB of the kernel's memory for a socket's options, which is at least 20 kB."""
 
 _SO_ATTACH_FILTER = 26
 _PROGRAM = struct.Struct("@HP")
@@ -29,11 +29,11 @@ _ALL = 0xFFFF_FFFF
 _UDP_HEADER_BYTES = 8
 _PORT_AT = 0
 _NETWORK = 0xFFF0_0000
-"""Where the IP header begins (SKF_NET_OFF)."""
+"""The offset of the IP header (SKF_NET_OFF)."""
 _CHANCE = 0xFFFF_F038
-"""Where a random word is (SKF_AD_OFF + SKF_AD_RANDOM)."""
+"""The offset of a random word (SKF_AD_OFF + SKF_AD_RANDOM)."""
 _SOURCE_AT = {4: (12,), 6: (8, 12, 16, 20)}
-"""The words of the source address in an IP header, by version."""
+"""The offsets of the words of the source address in an IP header, by version."""
 
 _Address = tuple[str, int]
 _Instruction = tuple[int, int, int, int]
@@ -42,10 +42,10 @@ _Instruction = tuple[int, int, int, int]
 def attach_packet_filter(
     descriptor: int, labels: Sequence[bytes], one_in: int = 1, known: Iterable[_Address] = ()
 ) -> bool:
-    """Let only datagrams through that begin with one of these labels, of 4 bytes; return whether the system can.
+    """Pass only datagrams that begin with one of these labels of 4 bytes. Return whether the system can.
 
-    Of what does not come from the `known` addresses (literals of the socket's own IP version) only one in `one_in`, a
-    power of two, comes through; of the addresses the first 200 count.
+    Of datagrams that do not come from the `known` addresses (literals of the socket's own IP version) only one in
+    `one_in`, a power of two, passes. Of the addresses the first 200 count.
     """
     if sys.platform != "linux":
         return False
@@ -66,7 +66,7 @@ def attach_packet_filter(
 
 
 def _begin(labels: Sequence[bytes]) -> list[_Instruction]:
-    """Load the first word after the UDP header; go on if it is a label, else take nothing of the datagram."""
+    """Return code that loads the first word after the UDP header, and drops the datagram unless it is a label."""
     code: list[_Instruction] = [(_LOAD_WORD, 0, 0, _UDP_HEADER_BYTES)]
     for left, label in zip(range(len(labels), 0, -1), labels, strict=True):
         # Over the labels that are left and the refusal.
@@ -75,7 +75,7 @@ def _begin(labels: Sequence[bytes]) -> list[_Instruction]:
 
 
 def _thin_out(one_in: int, family: int, known: Iterable[_Address]) -> list[_Instruction]:
-    """Go on with one in so many; take the others whole if they come from a known address, else nothing of them."""
+    """Return code that passes one datagram in `one_in`, and of the others those from known addresses."""
     words = _SOURCE_AT[6 if family == socket.AF_INET6 else 4]
     loads = [(_LOAD_WORD, _NETWORK + at) for at in words] + [(_LOAD_HALF, _PORT_AT)]
     checks: list[_Instruction] = []

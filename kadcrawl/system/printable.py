@@ -1,16 +1,16 @@
-"""What pages and peers say, before a person reads it: nothing of it begins a line or steers a terminal.
+"""Text of pages and peers made safe for a person's terminal: it begins no new line and steers no terminal.
 
 Tests: tests/cli/test_log.py, tests/cli/test_command.py
 """
 
 
 def printable(text: str) -> str:
-    """Return the text with a question mark for each character that is none to be seen, such as a control character."""
+    """Return the text with a question mark for each invisible character, such as a control character."""
     return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def printable_json(text: str) -> str:
-    """Return a line of JSON that means the same, with such characters escaped."""
+    """Return a line of JSON with the same meaning, with such characters escaped."""
     return text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class TaskSet:
-    """The tasks of one owner; an exception in a task goes to the loop's exception handler."""
+    """The tasks of one owner. An exception in a task goes to the loop's exception handler."""
 
     def __init__(self, owner: str) -> None:
         """`owner` begins the names of the tasks."""

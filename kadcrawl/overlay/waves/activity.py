@@ -4,28 +4,28 @@ import asyncio
 
 
 class Activity:
-    """Whether this peer has anything to do, as events, and a counter that moves whenever it does anything."""
+    """The work of this peer as events, and a counter of its activity (`termination` and the wave's view read them)."""
 
     def __init__(self) -> None:
         self.count = 0
         self.armed = False
-        """The job has seeds: before that nothing to do is no end."""
+        """The job has seeds. Before that, having no work is no end."""
         self.over = asyncio.Event()
-        """The swarm was quiescent, no page is due again, and nothing has moved here since."""
+        """Set when the swarm was quiescent, no page is due again, and no work was done here since."""
         self.resting = False
-        """The swarm was quiescent until pages are due again, and nothing has moved here since."""
+        """The swarm was quiescent until pages are due again, and no work was done here since."""
         self.idle = asyncio.Event()
-        """Nothing to do here, and it is not known yet whether that is so everywhere."""
+        """Set when this peer has no work, and it is not known yet whether the whole swarm has none."""
         self.busy = asyncio.Event()
 
     def move(self) -> None:
-        """Something was accepted, begun or finished here."""
+        """Count that an entry was accepted, begun or finished here."""
         self.count += 1
         self.over.clear()
         self.resting = False
 
     def settle(self, idle: bool) -> None:
-        """Say whether there is nothing left to do just now."""
+        """Note whether this peer has no work left at this moment."""
         if idle and self.armed:
             self.busy.clear()
             if not self.over.is_set() and not self.resting:
@@ -35,7 +35,7 @@ class Activity:
             self.idle.clear()
 
     def doubt(self) -> None:
-        """Somebody has come who was not asked whether all is over: it is to be asked again."""
+        """Reopen the question whether all is over: a peer has come that was not asked."""
         if self.over.is_set() or self.resting:
             self.over.clear()
             self.resting = False
@@ -43,13 +43,13 @@ class Activity:
                 self.idle.set()
 
     def end(self) -> None:
-        """The swarm is quiescent, for good as far as anybody knows."""
+        """Note that the swarm is quiescent, and no page is due again."""
         self.over.set()
         self.resting = False
         self.idle.clear()
 
     def rest(self) -> None:
-        """The swarm is quiescent until pages are due again."""
+        """Note that the swarm is quiescent until pages are due again."""
         self.resting = True
         self.over.clear()
         self.idle.clear()

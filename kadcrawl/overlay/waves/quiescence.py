@@ -1,9 +1,10 @@
-"""Is the crawl over? Two waves in a row with the same members, nothing to do anywhere and no counter moved.
+"""Proof that the crawl is over: two waves in a row with the same members, no work anywhere and no counter changed.
 
-Why two: a tally is not taken at one instant, so work may slip from a peer not yet asked to one asked already. Take an
-instant T after the first wave and before the second. Every peer was idle, with nothing unacknowledged, before T and
-after T, and its activity counter did not move in between; so it was idle at T too, and nothing was on its way. Work
-only begets work: without a seed or a recrawl from outside none can come again. Pure; `Termination` does the talking.
+Two waves are needed because a tally is not taken at one instant, so work may move from a peer not yet asked to a peer
+already asked. Take an instant T after the first wave and before the second. Every peer was idle, with nothing
+unacknowledged, before T and after T, and its activity counter did not change in between. So it was idle at T too, and
+no message was on its way. Only work creates work: without a seed or a recrawl from outside none can come again. A
+decision; `Termination` sends the waves.
 """
 
 from collections.abc import Iterable
@@ -15,12 +16,15 @@ NO_VIEW = bytes(16)
 
 
 def own_view(peer_id: bytes, incarnation: bytes, activity: int) -> bytes:
-    """Return one peer's share of the view: it changes when the peer restarts or does anything."""
+    """Return one peer's share of the view: it changes when the peer restarts or is active."""
     return blake2b(peer_id + incarnation + activity.to_bytes(8, "big"), digest_size=16).digest()
 
 
 def add_up(tallies: Iterable[Tally]) -> Tally:
-    """Return the tally of disjoint parts of the swarm taken together; a part that lies makes none too large to tell."""
+    """Return the sum of the tallies of disjoint parts of the swarm.
+
+    Counts are capped, so that a part that lies cannot make the sum too large for the wire.
+    """
     members = pending = unacknowledged = missing = view = 0
     due_s: float | None = None
     for tally in tallies:
@@ -38,17 +42,17 @@ def add_up(tallies: Iterable[Tally]) -> Tally:
 
 
 MISSING = Tally(members=0, view=NO_VIEW, pending=0, unacknowledged=0, missing=1)
-"""The tally of a subtree in which nobody answered."""
+"""The tally of a subtree without any answer."""
 
 
 class Quiescence:
-    """Judges one initiator's waves in a row."""
+    """The judgment of one initiator's waves in a row."""
 
     def __init__(self) -> None:
         self._idle_view: bytes | None = None
 
     def observe(self, tally: Tally) -> bool:
-        """Take the next wave's tally; True when it and the one before prove that the swarm is quiescent."""
+        """Note the next wave's tally. Return whether this tally and the last prove that the swarm is quiescent."""
         idle = tally.pending == 0 and tally.unacknowledged == 0 and tally.missing == 0
         proven = idle and tally.view == self._idle_view
         self._idle_view = tally.view if idle else None
@@ -56,5 +60,5 @@ class Quiescence:
 
     @property
     def hopeful(self) -> bool:
-        """The last wave found everybody idle: a second one is worth asking at once."""
+        """The last wave found every peer idle, so that a second wave is worth sending at once."""
         return self._idle_view is not None

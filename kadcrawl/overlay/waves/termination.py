@@ -1,10 +1,10 @@
-"""Who asks whether the crawl is over, and when: any peer that has become idle, without a leader.
+"""Detection of the crawl's end: any peer that has become idle asks, without a leader.
 
-An idle peer waits a moment, chosen at random, so that usually one asks and the others hear it. It asks a few peers
-first, as in the middle of a crawl one of them is busy; only if none is it sends a wave. If everybody was idle it sends
-the second at once, and if that proves quiescence it tells the swarm, which is at its end then; or it rests, if pages
-are due again some time. A peer that has just become idle asks soon; one that asked in vain waits longer each time,
-since whoever is still busy will ask when it stops being so.
+An idle peer waits a moment, drawn at random, so that usually one peer asks and the others hear it. It asks a few peers
+first, as in the middle of a crawl one of them is busy. Only if none is busy it sends a wave. If every peer was idle it
+sends the second wave at once. If that proves quiescence it tells the swarm, which then has ended, or rests if pages are
+due again. A peer that has just become idle asks soon. A peer that asked in vain waits longer each time, since a busy
+peer will ask when it becomes idle.
 
 Tests: tests/peer/test_swarm.py, tests/peer/test_coming_and_going.py
 """
@@ -20,18 +20,18 @@ from kadcrawl.overlay.waves.wave import Waves
 FIRST_WAIT_S = 0.3
 QUIESCENCE_POLL_MAX_S = 10.0
 PEERS_PER_SECOND = 50
-"""The wait is spread over one second per this many peers, so that few ask at once however many are idle."""
+"""The wait is spread over one second per this many peers. So few ask at once however many are idle."""
 WAVES_IN_A_ROW_MAX = 4
 ROUNDS_DEFERRED_MAX = 5
-"""How often in a row a peer leaves the asking to others."""
+"""Rounds in a row in which a peer leaves the question to others."""
 SAMPLE_PEERS = 3
 """Peers asked before a wave is sent to all."""
 SAMPLE_S = 2.0
-"""How long their answers are waited for."""
+"""Time limit for the answers of these peers."""
 
 
 class Termination:
-    """Watches for the end of the crawl."""
+    """The watch of one peer for the end of the crawl."""
 
     def __init__(self, waves: Waves, random: Random, activity: Activity) -> None:
         self._waves = waves
@@ -39,10 +39,10 @@ class Termination:
         self._activity = activity
         self._members = 1
         self._others_busy = False
-        """Somebody had something to do when last asked, and will ask when it has not."""
+        """Another peer had work when last asked, and so will ask when it has none."""
 
     async def run(self) -> None:
-        """Ask, and announce the end each time it comes; until cancelled."""
+        """Ask whenever this peer is idle, and announce each end, until cancelled."""
         wait_s = FIRST_WAIT_S
         passed_over = 0
         while True:
@@ -71,7 +71,7 @@ class Termination:
         return True
 
     async def _proof(self) -> Tally | None:
-        """Return the tally that proves that the swarm is quiescent, with the next visit due; None if it is not."""
+        """Return the tally that proves quiescence, with the next visit due, or None without proof."""
         heard = self._waves.surveys
         sample = await self._waves.ask_some(Survey(), SAMPLE_PEERS, self._random, SAMPLE_S)
         self._others_busy = any(tally.pending or tally.unacknowledged for tally in sample)

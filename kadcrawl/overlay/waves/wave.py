@@ -1,9 +1,10 @@
-"""A question to every peer of the swarm, answered in O(log n) steps: status, pause, stop, termination ride on it.
+"""Waves: a question to every peer of the swarm, answered in O(log n) steps. Status, pause, stop and termination use it.
 
-The k-bucket tree is the spanning tree: who has the wave with `limit` asks one contact in each of its non-empty
-buckets below the limit, and hands each the bucket's own index as limit, so the parts are disjoint and together whole
-(El-Ansary et al. 2003, broadcast in structured overlays). Answers are added up on the way back. A contact that does
-not answer is suspected and the next of its bucket is asked; a bucket in which nobody answers counts as missing.
+The k-bucket tree is the spanning tree: a peer that receives the wave with `limit` asks one contact in each of its
+non-empty buckets below the limit, and gives each the bucket's own index as limit. So the parts are disjoint and
+together cover the swarm (El-Ansary et al. 2003, broadcast in structured overlays). Answers are added up on the way
+back. A contact that does not answer is suspected and the next of its bucket is asked. A bucket without any answer
+counts as missing.
 """
 
 import asyncio
@@ -20,25 +21,25 @@ from kadcrawl.overlay.waves.quiescence import MISSING, add_up
 
 WAVE_DEADLINE_S = 10.0
 SHARE_PER_LEVEL = 0.7
-"""Of its own deadline each peer gives this much to those below, so that it can still try another contact."""
+"""The share of its own deadline that a peer gives to the level below. The rest is for another contact."""
 TRIES_PER_BUCKET = 3
 REACH_ALL_TRIES = 5
-"""How often a wave that must reach everybody is repeated while somebody is missing."""
+"""Tries of a wave that must reach every peer, while a part is missing."""
 WAVE_RETRY_S = 0.5
-"""First wait before that; it doubles."""
+"""First wait before a retry. It doubles."""
 NO_BUCKET = 0
-"""Limit of a wave that goes no further."""
+"""The limit of a wave that goes no further."""
 
 ROWS_BYTES_MAX = 3 * 1024 * 1024
-"""Of all rows in one answer: with the job beside them they fit a message (`Limits.message_bytes_max`)."""
+"""Bytes of all rows in one answer: with the job beside them they fit a message (`Limits.message_bytes_max`)."""
 LEFT_BYTES_MAX = 256 * 1024
-"""Of those of peers that left, beside them: a thousand."""
+"""Bytes of the rows of peers that left, in addition: a thousand rows."""
 
 Respond = Callable[[Question], tuple[Tally, list[PeerRow]]]
 
 
 class BucketTree(Protocol):
-    """What a wave asks of the overlay."""
+    """The part of the overlay that a wave needs."""
 
     def subtrees(self, below: int = ID_BITS) -> dict[int, list[Contact]]: ...
     def suspect(self, contact: Contact) -> None: ...
@@ -48,19 +49,19 @@ class Waves:
     """Starts waves and passes them on."""
 
     def __init__(self, tree: BucketTree, client: LinkClient, respond: Respond) -> None:
-        """`respond` acts on a question and gives this peer's own tally and, for a census, its row."""
+        """`respond` acts on a question and returns this peer's own tally and, for a census, its row."""
         self._tree = tree
         self._client = client
         self._respond = respond
         self.surveys = 0
-        """Surveys answered or started here; lets an idle peer see that somebody else is asking already."""
+        """Surveys answered or started here: an idle peer sees by this count that another peer asks already."""
 
     async def ask_all(self, question: Question, deadline_s: float = WAVE_DEADLINE_S) -> Answer:
         """Ask every peer, this one included."""
         return await self.answer(Wave(ID_BITS, deadline_s, question))
 
     async def reach_all(self, question: Question) -> Answer:
-        """Ask every peer until all have heard it. Raises RemoteError if some never answer."""
+        """Ask every peer until all have answered. Raises RemoteError if some never answer."""
         for attempt in range(REACH_ALL_TRIES):
             answer = await self.ask_all(question)
             if not answer.tally.missing:
@@ -69,7 +70,7 @@ class Waves:
         raise RemoteError("swarm", f"{answer.tally.missing} part(s) of the swarm do not answer; try again")
 
     async def ask_some(self, question: Question, count: int, random: Random, deadline_s: float) -> list[Tally]:
-        """Ask `count` peers drawn at random among those known here, each for itself; return what they answer."""
+        """Ask `count` known peers, drawn at random, each for itself. Return their tallies."""
         known = [contact for members in self._tree.subtrees().values() for contact in members]
         asked = random.sample(known, min(count, len(known)))
         deadline = asyncio.get_running_loop().time() + deadline_s
@@ -77,7 +78,7 @@ class Waves:
         return [answer.tally for answer in answers]
 
     async def answer(self, wave: Wave) -> Answer:
-        """Respond here, ask the subtrees below the wave's limit, and return all of it added up."""
+        """Respond here, ask the subtrees below the wave's limit, and return the sum."""
         self.surveys += isinstance(wave.question, Survey) and wave.limit > NO_BUCKET
         tally, rows = self._respond(wave.question)
         loop = asyncio.get_running_loop()
