@@ -1,12 +1,12 @@
-"""Pages that name another URL as the one they should be known by (RFC 6596), and when we take them at their word.
+"""The canonical link of a page (RFC 6596) names the URL that should stand for the page.
 
-By `Job.canonical` such a page counts as a redirect to that URL: its other links are not followed, as those of the page
-it names are. To lose nothing by pages that name each other, no memory is needed, only an order: the URL named must be
-*simpler* (`simplicity`), so whoever goes from page to page arrives at one that is followed. And as a page that was
-reached by a redirect, or named by another, is always followed, a site whose plain URLs redirect to decorated ones,
-which name the plain ones, keeps its links. So are seeds, as somebody asked for them.
+With `Job.canonical` such a page counts as a redirect to that URL: its other links are not followed, as the links of the
+named page are. Pages may name each other, and nothing must be lost by that. No memory is needed for this, only an
+order: the named URL must be *simpler* (`simplicity`), so each chain of pages arrives at a page that is followed. A page
+that was reached by a redirect, or named by another page, is always followed. So a site keeps its links when its plain
+URLs redirect to decorated URLs that name the plain ones. Seeds are followed too, as somebody asked for them.
 
-No I/O, no clock; called once per HTML page by the finder.
+No I/O, no clock. The link finder calls this module once per HTML page.
 """
 
 import re

@@ -1,12 +1,12 @@
-"""Which characters the bytes of a page are: byte order mark, header, meta, then a guess (HTML 13.2.3).
+"""The character set of a page comes from byte order mark, header, meta element, then a guess (HTML 13.2.3).
 
-Encodings are named and read as the WHATWG Encoding Standard has them, so ``iso-8859-1`` means windows-1252 and
-``euc-kr`` its superset cp949. Where nothing is declared, bytes that are valid UTF-8 are UTF-8, and only the rest is
-guessed at, from a bounded stretch around the first byte that is not. Never raises: every page has some text. No I/O.
+Encodings are named and read as in the WHATWG Encoding Standard, so ``iso-8859-1`` means windows-1252 and ``euc-kr`` its
+superset cp949. Without a declaration, bytes that are valid UTF-8 are UTF-8. Only other bytes are guessed at, from a
+bounded stretch around the first invalid byte. Never raises: every page has some text. No I/O.
 
-Bytes that mean nothing cost no more than others where each byte is a character, as a table has U+FFFD for them too;
-Python's codecs stop at each of them, which takes 16 MB four seconds. Elsewhere they do so here as well, and who has
-others waiting decodes piece by piece.
+In single-byte encodings meaningless bytes cost no more than others, as a table has U+FFFD for them too. Python's codecs
+stop at each such byte, which takes four seconds for 16 MB. In multi-byte encodings they do so here as well, so a caller
+with other work decodes piece by piece.
 """
 
 import codecs
@@ -17,11 +17,11 @@ from functools import cache
 import webencodings
 
 PRESCAN_BYTES = 1024
-"""How far into a page a meta element may declare its encoding (HTML 13.2.3.2)."""
+"""Bytes of a page in which a meta element may declare the encoding (HTML 13.2.3.2)."""
 GUESS_BYTES = 4096
-"""What a guess is made from; guessing costs a millisecond or two."""
+"""Bytes that a guess is made from. Guessing costs a millisecond or two."""
 UNKNOWN = "windows-1252"
-"""What browsers read when all else fails."""
+"""The encoding that browsers use when all else fails."""
 
 PIECE_BYTES = 128 * 1024
 """Decoded at a time: 10 ms of work if nothing in it means anything."""
@@ -34,7 +34,7 @@ _OF_SEVERAL_BYTES = _ESCAPING.union(
 )
 """Encodings in which a byte may be part of a character."""
 _REPLACEMENT = "replacement"
-"""What the standard calls encodings nobody should read: any text is one U+FFFD."""
+"""The standard's name for encodings that are never decoded: any text is one U+FFFD."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _META = re.compile(rb"<meta[\s/]([^>]*)>", re.IGNORECASE)
@@ -46,13 +46,13 @@ _CANDIDATES = {
     **{"koi8_r": "koi8-r", "cp949": "euc-kr", "cp932": "shift_jis", "euc_jp": "euc-jp"},
     **{"big5": "big5", "gb18030": "gb18030"},
 }
-"""What is guessed between. One Latin alphabet looks much like another, so of these there is only the commonest."""
+"""The candidates of a guess. Latin alphabets look alike, so only the commonest is among them."""
 
 
 def decode(body: bytes, content_type: str) -> tuple[str, str]:
-    """Return the text of `body` and the WHATWG name of its encoding; `content_type` is the header.
+    """Return the text of `body` and the WHATWG name of its encoding. `content_type` is the header.
 
-    Bytes that mean nothing in that encoding become U+FFFD; a byte order mark is left out.
+    Bytes that mean nothing in that encoding become U+FFFD. A byte order mark is left out.
     """
     encoding = encoding_of(body, content_type)
     return _decoded(_without_mark(body, encoding), encoding), encoding
@@ -104,7 +104,7 @@ def _decoded(body: bytes, encoding: str) -> str:
 
 @cache
 def _table(encoding: str) -> str:
-    """Return the characters of all bytes in an encoding in which each is one."""
+    """Return the characters of all bytes of a single-byte encoding."""
     decode_one = webencodings.lookup(encoding).codec_info.decode
     return "".join(decode_one(bytes((byte,)), "replace")[0] for byte in range(256))
 
@@ -116,7 +116,7 @@ def _label(text: str) -> str | None:
 
 
 def _declared(head: bytes) -> str | None:
-    """Return what a meta element or an XML declaration says, as HTML 13.2.3.2 reads it."""
+    """Return the encoding that a meta element or an XML declaration declares (HTML 13.2.3.2)."""
     if xml := _XML.match(head):
         return _readable(_known(xml[1].decode("ascii", "replace")))
     for meta in _META.findall(_COMMENT.sub(b"", head)):
@@ -141,7 +141,7 @@ def _known(label: str) -> str | None:
 
 
 def _readable(name: str | None) -> str | None:
-    """Return what a declaration inside the page can mean: had it been UTF-16, nobody could have read it."""
+    """Return the usable meaning of a declaration inside the page: a page in UTF-16 could not have been read so far."""
     if name is None:
         return None
     return {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": UNKNOWN}.get(name, name)

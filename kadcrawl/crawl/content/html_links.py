@@ -1,19 +1,19 @@
-"""The links of an HTML page, as canonical URLs, and what the page asks of crawlers. No I/O, no clock.
+"""The link extractor finds the links of an HTML page, as canonical URLs, and the page's wishes to crawlers.
 
-Two steps. One regular expression walks the page as HTML tokenizes it (13.2.5: comments, raw text, quoted values)
-and picks the start tags that can carry a link; then selectolax's lexbor parser reads these tags, and only these,
-with their entities and odd quoting. No tree is built of the page, as trees are where hostile pages hurt: 36 kB
-of unclosed ``<b id=...>`` and ``<p>`` grow to a gigabyte in any HTML5 tree builder, and 100,000 nested ``<div>``
-take lexbor 14 s. The walk is linear in the page, and the picked tags cannot nest. It is also the faster way.
-What stands in noscript, noframes and iframe is markup to us, as it is written for those who do without these.
+Two steps. First, a regular expression walks the page as HTML tokenizes it (13.2.5: comments, raw text, quoted values)
+and picks the start tags that can carry a link. Then selectolax's lexbor parser reads only these tags, with their
+entities and odd quoting. No tree of the page is built, as trees are where hostile pages hurt: 36 kB of unclosed ``<b
+id=...>`` and ``<p>`` grow to a gigabyte in any HTML5 tree builder, and 100,000 nested ``<div>`` take lexbor 14 s. The
+walk is linear in the page, and the picked tags cannot nest. The walk is also faster. The content of noscript, noframes
+and iframe counts as markup, as it is written for clients without these features.
 
-A tag met again in the same directory means the same, so what tags mean is remembered (bounded), unless it
-depends on the very page. Most pages of a site repeat most of their tags; for them only the walk is left. A page says
-by its base what directory that is, and may name another site's. So each tag is parsed by itself: were walk and parser
-ever to differ on where one ends, in a batch the next would mean what its neighbour says, on that site's pages too.
+A tag that is met again in the same directory means the same, so the meaning of tags is remembered (bounded), unless it
+depends on the page itself. Most pages of a site repeat most of their tags, and for these only the walk is left. The
+base of a page defines its directory, and may name another site. So each tag is parsed by itself: if walk and parser
+ever differed on the end of a tag in a batch, the next tag would mean what its neighbor says, on that site's pages too.
 
-A page made for it takes seconds, so a long one is read in turns with whatever else the peer does: `reading` is a
-generator. One of ordinary size is read at once.
+A hostile page can take seconds, so a long page is read in turns with the peer's other work: `reading` is a generator. A
+page of ordinary size is read in one turn. No I/O, no clock.
 """
 
 import codecs
@@ -34,45 +34,46 @@ from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 HTML_BYTES_MAX = 16 * 1024 * 1024
-"""Bytes of a page that are looked through; the rest of a longer one is not."""
+"""Bytes of a page that are searched for links. The rest of a longer page is not searched."""
 MARKUP_MAX = 1_000_000
-"""``<`` of a page that are looked at, as each tag takes 100 bytes for a while; what follows the last is not."""
+"""The most ``<`` of a page that are examined, as each tag takes 100 bytes for a while."""
 TAG_BYTES_MAX = 64 * 1024
 """A longer tag is passed over."""
 TAGS_MAX = 120_000
 """Tags of one page that are read, however few links they make: 2.5 s of work at most."""
 BASE_CHARS_MAX = 64 * 1024 * 1024
-"""The length of the base, counted for each tag that is read, as each link is made of all of it. With up to 559
-characters, which is far beyond any honest base, that allows `TAGS_MAX`; with the longest, 0.3 s of work."""
+"""The length of the base times the tags that are read, as each link is made of the whole base. With up to 559
+characters, far beyond any honest base, that allows `TAGS_MAX`. With the longest base it allows 0.3 s of work."""
 LINKS_CHARS_MAX = 4 * 1024 * 1024
 """Characters of all links of one page: 20,000 of 209 each. A base of 2 kB makes ten times that of a page of 50 kB."""
 BATCH_TAGS = 2_000
-"""Tags read at a time; after each batch we look whether the page has had its share of links."""
+"""Tags read at a time. After each batch the extractor checks whether the page has had its share of links."""
 TURN_BYTES = 128 * 1024
-"""Of tags read before others have their turn: 20 ms of work. A page up to this does not give them one to begin with."""
+"""Bytes of tags read in one turn: 20 ms of work. A shorter page yields no turn at its start."""
 WALK_BYTES = 512 * 1024
 """A page up to this is walked at once: 30 ms."""
 WALK_TAGS = 20_000
-"""Of a longer page so many tags and comments are found at a time: 5 ms of work if none is long."""
+"""Tags and comments of a longer page found at a time: 5 ms of work if none is long."""
 TURN_BASE_CHARS = 4 * 1024 * 1024
 """The length of the base, counted for each tag, that goes with them: another 20 ms."""
 BASES_MAX = 100
-"""Base elements without href that are passed over in search of the one that counts."""
+"""Base elements without href that are skipped in the search for the base that counts."""
 REMEMBERED_MAX = 100_000
 """Tags and hrefs remembered, of all directories together: about 40 MB. At the next one all are forgotten."""
 REMEMBERED_CHARS_MAX = 32 * 1024 * 1024
-"""Characters of them and of what they mean, as estimated from the base; at the next all are forgotten as well."""
+"""Characters of remembered tags and their meanings, estimated from the base. Beyond the limit all are forgotten as
+well."""
 AGENT = "kadcrawl"
 """Our name where a page speaks to one crawler: ``<meta name=kadcrawl>``, ``X-Robots-Tag: kadcrawl: ...``."""
 
 _SHORT_BYTES = 256
-"""The attributes of a tag are compared pair by pair as it is read; a longer tag is freed of those we do not need.
-A longer tag is not remembered either."""
+"""The length of a tag whose attributes are all read. The parser compares attributes pair by pair, so a longer tag is
+first freed of the attributes that are not needed. A longer tag is not remembered either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a page links to and asks for."""
+    """The links of a page and its wishes to crawlers."""
 
     links: list[str]
     """Canonical URLs of other pages, distinct, in the order of the page."""
@@ -83,11 +84,11 @@ class Extracted:
     noindex: bool
     nofollow_page: bool
     canonical: str | None
-    """The URL the page says it should be known by; also among the links."""
+    """The URL that the page names as its canonical URL. Also among the links."""
 
 
 class _Meaning(NamedTuple):
-    """What one tag says."""
+    """The meaning of one tag."""
 
     url: str | None = None
     follow: bool = True
@@ -99,7 +100,7 @@ _NOTHING = _Meaning()
 
 
 class LinkExtractor:
-    """Extracts links and remembers what tags mean; for one thread at a time."""
+    """A link extractor remembers the meaning of tags. For one thread at a time."""
 
     def __init__(self, limits: Limits) -> None:
         self._links_max = limits.links_per_page_max
@@ -122,7 +123,7 @@ class LinkExtractor:
         return run_to_end(self.reading(body, content_type, url, x_robots_tag))
 
     def reading(self, body: bytes, content_type: str, url: str, x_robots_tag: str = "") -> CooperativeWork[Extracted]:
-        """Return what `extract` does, in turns; yields before it makes anything large of the page. Never raises."""
+        """Return the result of `extract`, in turns. Yields before it makes anything large of the page. Never raises."""
         is_large = len(body) > TURN_BYTES
         if is_large:
             yield
@@ -176,7 +177,7 @@ class LinkExtractor:
         return Extracted(kept, cut, nofollow, noindex, nofollow_page, hint)
 
     def _meanings(self, tags: list[bytes], base: str, encoding: str) -> list[_Meaning]:
-        """Return what each tag means on a page with this base and encoding, reading those not remembered."""
+        """Return the meaning of each tag on a page with this base and encoding. Unknown tags are read."""
         place = (_directory(base), encoding)
         known = self._remembered.get(place, {})
         fresh: dict[bytes, _Meaning] = {}
@@ -246,7 +247,7 @@ _END = rb"(?=[%b/>])" % _WHITE
 _NAME = rb"[a-zA-Z][^%b/>]*+" % _WHITE
 _VALUE = rb"[%b]*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^%b>]*+)" % (_WHITE, _WHITE)
 _KEY = rb"(?:=[^%b/>=]*+|[^%b/>=]++)" % (_WHITE, _WHITE)
-"""After an attribute's name ``=`` begins its value; anywhere else it is the first letter of a name."""
+"""The sign ``=`` begins a value after an attribute's name. Anywhere else ``=`` is the first letter of a name."""
 _SET = rb"(?:[%b]*+=%b)?+" % (_WHITE, _VALUE)
 _ATTRIBUTES = rb"(?:[%b/]*+%b%b)*+[%b/]*+" % (_WHITE, _KEY, _SET, _WHITE)
 _USUAL = rb"[^>=]*+(?:(?<=[\w-])=(?:\"[^\"]*+\"|'[^']*+'|[^%b\"'>][^%b>]*+)[^>=]*+)*+>" % (_WHITE, _WHITE)
@@ -266,8 +267,9 @@ _LINK_TAG = re.compile(
     ),
     re.DOTALL,
 )
-"""Every tag, raw text and comment, but for short end tags without values, which hold no surprise; captures link tags
-that end. Longer end tags are taken, or many that end nowhere would each be read to the end of the page."""
+"""Matches every tag, raw text and comment, except short end tags without values, which hold no surprise. Captures
+link tags that end. Longer end tags are matched too, as many unended end tags would each be read to the end of the
+page."""
 
 
 def _tags(body: bytes, encoding: str) -> CooperativeWork[list[bytes]]:
@@ -319,7 +321,7 @@ _WORD = re.compile(r"[\w-]+")
 _WITH_VALUE = frozenset(("max-snippet", "max-image-preview", "max-video-preview", "unavailable_after"))
 """Words of X-Robots-Tag that are followed by a colon without being a crawler's name."""
 _PAGE_DEPENDENT = re.compile(r"^[\x00-\x20]*+(?:[?#]|$|https?:(?!//))|[\t\n\r]", re.IGNORECASE)
-"""An href that may mean another URL on the next page of the directory, or has line breaks, which is rare enough."""
+"""Matches an href with line breaks, or with another meaning on the next page of the directory. Both are rare."""
 _NAME_END = re.compile(_END)
 
 
@@ -336,7 +338,7 @@ def _base(tags: list[bytes], url: str) -> CooperativeWork[str]:
 
 
 def _read(tag: bytes, base: str, encoding: str) -> tuple[_Meaning, bool]:
-    """Return what a tag means, and whether it means so on all pages of the base's directory."""
+    """Return the meaning of a tag, and whether the meaning is the same on all pages of the base's directory."""
     name, attributes = _parsed(tag)
     rel = (attributes.get("rel") or "").lower().split()
     if name == "meta":
@@ -355,9 +357,9 @@ def _read(tag: bytes, base: str, encoding: str) -> tuple[_Meaning, bool]:
 
 
 def _parsed(tag: bytes) -> tuple[str, dict[str, str | None]]:
-    """Return the name and attributes of a tag; a frame is called embed, which has no content either.
+    """Return the name and attributes of a tag. A frame is called embed, which has no content either.
 
-    No name if the parser does not see one tag, no more and no less.
+    The name is empty if the parser does not see exactly one tag.
     """
     if len(tag) > _SHORT_BYTES:
         tag = _shortened(tag)
@@ -383,7 +385,7 @@ def _shortened(tag: bytes) -> bytes:
 
 
 def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:
-    """Return where a meta element sends the reader, or None, and what it asks of robots, with a comma before."""
+    """Return the target of a meta element's refresh, or None, and its demands on robots, with a comma before."""
     content = attributes.get("content") or ""
     if (attributes.get("name") or "").strip().lower() in ("robots", AGENT):
         return None, "," + content
@@ -393,7 +395,7 @@ def _meta(attributes: dict[str, str | None]) -> tuple[str | None, str]:
 
 
 def _addressed_to_us(x_robots_tag: str) -> str:
-    """Return what an X-Robots-Tag says, without what follows the name of another crawler."""
+    """Return the value of an X-Robots-Tag without the parts addressed to other crawlers."""
     words = []
     ours = True
     for word in x_robots_tag.lower().split(","):

@@ -1,17 +1,18 @@
-"""Step 5 of a URL's life ends where step 1 begins: the links in what was fetched.
+"""The link finder decides which links of an answer are followed: step 5 of a URL's life ends where step 1 begins.
 
-Decides what a final answer leads to: the target of a redirect, or what a page names in its place (canonical_link.py),
-the links of a page unless its role says that they are not followed, what a sitemap lists, or nothing; and whether the
-URL counts as failed. If the job has sitemaps on, each answer leads to those of its site as well: so they are offered
-before the site's first page is finished, whoever has fetched its robots.txt and when, and are as safe from a crash as
-any link. If pages are fetched again, links of a sitemap go on with the dates it gives, and again when these are later.
+A final answer leads to the target of a redirect, to the canonical URL of a page (canonical_link.py), to the links of a
+page unless its role says that they are not followed, to the URLs of a sitemap, or to nothing. The finder also decides
+whether the URL counts as failed. If the job follows sitemaps, each answer leads to the sitemaps of its site as well: so
+they are offered before the site's first page is finished, whichever peer has fetched its robots.txt and when, and are
+as safe from a crash as any link. If pages are fetched again, links of a sitemap carry the dates that it gives, and go
+again when these are later.
 
-By `Job.twins` the links of a page whose text is nearly that of one before are left to that one (near_duplicates.py),
-unless somebody asked for this one: a seed, what a seed redirects to, or a page that by its role leads on.
+With `Job.twins` the links of a page with nearly the text of an earlier page are left to that page (near_duplicates.py),
+unless somebody asked for this page: a seed, the target of a seed's redirect, or a page that by its role leads on.
 
-Session IDs are taken out of links here, where URLs enter the crawl, so that nobody after it sees them; and what a
-limit keeps out is counted here, as it is met nowhere else. A fault of ours in reading a page costs that page's links,
-never the crawl. What may take long is done in turns (kadcrawl/turns.py). No await, no clock.
+Session IDs are taken out of links here, where URLs enter the crawl, so that no later step sees them. Links that a limit
+keeps out are counted here, as no other step meets them. A bug in reading a page costs that page's links, never the
+crawl. Long work is done in turns (system/cooperative.py). No await, no clock.
 """
 
 import logging
@@ -37,26 +38,26 @@ from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import canonical, origin_of, site_of
 
 TURN_CHARS = 128 * 1024
-"""Of URLs judged before others have their turn: few pages have more, and the slowest take 0.1 s."""
+"""Characters of URLs judged in one turn: few pages have more, and the slowest take 0.1 s."""
 NO_DATES: Mapping[str, float] = {}
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLinks:
-    """What a final answer leads to."""
+    """The links that a final answer leads to."""
 
     links: tuple[str, ...]
     """Every distinct canonical URL on the page."""
     outlinks: list[Link]
-    """Those of them in scope that their owners may not know yet, or the target of a redirect if it is such."""
+    """The links in scope that their owners may not know yet, or the target of a redirect."""
     failed: str | None
-    """Why the URL counts as failed, if it does."""
+    """The reason that the URL counts as failed, or None."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many links a limit kept out, by limit; with ``session_id`` those that go on without theirs, and with
-    ``canonical`` those left to the page named, with ``twins`` those left to the page this one is a twin of."""
+    """The number of links that each limit kept out, by limit. ``session_id`` counts links that go on without their
+    session ID, ``canonical`` links left to the canonical page, and ``twins`` links left to the near duplicate."""
     canonical: str | None = None
-    """What the page names in its place, if it is taken at its word."""
+    """The canonical URL of the page, if it is honored."""
     near_duplicate: str | None = None
     """The page to which its links were left, as its text is nearly the same."""
 
@@ -89,7 +90,7 @@ class LinkFinder:
 
     @property
     def looks_for_near_duplicates(self) -> bool:
-        """Whether it wants to know the SimHash of each page."""
+        """True if the finder needs the SimHash of each page."""
         return self._near_duplicates is not None
 
     def find_links(
@@ -100,10 +101,11 @@ class LinkFinder:
         listed: Sitemap | None = None,
         simhash: int | None = None,
     ) -> CooperativeWork[FoundLinks]:
-        """Return what a final answer leads to; `entry` is what was asked for, `rules` are those of its origin.
+        """Return the links that a final answer leads to. `entry` is the request, `rules` are the robots rules of its
+        origin.
 
-        `listed` is what `read_sitemap` made of the answer; `simhash` that of its text, if `looks_for_twins`. Yields
-        when others should have their turn.
+        `listed` is the result of `read_sitemap` for the answer. `simhash` is the SimHash of its text, if
+        `looks_for_near_duplicates`. Yields when other work should have its turn.
         """
         if listed is None:
             found = yield from self._find_links(entry, result, rules, simhash)
@@ -121,9 +123,9 @@ class LinkFinder:
         return run_to_end(self._outlinks(of_origin(entry.url, rules.sitemaps), deeper(entry), 0, None))
 
     def read_sitemap(self, entry: FrontierEntry, result: FetchResult, rules: Rules) -> CooperativeWork[Sitemap | None]:
-        """Return what an answer lists, even if it was cut off by us; None if it is no sitemap, or nobody follows them.
+        """Return the sitemap in an answer, even if the answer was cut off here, or None without a followed sitemap.
 
-        Yields when others should have their turn.
+        Yields when other work should have its turn.
         """
         is_cut_off = result.error is FetchError.BODY_TOO_LARGE and result.status == 200
         if not self._scope.follows_sitemaps or result.location is not None or not result.content:
@@ -217,7 +219,7 @@ class LinkFinder:
         return url
 
     def _first(self, entry: FrontierEntry, extracted: Extracted, simhash: int | None) -> str | None:
-        """Return the page this one is a twin of, if its links are not followed for that; else remember them."""
+        """Return the near duplicate of this page whose links stand for its own, or else remember the page."""
         if self._near_duplicates is None or simhash is None:
             return None
         # What a rule says of a page whose links are not followed was seen to before.
@@ -231,7 +233,7 @@ class LinkFinder:
     def _outlinks(
         self, urls: Iterable[str], depth: int, hops: int, redirected: str | None, dates: Mapping[str, float] = NO_DATES
     ) -> CooperativeWork[tuple[list[Link], Counter[str]]]:
-        """Return the links to be forwarded, and how many limits kept out; `redirected` is the URL that led here.
+        """Return the links to forward, and how many links each limit kept out. `redirected` is the URL that led here.
 
         `dates` are the wall-clock seconds in which some of the URLs changed last.
         """
@@ -264,7 +266,7 @@ class LinkFinder:
 
 
 def deeper(entry: FrontierEntry) -> int:
-    """Return the depth of a page's links; whoever told of the page may have said the largest there is."""
+    """Return the depth of a page's links. The peer that offered the page may have sent the largest depth there is."""
     return min(entry.depth + 1, SMALL_MAX)
 
 

@@ -1,17 +1,18 @@
-"""Which pages of a site are nearly the same as one before, so that their links need not be followed (`Job.twins`).
+"""Near duplicates of a site's earlier pages are found, so that their links need not be followed (`Job.twins`).
 
-Pages are twins whose SimHashes (simhash.py) differ in at most 3 bits. Only pages whose links were followed are
-remembered, so a page is a twin of one of these, and never of another twin: else many small steps could lead from one
-text to quite another. A page met again, by a recrawl, is not its own twin, and who was first stays first.
+Two pages are near duplicates when their SimHashes (simhash.py) differ in at most 3 bits. Only pages whose links were
+followed are remembered, so a page is a near duplicate of one of these, and never of another near duplicate: else many
+small steps could lead from one text to quite another. A page met again, by a recrawl, is not its own near duplicate,
+and the first page stays first.
 
-As Manku, Jain and Das Sarma (WWW 2007) find them: if at most 3 of 64 bits differ, one of four blocks of 16 bits is
-equal. Each site has four sorted arrays of its SimHashes, turned so that another block comes first; what begins with the
-same block stands together, and of 20,000 random ones that is one or none. Where somebody makes up pages so that all
-stand together it takes some milliseconds.
+The search is that of Manku, Jain and Das Sarma (WWW 2007): if at most 3 of 64 bits differ, one of four blocks of 16
+bits is equal. Each site has four sorted arrays of its SimHashes, rotated so that another block comes first. SimHashes
+that begin with the same block stand together, and of 20,000 random SimHashes at most one does. On a site whose pages
+are made so that all stand together, a search takes some milliseconds.
 
-Each peer remembers what it has fetched itself, in memory and bounded, the oldest going first: so it begins anew after a
-restart, when a site falls to another owner, and with each peer that pages are lent to. What is forgotten costs requests
-and no page: links are followed once more than they would have to be. A decision: no I/O, no clock.
+Each peer remembers the pages that it has fetched itself, in memory and bounded, and forgets the oldest first. So the
+memory begins anew after a restart, when a site falls to another owner, and with each peer that borrows pages.
+Forgetting costs requests and no page: links are followed once more than necessary. A decision: no I/O, no clock.
 """
 
 from array import array
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from kadcrawl.crawl.content.simhash import BITS
 
 DIFFERING_BITS_MAX = 3
-"""In which the SimHashes of twins differ."""
+"""The most bits in which the SimHashes of near duplicates differ."""
 SITE_PAGES_MAX = 20_000
 """Pages of one site remembered, those met last."""
 PAGES_MAX = 200_000
@@ -62,7 +63,7 @@ class NearDuplicates:
         return self._pages
 
     def first(self, site: str, url: str, simhash: int) -> str | None:
-        """Return the URL of the page of the site this one is a twin of; None if it is none, or was there first."""
+        """Return the URL of the site's earlier page that this page nearly duplicates, or None."""
         known = self._sites.get(site)
         if known is None:
             return None
@@ -101,14 +102,14 @@ class _Site:
 
     def __init__(self) -> None:
         self.urls: dict[int, str] = {}
-        """By SimHash."""
+        """URLs by SimHash."""
         self._order: deque[int] = deque()
         """SimHashes, the oldest first."""
         self._turned = [array("Q") for _ in range(DIFFERING_BITS_MAX + 1)]
         """SimHashes turned left by so many blocks, sorted."""
 
     def near(self, simhash: int) -> Iterator[str]:
-        """Yield the URLs of pages that are twins of one with this SimHash, some more than once."""
+        """Yield the URLs of near duplicates of a page with this SimHash, some more than once."""
         for blocks, turned in enumerate(self._turned):
             sought = _turn(simhash, blocks)
             start, end = bisect_left(turned, sought & ~_REST), bisect_right(turned, sought | _REST)

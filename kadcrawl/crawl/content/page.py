@@ -24,9 +24,9 @@ class Page:
     status: int | None
     """HTTP status, None when there was no answer."""
     failure: str | None
-    """Why it counts as failed, None when it was fetched."""
+    """The reason that the page counts as failed, or None when it was fetched."""
     headers: Mapping[str, str]
-    """Response headers, names in lower case; of repeated ones the last."""
+    """Response headers, with names in lower case. The last value of a repeated header counts."""
     content: bytes
     """Body after decompression."""
     content_type: str
@@ -50,7 +50,8 @@ class Page:
 
     @cached_property
     def selector(self) -> "Selector":
-        """The page as a tree for ``.css()`` and ``.xpath()``, as in Scrapy; it takes some 25 times the page's bytes."""
+        """The page as a tree for ``.css()`` and ``.xpath()``, as in Scrapy. The tree takes some 25 times the page's
+        bytes."""
         from parsel import Selector  # Not at the top: nothing else in a peer needs lxml.
 
         return Selector(text=self.text, type="html", base_url=self.url)

@@ -1,8 +1,9 @@
-"""A peer's side of the worker (record_worker.py): a page goes in, records or a reason come out, whatever happens there.
+"""The record extractor is a peer's side of the worker process (record_worker.py): pages go in, records or a reason come
+out.
 
-One page at a time; the others wait, and with them the crawl. A worker that takes too long, or too much memory, or
-crashes, is killed and another started. A page is blamed only for what it does to a worker that is new: one that died
-of earlier pages as well, or was killed by somebody, is replaced, and the page tried once more.
+The worker takes one page at a time, and the others wait, and with them the crawl. A worker that takes too long or too
+much memory, or crashes, is killed and another started. Only a fresh worker can convict a page: a worker that had read
+earlier pages as well, or that was killed from outside, is replaced, and the page is tried once more.
 """
 
 import asyncio
@@ -25,17 +26,17 @@ from kadcrawl.settings.page_rules import RecordRule
 REPLY_BYTES_BESIDE_RECORDS_MAX = 64 * 1024
 START_TRIES = 3
 START_AGAIN_S = 5.0
-"""Between tries to start another worker, if the machine has no memory or files for it."""
+"""Seconds between tries to start another worker, if the machine has no memory or files for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRecords:
-    """What came of a page."""
+    """The records of a page, or the reason for none."""
 
     records: Sequence[msgspec.Raw] = ()
     """JSON objects."""
     error: str | None = None
-    """Why there are none, if there might be."""
+    """The reason that a page with matching rules gave no records, or None."""
 
 
 class Extraction(Protocol):
@@ -92,7 +93,7 @@ class WorkerExtraction:
                 raise
 
     async def close(self) -> None:
-        """End the worker, and whatever it started."""
+        """End the worker, and every process that it started."""
         process, self._process = self._process, None
         if process is not None:
             if process.returncode is None:
@@ -126,7 +127,7 @@ class WorkerExtraction:
             return ExtractedRecords(reply.records, reply.error)
 
     async def _restarted(self) -> str | None:
-        """Start another worker; return why there is none."""
+        """Start another worker. Return the reason if that fails, or None."""
         why = ""
         for attempt in range(START_TRIES):
             if attempt:

@@ -1,8 +1,9 @@
-"""What a record rule takes out of one page: a decision, made in the worker (record_worker.py), where it may go wrong.
+"""A record rule takes records out of one page: a decision that runs in the worker (record_worker.py), where it may go
+wrong.
 
-Whatever the rule and the page, it is a few records as JSON, within the limits, or one of many exceptions. A tree is
-built here of pages anybody wrote: lxml keeps within some 25 times the page and nests 2,048 deep, but can be made to
-take its time; so this runs where time and memory are bounded from outside.
+Whatever the rule and the page, the result is a few records as JSON, within the limits, or one of many exceptions. The
+rule builds a tree of an untrusted page. lxml stays within some 25 times the page and nests 2,048 deep, but a page can
+make it slow. So a rule runs where time and memory are bounded from outside.
 """
 
 from collections.abc import Callable, Iterator

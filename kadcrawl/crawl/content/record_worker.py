@@ -27,13 +27,13 @@ from kadcrawl.system.inherited_fds import close_inherited
 LENGTH_BYTES = 4
 ERROR_CHARS_MAX = 300
 START_S = 60.0
-"""For what hooks import."""
+"""Seconds for the imports of hooks."""
 ALARM_AFTER_S = 5.0
-"""How much later than the peer the alarm ends a page."""
+"""Seconds by which the worker's own alarm ends a page later than the peer does."""
 
 
 class Begin(msgspec.Struct):
-    """The first frame: what the worker is for."""
+    """The first frame: the rules and limits of the worker."""
 
     records: tuple[RecordRule, ...]
     limits: Limits
@@ -56,7 +56,7 @@ class WorkerReply(msgspec.Struct, omit_defaults=True):
 
 
 def framed(message: Begin | Ask | WorkerReply) -> bytes:
-    """Return a message as one frame; pages in msgpack, as they are bytes."""
+    """Return a message as one frame, with pages in msgpack, as they are bytes."""
     data = msgspec.msgpack.encode(message) if isinstance(message, Ask) else msgspec.json.encode(message)
     return len(data).to_bytes(LENGTH_BYTES, "big") + data
 
@@ -101,7 +101,7 @@ def load(hook: str) -> Hook:
 
 
 def said(error: BaseException) -> str:
-    """Return what there is to say of an exception, and where in whose code it was raised last."""
+    """Return a description of an exception: its text and the place in the code that raised it last."""
     try:
         what = str(error)
     except Exception:
@@ -133,7 +133,7 @@ def _bound(memory_bytes: int) -> None:
 
 
 def _frame(stream: BinaryIO) -> bytes:
-    """Return the next frame; empty at the end."""
+    """Return the next frame, or an empty frame at the end."""
     head = stream.read(LENGTH_BYTES)
     return stream.read(int.from_bytes(head, "big")) if len(head) == LENGTH_BYTES else b""
 

@@ -1,13 +1,14 @@
-"""The SimHash of a page's text: 64 bits, of which near-identical pages differ in few. A decision: no I/O, no clock.
+"""The SimHash of a page's text is 64 bits, and near-identical pages differ in few of them. A decision: no I/O, no
+clock.
 
-Charikar (2002), as Manku, Jain and Das Sarma (WWW 2007) use it: every shingle of the text is hashed to 64 bits, and a
-bit of the result is what most shingles have there. So a date or a counter on a long page changes hardly a bit; they
-call pages twins that differ in at most 3.
+The method is Charikar's (2002), as Manku, Jain and Das Sarma (WWW 2007) use it: every shingle of the text is hashed to
+64 bits, and each bit of the result is the majority of that bit over all shingles. So a date or a counter on a long page
+changes hardly a bit. Pages that differ in at most 3 bits count as near duplicates.
 
-The text is what is left of the bytes without tags, scripts and styles: words in ASCII's lower case, of whatever script.
-A shingle is a word with the next three. All of it is done on long integers that hold one hash after the other, in time
-linear in the page: a loop over shingles and bits takes many times as long, and the package `simhash`, with numpy, four
-times. Even so it costs twice what finding the links does, 0.7 ms for 50 KB, so it is off unless asked for
+The text is the bytes without tags, scripts and styles: words of any script, in ASCII's lower case. A shingle is a word
+with the next three words. The computation works on long integers that hold one hash after the other, in time linear in
+the page. A loop over shingles and bits takes many times as long, and the package `simhash`, with numpy, four times.
+Even so a SimHash costs twice as much as finding the links, 0.7 ms for 50 KB, so it is off unless asked for
 (`Job.simhash`). The same bytes have the same value everywhere.
 """
 
@@ -16,7 +17,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 TEXT_BYTES_MAX = 1024 * 1024
-"""Bytes of a page that are looked at: what comes later changes nothing."""
+"""Bytes of a page that count. Later bytes change nothing."""
 BITS = 64
 SHINGLE_WORDS = 4
 """Words a shingle reaches over."""
@@ -28,7 +29,7 @@ _WORDS = bytes(letter if letter in _LETTERS else 32 for letter in bytes(range(25
 
 
 def simhash(html: bytes) -> int | None:
-    """Return the SimHash of an HTML page; None if it has fewer words than a shingle."""
+    """Return the SimHash of an HTML page, or None for a page with fewer words than a shingle."""
     seen = _UNSEEN.sub(b"<>", html[:TEXT_BYTES_MAX])
     text = b" ".join([part.partition(b">")[2] for part in (b">" + seen).split(b"<")])
     words = text.translate(_WORDS).split()
@@ -47,7 +48,7 @@ def _hash(word: bytes) -> bytes:
 
 
 def _majority(numbers: int, count: int) -> int:
-    """Return, for each bit, whether more than half of `count` numbers of 64 bits, held in one, have it."""
+    """Return the bits that more than half of `count` numbers of 64 bits have. One integer holds all the numbers."""
     more, equal = 0, (1 << BITS) - 1
     planes = _counts(numbers, count)
     half = count // 2

@@ -23,54 +23,58 @@ from kadcrawl.crawl.fetch.content_encoding import GZIP_MAGIC, BodyError, decodin
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 
 XML = frozenset({"text/xml", "application/xml"})
-"""Media types that are looked at whatever the URL is named."""
+"""Media types that may be a sitemap under any name."""
 URLS_CHARS_MAX = 16 * 1024 * 1024
 """Characters of all URLs kept of one sitemap: 50,000 of 335 each, where the longest would take 400 MB."""
 ELEMENTS_MAX = 1_000_000
 """Elements, or lines of text, that are read: about 2 s of work. A full sitemap with ten translations has 750,000."""
 NESTING_MAX = 16
-"""Elements within elements, of which expat remembers each; an honest sitemap has five."""
+"""The depth of nested elements, all of which expat remembers. An honest sitemap has five."""
 TOKEN_BYTES_MAX = 1024 * 1024
-"""Of one tag or comment, which expat begins anew with each piece that does not end it."""
+"""Bytes of one tag or comment. expat begins an unended token anew with each piece."""
 NAMES_CHARS_MAX = 64 * 1024
-"""Of all distinct names of elements and attributes, which expat and Python remember; honest ones are some hundred."""
+"""Characters of all distinct names of elements and attributes, which expat and Python remember. Honest sitemaps have
+some hundred."""
 PIECE_BYTES = 64 * 1024
 """Handed to expat, or read of lines, at a time: some 5 ms of work."""
 AHEAD_S = 86_400.0
-"""How far in the future a date may lie: a day begins in Tokyo before it does in Greenwich, and clocks differ."""
+"""Seconds that a date may lie in the future: a day begins in Tokyo before it begins in Greenwich, and clocks differ."""
 LINE_BYTES = 64
-"""What a line of text counts beside its bytes, as an empty one is work as well."""
+"""Bytes that a line of text counts beside its own, as an empty line is work as well."""
 
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"
 """Byte-order marks, blanks, and the zeros of UTF-16."""
 _CODECS = frozenset({*aliases, *aliases.values()})
-"""Names of Python's encodings, in its spelling; some it has under the names of the web only."""
+"""Names of Python's encodings, in Python's spelling. Some are known only by their names on the web."""
 _NAMES = frozenset({"url", "sitemap", "loc", "lastmod"})
-"""Of elements that count, if they are where they should be."""
+"""Names of elements that count, if they stand in their place."""
 _TEXT_CHARS_MAX = 2 * URL_CHARS_MAX
-"""Of a loc or lastmod, with the blanks around it; a longer one is taken for empty."""
+"""Characters of a loc or lastmod, with the blanks around it. A longer value counts as empty."""
 
 
 @dataclass(slots=True)
 class Sitemap:
-    """What a sitemap lists."""
+    """The URLs of a sitemap."""
 
     locations: dict[str, float | None] = field(default_factory=dict)
-    """Canonical URLs, of pages or of further sitemaps -> when they changed last as it says, in wall-clock seconds; None
-    if it does not say so, or what cannot be. A day is its beginning, perhaps one still to come."""
+    """Canonical URLs of pages or of further sitemaps, each with the wall-clock second of its last change.
+
+    None stands for a missing or impossible date. A date without a time means the beginning of its day, perhaps a day
+    still to come.
+    """
     cut: int = 0
     """URLs left out because there are too many."""
     faulty: bool = False
-    """Whether it could not be read to its end."""
+    """True if the sitemap could not be read to its end."""
 
 
 def read(
     content: bytes, mime: str, url: str, *, expected: bool, now: float, urls_max: int, bytes_max: int
 ) -> Generator[None, None, Sitemap | None]:
-    """Return what the page at this canonical URL lists; None if it is no sitemap. Yields after each piece read.
+    """Return the sitemap in the page at this canonical URL, or None. Yields after each piece read.
 
-    `expected`: its name or a robots.txt says that it is one; else it is looked at only if its type is XML. `now` is
-    the wall-clock second in which it was fetched; `bytes_max` are those of its content once unpacked.
+    `expected` is true if its name or a robots.txt says that the page is a sitemap. Other pages are read only if their
+    type is XML. `now` is the wall-clock second of the fetch. `bytes_max` limits the unpacked content.
     """
     if not expected and mime not in XML:
         return None
@@ -90,9 +94,9 @@ def read(
 
 
 def changed_at(lastmod: str, now: float) -> float | None:
-    """Return a W3C datetime (a profile of ISO 8601) in wall-clock seconds; None for what is none, or far to come.
+    """Return a W3C datetime (a profile of ISO 8601) in wall-clock seconds, or None if malformed or too far ahead.
 
-    What is left out of it is its beginning, and of a time zone UTC.
+    A missing part means its beginning, and a missing time zone means UTC.
     """
     text = lastmod.strip()
     try:
@@ -104,7 +108,7 @@ def changed_at(lastmod: str, now: float) -> float | None:
 
 
 class _Shelf:
-    """Where URLs are put until there are as many as there may be."""
+    """A shelf collects URLs until there are as many as allowed."""
 
     def __init__(self, sitemap: Sitemap, urls_max: int) -> None:
         self._sitemap = sitemap
@@ -112,7 +116,8 @@ class _Shelf:
         self._chars_left = URLS_CHARS_MAX
 
     def put(self, text: str, base: str | None, lastmod: str | None = None, now: float = 0.0) -> None:
-        """Put there what this text means relative to `base`, unless it is no URL or there already."""
+        """Put a URL on the shelf unless it is there already. `text` is relative to `base`. Text that is no URL is
+        ignored."""
         sitemap = self._sitemap
         if len(sitemap.locations) >= self._urls_max or self._chars_left <= 0:
             sitemap.cut += 1
@@ -122,7 +127,7 @@ class _Shelf:
 
 
 def _read_lines(content: bytes, sitemap: Sitemap, shelf: _Shelf) -> Iterator[None]:
-    """Read a sitemap of one URL a line; yield now and then."""
+    """Read a sitemap with a URL per line, and yield now and then."""
     piece = 0
     for number, line in enumerate(BytesIO(content.removeprefix(b"\xef\xbb\xbf"))):
         if number >= ELEMENTS_MAX:
@@ -141,10 +146,10 @@ class _Stop(Exception):
 
 
 class _SitemapReader:
-    """Reads one sitemap in XML: (url | sitemap) elements below (urlset | sitemapindex), in whatever namespace.
+    """A reader of one XML sitemap: (url | sitemap) elements below (urlset | sitemapindex), in any namespace.
 
-    Which that is, is looked up here for the few elements that count: expat would put it before each name, so that one
-    of a megabyte, in a page of a kilobyte, would cost gigabytes.
+    The reader looks namespaces up itself, for the few elements that count. expat would put the namespace before each
+    name, so that a namespace of a megabyte, in a page of a kilobyte, would cost gigabytes.
     """
 
     def __init__(self, sitemap: Sitemap, shelf: _Shelf, url: str, now: float) -> None:
@@ -153,7 +158,7 @@ class _SitemapReader:
         self._url = url
         self._now = now
         self._names: dict[str, str] = {}
-        """Those met so far, which the parser shares; None is among them if a document type leaves out a part."""
+        """Names met so far, which the parser shares. None is among them if a document type leaves out a part."""
         self._parser = parser = expat.ParserCreate(intern=self._names)
         parser.buffer_text = True
         parser.XmlDeclHandler = _refuse_unknown_encodings
@@ -162,11 +167,11 @@ class _SitemapReader:
         parser.StartDoctypeDeclHandler = _refuse_declarations
         self._elements = self._depth = 0
         self._entry = self._namespace = ""
-        """Name of the elements that count, and namespace of these and all in them that counts; set by the root."""
+        """The name of the elements that count, and the namespace of all that counts. The root sets both."""
         self._in_entry = False
         self._of_root: dict[str, str] = {}
         self._of_entry: dict[str, str] = {}
-        """Their attributes."""
+        """The attributes of the element that counts."""
         self._plain: dict[str, str] = {}
         """Tag -> `_name` of an element that has no attributes, nor has its entry."""
         self._field = ""
@@ -177,7 +182,8 @@ class _SitemapReader:
         self._text_chars = 0
 
     def read(self, content: bytes) -> Generator[None, None, bool]:
-        """Read until the end or the first fault; return whether it is a sitemap at all. Yields after each piece."""
+        """Read until the end or the first fault, and return whether this is a sitemap at all. Yields after each
+        piece."""
         parser = self._parser
         try:
             for start in range(0, len(content), PIECE_BYTES):
@@ -230,7 +236,8 @@ class _SitemapReader:
         self._of_root = attributes
 
     def _name(self, tag: str, attributes: dict[str, str]) -> str:
-        """Return the name of an element without its prefix; nothing if it does not count or is of another namespace."""
+        """Return an element's name without its prefix, or nothing if the element does not count or has another
+        namespace."""
         is_plain = not attributes and not self._of_entry
         if is_plain and (known := self._plain.get(tag)) is not None:
             return known
@@ -242,7 +249,7 @@ class _SitemapReader:
         return name
 
     def _namespace_of(self, tag: str, attributes: dict[str, str]) -> str:
-        """Return the namespace of an element, or its prefix if nothing around it says what that means."""
+        """Return an element's namespace, or its prefix if no element around it defines the prefix."""
         prefix, colon, _ = tag.rpartition(":")
         declaration = "xmlns" + colon + prefix
         for declared in (attributes, self._of_entry, self._of_root):
@@ -263,6 +270,7 @@ def _refuse_unknown_encodings(version: str, encoding: str | None, standalone: in
 
 
 def _refuse_declarations(name: str, system_id: str | None, public_id: str | None, has_declarations: bool) -> None:
-    """A document type with declarations of its own may define entities; one elsewhere is never fetched."""
+    """Refuse a document type with declarations of its own, which may define entities. An external document type is
+    never fetched."""
     if has_declarations:
         raise _Stop

@@ -1,18 +1,18 @@
-"""Which addresses may be fetched from: the one gate between links on the web and the machine's own networks.
+"""The address guard decides which IP addresses the crawl may connect to.
 
-A link may lead anywhere, and a name may answer with one address when it is looked at and with another when it
-is connected to (DNS rebinding). So nothing is decided from URLs or names: the connector asks `Guard.socket`
-for a socket to each address it is about to connect to, whether that came from a literal, a name or a
-redirect, and a forbidden address gets none. Invariant: the fetcher never connects to an address
-`Guard.permits` refuses.
+The guard is the only gate between links on the web and the machine's own networks. A link may lead anywhere, and a name
+may resolve to one address when it is checked and to another when it is connected to (DNS rebinding). So the guard
+decides nothing from URLs or names: the connector asks `Guard.socket` for a socket to each address that it is about to
+connect to, whether the address came from a literal, a name or a redirect. A forbidden address gets no socket.
+Invariant: the fetcher never connects to an address that `Guard.permits` refuses.
 
-What is fetched through a proxy is connected to by that: of it the guard sees the proxy's address, and before anything
-is sent `Guard.permits_host` the site's host, so that literals and names that mean something only inside a network are
-refused here as well. Other names are looked up by the proxy, and what they mean there nobody here knows.
+A proxy connects to the site itself, so the guard sees only the proxy's address. Before anything is sent,
+`Guard.permits_host` checks the site's host: literals and names that mean something only inside a network are refused
+here as well. The proxy looks up all other names, and their meaning there is unknown here.
 
-`is_public` follows the IANA special-purpose registries (RFC 6890). IPv6 is public inside 2000::/3 only, which
-leaves out the forms that carry an IPv4 address past a careless check (NAT64, ::a.b.c.d, ...); 6to4 and Teredo
-are cut out of it. An IPv4-mapped address is judged as the IPv4 address the kernel would connect to.
+`is_public` follows the IANA special-purpose registries (RFC 6890). IPv6 is public inside 2000::/3 only, which leaves
+out the forms that carry an IPv4 address past a careless check (NAT64, ::a.b.c.d, ...). 6to4 and Teredo are cut out of
+2000::/3. An IPv4-mapped address is judged as the IPv4 address that the kernel would connect to.
 """
 
 import errno
@@ -39,12 +39,12 @@ _NOT_PUBLIC = tuple(
 )
 _LOCALHOST = "127.0.0.1"
 _INSIDE = frozenset({"local", "localdomain", "internal", "intranet", "private", "lan", "home", "corp", "arpa", "onion"})
-"""Top-level domains that never lead to a public address (RFC 6762, 7686, 8375 and ICANN's reserved ones); ``arpa`` is
-nobody's web."""
+"""Top-level domains that never lead to a public address (RFC 6762, 7686, 8375 and ICANN's reserved names). ``arpa``
+holds no web sites."""
 
 
 class AddressRefused(OSError):
-    """The address is neither public nor allowed by ``--allow-network``; `address` names it.
+    """The address is neither public nor allowed by ``--allow-network``, and `address` names it.
 
     The text is the same for every address, as happy eyeballs folds equal errors of one attempt into one.
     """
@@ -60,9 +60,9 @@ class Guard:
     def __init__(
         self, allow_networks: Sequence[str] = (), on_refused: Callable[[str], None] = lambda address: None
     ) -> None:
-        """`allow_networks` are CIDRs permitted although not public; `on_refused` hears of each address refused.
+        """Permit the networks `allow_networks` (CIDRs) although they are not public.
 
-        Raises ValueError if a network is malformed.
+        `on_refused` is called with each refused address. Raises ValueError if a network is malformed.
         """
         self._allowed = tuple(ip_network(network) for network in allow_networks)
         self._on_refused = on_refused
@@ -102,10 +102,10 @@ class Guard:
 
 
 class PermittedOnly(AbstractResolver):
-    """Leaves out what the guard forbids of the addresses of a name that has others as well.
+    """A resolver that leaves out forbidden addresses of a name that has permitted addresses as well.
 
-    The guard would refuse those all the same; but that the others cannot be reached just now may pass, and would be
-    hidden behind a refusal, which does not.
+    The guard would refuse a forbidden address anyway. But a refusal is final, and would hide that the permitted
+    addresses cannot be reached just now, which may pass.
     """
 
     def __init__(self, resolver: AbstractResolver, guard: Guard) -> None:

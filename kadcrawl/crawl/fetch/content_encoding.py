@@ -1,17 +1,16 @@
-"""Content codings undone within limits (RFC 9110 8.4): what is made of a body once it is here.
+"""Content codings are undone within limits (RFC 9110 8.4), after a body has arrived.
 
-`decoding` turns a body as received into its content and never makes more than the bytes allowed: a bomb costs
-its limit and no more. It knows exactly the codings `ACCEPT_ENCODING` offers. Pure: no I/O, no clock. What goes to WARC
-is the body, untouched.
+`decoding` turns a body as received into its content and never makes more than the allowed bytes: a decompression bomb
+costs its limit and no more. It knows exactly the codings that `ACCEPT_ENCODING` offers. Pure: no I/O, no clock. WARC
+keeps the body untouched.
 
-A body need not have much content to take long: blocks that hold nothing cost a tenth of a second for each megabyte of
-deflate, and 1.7 s of brotli, where a few bits are a table of 16,384 contexts. How much content they make tells nothing,
-as more of it costs a few bits. So a long body is decoded in turns with whatever else the peer does, one of ordinary
-size at once, and a very long one of brotli not at all.
+A body need not have much content to take long. Empty blocks cost 0.1 s per megabyte of deflate, and 1.7 s per megabyte
+of brotli, where a few bits make a table of 16,384 contexts. The amount of content is no measure either, as more content
+costs only a few bits. So a long body is decoded in turns with the peer's other work, a body of ordinary size in one
+turn, and a very long brotli body not at all.
 
-Faults, as browsers and curl judge them: bytes after the last gzip member are ignored, several members are one
-content, "deflate" is taken with and without its zlib wrapper, an empty body is an empty content in any
-coding.
+Faults are judged as browsers and curl judge them. Bytes after the last gzip member are ignored. Several members are one
+content. "deflate" is accepted with and without its zlib wrapper. An empty body is an empty content in any coding.
 """
 
 import zlib
@@ -25,25 +24,28 @@ from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 
 ACCEPT_ENCODING: Final = "gzip, deflate, br"
 CODINGS_MAX: Final = 2
-"""Codings on one body; nobody honest sends more, and each costs another pass."""
+"""Codings on one body. Honest servers send no more, and each coding costs another pass."""
 INNER_TIMES_MAX: Final = 4
 INNER_BYTES: Final = 64 * 1024
-"""What was coded twice becomes at most so many times as long, and so many bytes, by the outer coding: a coded body is
-hardly made shorter by another coding, unless it was made to be."""
+"""Limits of the outer coding of a twice-coded body: the growth factor, and the bytes.
+
+A second coding hardly shortens a body that is coded already, unless the body was made to be shortened.
+"""
 BROTLI_BYTES_MAX: Final = 8 * 1024 * 1024
 """A body in brotli: of text these are 30 MB and more, of tables for nothing 14 s of work."""
 MEMBERS_MAX: Final = 16
-"""Gzip members in one body: what follows a member is copied, so 32 MB of empty members would cost hours."""
+"""Gzip members in one body. The rest of the body is copied after each member, so 32 MB of empty members would cost
+hours."""
 GZIP_MAGIC: Final = b"\x1f\x8b"
-"""How what is packed by gzip begins."""
+"""The first bytes of a gzip stream."""
 TURN_BYTES: Final = 64 * 1024
-"""Of a body decoded at a time: some 20 ms of work at worst, and all of most bodies."""
+"""Bytes of a body decoded in one turn: at worst some 20 ms of work, and all of most bodies."""
 TURN_CONTENT_BYTES: Final = 1024 * 1024
-"""Of content made at a time."""
+"""Bytes of content made in one turn."""
 
 
 class BodyError(Exception):
-    """The body cannot be decoded; the text says why."""
+    """The body cannot be decoded. The text says why."""
 
 
 class BadEncodingError(BodyError):
@@ -59,16 +61,16 @@ class TooLargeError(BodyError):
 
 
 def decoded(body: bytes, content_encoding: str, bytes_max: int) -> bytes:
-    """Return what `decoding` comes to, without a pause."""
+    """Return the result of `decoding`, without a pause."""
     return run_to_end(decoding(body, content_encoding, bytes_max))
 
 
 def decoding(body: bytes, content_encoding: str, bytes_max: int) -> CooperativeWork[bytes]:
-    """Return the content of `body`; `body` itself when no coding was applied.
+    """Return the content of `body`, or `body` itself when no coding was applied.
 
-    `content_encoding` is the header's value, all of them joined by commas; the last coding was applied last. Yields
-    when others should have their turn. Raises BadEncodingError, IncompleteError, or TooLargeError for more than
-    `bytes_max` bytes of content, or if there is more brotli than is decoded.
+    `content_encoding` is the header's value, all values joined by commas. The last coding was applied last. Yields when
+    other work should have its turn. Raises BadEncodingError, IncompleteError, or TooLargeError for more than
+    `bytes_max` bytes of content and for more brotli than is decoded.
     """
     codings = [part.strip() for part in content_encoding.lower().split(",")]
     codings = [coding for coding in codings if coding not in ("", "identity")]
@@ -117,7 +119,7 @@ def _undeflate(body: bytes, bytes_max: int) -> CooperativeWork[bytes]:
 
 
 def _inflate(body: bytes, at: int, bytes_max: int, window_bits: int) -> CooperativeWork[tuple[bytes, int]]:
-    """Return the content of the stream that begins at a byte of the body, and at which byte it is over."""
+    """Return the content of the stream that begins at byte `at` of the body, and the byte after its end."""
     stream = isal_zlib.decompressobj(window_bits)
     pieces: list[bytes] = []
     while True:

@@ -1,6 +1,7 @@
-"""What went wrong with a fetch, in the words of `FetchError`: the one place that reads aiohttp's exceptions.
+"""Exceptions of a fetch are translated into `FetchError`. Only this module reads aiohttp's exceptions.
 
-Called by `Fetcher` with whatever ended a fetch. An exception nobody foresaw is logged and counts as the server's.
+`Fetcher` calls this module with the exception that ended a fetch. An unforeseen exception is logged and counts as the
+server's fault.
 
 Tests: tests/crawl/fetch/test_fetcher.py
 """
@@ -19,7 +20,7 @@ from kadcrawl.crawl.fetch.result import FetchError
 
 DETAIL_CHARS_MAX: Final = 200
 NO_SOCKET_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""What the system says when it has no socket to give."""
+"""Error numbers of a system that has no socket to give."""
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +80,10 @@ def _without_socket(error: OSError) -> bool:
 
 
 def _malformed(error: BaseException) -> FetchError:
-    """Tell a head that is too large from a broken one; aiohttp keeps the parser's own words as the cause."""
+    """Return the error for a malformed head, and tell a head that is too large from a broken head.
+
+    aiohttp keeps the parser's own words as the cause.
+    """
     cause = error.__cause__
     while cause is not None:
         if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):

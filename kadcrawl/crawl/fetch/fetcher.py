@@ -1,12 +1,12 @@
-"""One request and its answer, whatever the server does: `Fetcher.fetch` turns a URL into one `FetchResult`.
+"""`Fetcher.fetch` sends one request and turns any answer into one `FetchResult`.
 
-It owns the connections. It never follows a redirect, never repeats a request that a server may have seen
-(politeness and retries are its caller's), never keeps a cookie, never reads the environment, and never raises
-for anything a server can do. Sizes are bounded while they arrive; the guard sees every address before it is
-connected to; time comes from the loop. One timer per fetch asks `ResponseDeadline`, and only when a verdict is
-possible, so that a quick page pays nothing per chunk. Names are looked up by c-ares, without threads: a name server
-that keeps silent delays nobody but its own hosts, and neither a commit nor the end of the process. A fetch may say by
-which proxy it goes.
+The fetcher owns the connections. It never follows a redirect, never repeats a request that a server may have seen (its
+caller decides about politeness and retries), never keeps a cookie, never reads the environment, and never raises for
+anything that a server can do. Sizes are bounded while they arrive. The guard sees every address before the fetcher
+connects to it. Time comes from the loop. One timer per fetch asks `ResponseDeadline`, and only when a verdict is
+possible, so that a quick page pays nothing per chunk. c-ares looks up names without threads: a silent name server
+delays only its own hosts, and neither a commit nor the end of the process. A fetch may name the proxy that it goes
+through.
 """
 
 import asyncio
@@ -47,12 +47,13 @@ from kadcrawl.urls import host_of
 
 ACCEPT: Final = "text/html,application/xhtml+xml,*/*;q=0.8"
 HEADERS_MAX: Final = 256
-"""Headers in one answer; honest ones have below 100."""
+"""Headers in one answer. Honest answers have below 100."""
 KEEPALIVE_S: Final = 5.0
-"""How long an idle connection is kept: above the usual delay, yet a broad crawl must not run out of files."""
+"""Seconds for which an idle connection is kept: more than the usual delay, yet a broad crawl must not run out of
+files."""
 DNS_TTL_S: Final = 60
 DNS_TRY_S: Final = 3.0
-"""Patience with one query; the next name server or try gets as long again, within ``connect_timeout_s``."""
+"""Seconds for one DNS query. The next name server or try gets as long again, within ``connect_timeout_s``."""
 DNS_TRIES: Final = 2
 MIME_CHARS_MAX: Final = 255
 """RFC 6838 4.2: type and subtype have at most 127 characters each."""
@@ -63,13 +64,14 @@ def always() -> bool:
 
 
 _may_send: ContextVar[Callable[[], bool]] = ContextVar("may_send", default=always)
-"""Of the fetch this task is making: aiohttp carries nothing of ours from a call to its request."""
+"""The `may_send` argument of the fetch that the current task makes. aiohttp carries no argument of ours to its
+request."""
 _proxy: ContextVar[Proxy | None] = ContextVar("proxy", default=None)
-"""By which it goes."""
+"""The proxy of the fetch that the current task makes."""
 
 
 def user_agent(version: str, contact: str = "") -> str:
-    """Return the User-Agent by which a site's owner can tell who crawls and reach a person."""
+    """Return the User-Agent, which tells a site's owner the name of the crawler and a person to reach."""
     return f"kadcrawl/{version} (+{contact})" if contact else f"kadcrawl/{version}"
 
 
@@ -79,7 +81,7 @@ def system_resolver() -> aiohttp.AsyncResolver:
 
 
 class Fetching(Protocol):
-    """What a crawler fetches with."""
+    """The interface of a fetcher, as a crawler uses it."""
 
     async def fetch(
         self,
@@ -89,7 +91,8 @@ class Fetching(Protocol):
         *,
         memory_slots: MemorySlots | None = None,
     ) -> FetchResult:
-        """Return what came of one GET of a canonical URL; `hold` has the places it takes until that was read."""
+        """Return the result of one GET of a canonical URL. `memory_slots` holds the slots of the answer until it is
+        read."""
 
 
 class Fetcher:
@@ -105,9 +108,10 @@ class Fetcher:
         by_proxies: bool = False,
         poison_pages: PoisonPages | None = None,
     ) -> None:
-        """`now` is the world's clock, in seconds since 1970; `resolver` makes what finds addresses of names.
+        """Make a fetcher with no connection yet.
 
-        Only if `by_proxies` a fetch may name a proxy. `deadly` is told of which URLs bodies are being decoded.
+        `now` is the world's clock, in seconds since 1970. `resolver` makes a resolver for host names. Only with
+        `by_proxies` may a fetch name a proxy. `poison_pages` is told which URLs have bodies that are being decoded.
         """
         self._poison_pages = poison_pages or PoisonPages(None)
         self._by_proxies = by_proxies
@@ -116,9 +120,10 @@ class Fetcher:
         self._limits = limits
         self._large = asyncio.Semaphore(limits.large_bodies_max)
         self._large_contents = asyncio.Semaphore(limits.large_contents_max)
-        """Places for large bodies, and for large contents that are not the body; they are taken in this order."""
+        """Slots for large bodies, then slots for large contents that are not the body. They are acquired in this
+        order."""
         self._decoding = asyncio.Lock()
-        """Held by the body that is in the middle of being decoded."""
+        """The lock of the body that is in the middle of being decoded."""
         self._guard = guard
         self._headers = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
         self._header_lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
@@ -157,7 +162,7 @@ class Fetcher:
         return partial(ProxyConnector, self._guard)
 
     async def close(self) -> None:
-        """Close all connections; the caller has ended its fetches."""
+        """Close all connections. The caller has ended its fetches."""
         if self._session is not None:
             await self._session.close()
         if self._resolver is not None:
@@ -172,11 +177,11 @@ class Fetcher:
         *,
         memory_slots: MemorySlots | None = None,
     ) -> FetchResult:
-        """Return what came of one GET of a canonical URL. Raises nothing but CancelledError.
+        """Return the result of one GET of a canonical URL. Raises nothing but CancelledError.
 
-        `may_send` is asked once more when the connection is there, which may take long: if not, nothing is sent.
-        What the guard forbids a proxy to be asked for is refused before that hears of it. A large answer keeps its
-        places until `hold` gives them back; without one it is to be read before anything is awaited.
+        `may_send` is asked once more when the connection is there, which may take long. If it says no, nothing is sent.
+        A target that the guard forbids is refused before a proxy hears of it. A large answer keeps its slots until
+        `memory_slots` releases them. Without `memory_slots` the caller must read the answer before it awaits anything.
         """
         assert self._session is not None, "start() comes before fetch()"
         assert proxy is None or self._by_proxies, "made to fetch by proxies"
@@ -311,7 +316,7 @@ class Fetcher:
         )
 
     async def _content(self, url: str, body: bytes, coding: str, memory_slots: MemorySlots) -> bytes:
-        """Return the content of a body; one that turns out to be large is begun anew once it has a place."""
+        """Return the content of a body. A body that turns out to be large is decoded anew once it has a slot."""
         limits = self._limits
         small = min(limits.large_body_bytes, limits.inflated_bytes_max)
         if len(body) <= small:  # What is large as it came is so afterwards, and long work would be done twice.
@@ -328,7 +333,7 @@ class Fetcher:
 
 
 class _Watch:
-    """Ends what runs inside its `scope` when patience is over."""
+    """A watch cancels the work inside its `scope` when the deadline is over."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, deadline: ResponseDeadline) -> None:
         self.scope = asyncio.timeout(None)
@@ -380,7 +385,7 @@ class _Response(aiohttp.ClientResponse):
 
 
 class _Request(aiohttp.ClientRequest):
-    """Goes out only if it still may; to the site itself if that is at the end of a tunnel."""
+    """A request that is sent only while the fetch may still send, also to a site behind a tunnel."""
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         if not _may_send.get()():
@@ -392,7 +397,7 @@ class _Request(aiohttp.ClientRequest):
 
 @dataclass(slots=True)
 class _Answer:
-    """What has arrived so far."""
+    """The part of an answer that has arrived so far."""
 
     request_head: bytes = b""
     status: int | None = None
@@ -406,7 +411,7 @@ class _Answer:
     head_at: float | None = None
     malformed: bool = False
     is_large: bool = False
-    """It has a place for a body."""
+    """True once the answer has a slot for a large body."""
     chunks: list[bytes] = field(default_factory=list)
 
     def take_head(self, response: _Response, now: float, header_bytes_max: int) -> None:

@@ -1,8 +1,9 @@
-"""The places for large things that one page has, from when it gets them until its content has been read.
+"""Memory slots limit how many large bodies and contents are in memory at a time.
 
-Whoever makes such a thing takes the place, whoever asked for it keeps the hold: so no more of them are in memory than
-there are places, wherever they are waited with. Who has the last kind it needs waits for nothing but its turn on the
-loop, and none takes a former kind after a later one; so all come to their end.
+A page takes a slot when it allocates something large, and releases the slot after its content has been parsed. The code
+that allocates acquires the slot, and the code that asked for the page keeps the `MemorySlots`: so no more large things
+are in memory than there are slots, wherever they wait. A page that has the last kind of slot it needs waits only for
+its turn on the loop, and no page acquires an earlier kind after a later kind. So all pages come to their end.
 
 Tests: tests/crawl/fetch/test_fetcher.py
 """
@@ -11,7 +12,7 @@ import asyncio
 
 
 class MemorySlots:
-    """What one page has."""
+    """The slots that one page holds."""
 
     def __init__(self) -> None:
         self._acquired: list[asyncio.Semaphore] = []
@@ -23,6 +24,6 @@ class MemorySlots:
             self._acquired.append(slots)
 
     def release(self) -> None:
-        """Give back all it has; what was made there is gone, or will be before anything is awaited."""
+        """Release all slots. The memory they stand for is free already, or will be before anything is awaited."""
         while self._acquired:
             self._acquired.pop().release()

@@ -1,9 +1,9 @@
-"""A connection that stops listening when an answer takes more bytes than any honest one: what aiohttp does not count.
+"""A metered connection stops reading when an answer takes more bytes than any honest answer.
 
-The sizes of headers and body are bounded where they are read. But a server can also send what is neither: interim
-answers (1xx) and empty lines without end before the answer, chunk extensions and chunks of one byte around a body,
-and answers to questions that nobody has asked, which would be kept in memory for the next one. All of that is bounded
-here, by one count of the bytes that came since the request.
+aiohttp does not count these bytes. The sizes of headers and body are bounded where they are read. But a server can also
+send interim answers (1xx) and empty lines without end before the answer, chunk extensions and one-byte chunks around a
+body, and answers without a request, which would stay in memory for the next request. One count of the bytes since the
+request bounds all of these.
 """
 
 from asyncio import AbstractEventLoop
@@ -23,13 +23,13 @@ it is chunked."""
 
 
 class MeteredConnection(ResponseHandler):
-    """Reads answers as aiohttp does, one for each request, and breaks off what goes on beyond `Limits`."""
+    """A connection that reads one answer per request, as aiohttp does, and breaks off an answer beyond `Limits`."""
 
     def __init__(self, loop: AbstractEventLoop, limits: Limits) -> None:
         super().__init__(loop)
         self._limits = limits
         self._received = 0
-        """Bytes since the request; what follows the end of the answer in one piece with it counts as well."""
+        """Bytes since the request, with the bytes that follow the end of the answer in the same piece."""
         self._answered = False
         """The head of the answer has come."""
 
@@ -49,7 +49,7 @@ class MeteredConnection(ResponseHandler):
             super().data_received(data)
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Take the head of an answer, unless there has been one: nobody would ever read it."""
+        """Take the head of an answer, unless an answer is there already: nothing would ever read the second."""
         if self._answered:
             self.force_close()
             if self.transport is not None:
@@ -70,5 +70,5 @@ class MeteredConnection(ResponseHandler):
 
 
 def meter(connector: aiohttp.TCPConnector, limits: Limits) -> None:
-    """Make a connector that has made no connection yet make only metered ones."""
+    """Let a connector that has made no connection yet make only metered connections."""
     connector._factory = cast(partial[ResponseHandler], partial(MeteredConnection, loop=connector._loop, limits=limits))

@@ -1,14 +1,16 @@
-"""URLs whose answers kill whoever reads them: a peer dies of one twice at most, and then leaves it alone.
+"""Pages that crash the process are detected, and blocked after two crashes.
 
-A library in C may have a fault, or a page may take more memory than there is. Then the process is gone, the next owner
-reads the same page, and so on around the swarm, again after each restart. So what is being read is noted in a file
-that outlives the process, and crossed out afterwards. What a peer finds there when it starts is what it may have died
-of. That alone proves nothing, as it may have been killed just then, or by another page; so such a page is asked for
-once more, but read while no other is, and whatever a peer has died of twice is not asked for again.
+A C library may have a fault, or a page may take more memory than there is. Then the process is gone, the next owner
+reads the same page, and so on around the swarm, again after each restart. So the URL of each page that is being read is
+noted in a file that outlives the process, and crossed out afterwards. At its start a peer finds there the pages that
+may have crashed it. A note alone proves nothing, as the process may have been killed at that moment, or by another
+page. So a suspect page is fetched once more, but read while no other page is read, and a page that was being read in
+two crashes is not fetched again.
 
-Noted is only what runs over bytes of a site: undoing their coding, and reading what they are. Nothing is waited for in
-between but turns, least of all a place (memory_slots.py), as whoever has that may wait for its turn here. The file
-need not survive the machine: nobody writes to it but one process, in place, and a fault of it costs only this.
+Only work over bytes of a site is noted: undoing content codings and parsing. Between note and cross-out the peer waits
+for nothing but turns, least of all for a memory slot (memory_slots.py), as the holder of a slot may wait for its turn
+here. The file need not survive the machine: only one process writes to it, in place, and a fault of the file costs only
+this protection.
 """
 
 import asyncio
@@ -19,32 +21,33 @@ from hashlib import blake2b
 from pathlib import Path
 
 KILLED_PEER = "killed_peer"
-"""Why such a page counts as failed."""
+"""The reason of failure of a blocked page."""
 CRASHES_MAX = 2
-"""While it read one page."""
+"""Crashes during one page before the page is blocked."""
 READING_MAX = 256
-"""Pages noted at a time; few take more than one turn, and what is not noted is read all the same."""
+"""Pages noted at a time. Few pages take more than one turn, and pages beyond the limit are read all the same."""
 SUSPECTS_MAX = 256
-"""Pages remembered of which it may have died, the latest: with the others 9 KB that are written at each start."""
+"""Suspect pages remembered, the latest first. With the notes they are 9 KB, written at each start."""
 FILE = "reading"
 
 _NAME_BYTES = 16
 _ENTRY_BYTES = _NAME_BYTES + 1
-"""A byte that is 0 if the place is free, else 1 or how many deaths; and the URL's hash."""
+"""Bytes of one entry: a count byte, 0 for a free entry, else 1 or the number of crashes, and the URL's hash."""
 _FREE = bytes(_ENTRY_BYTES)
 
 
 class PoisonPages:
-    """What one peer may have died of."""
+    """The pages that may have crashed one peer."""
 
     def __init__(self, directory: Path | None) -> None:
-        """Without a directory nothing is noted, and nothing known. A file that cannot be opened counts as none."""
+        """Read the notes of the process before. Without a directory, or without a readable file, nothing is noted or
+        known."""
         self._crashes: dict[bytes, int] = {}
         self._places = list(reversed(range(READING_MAX)))
         self._count = 0
         """Pages that are being read."""
         self._alone = asyncio.Lock()
-        """Held by the one suspect that is to be read, ..."""
+        """The lock of the one suspect that is about to be read, ..."""
         self._is_quiet = asyncio.Event()
         """... which waits until no other page is: so nothing else is blamed for it, nor it for others."""
         self._file: int | None = None
@@ -67,7 +70,7 @@ class PoisonPages:
 
     @asynccontextmanager
     async def reading(self, url: str) -> AsyncIterator[None]:
-        """Note that the answer of a URL is being read, until the context ends; a suspect waits for its turn first."""
+        """Note that the answer of a URL is being read, until the context ends. A suspect waits for its turn first."""
         if self._file is None:
             yield
             return
@@ -103,12 +106,12 @@ class PoisonPages:
                 self._places.append(place)
 
     def was_read(self, url: str) -> None:
-        """The answer of this URL was read to its end: whatever a peer died of before was something else."""
+        """Note that the answer of this URL was read to its end: earlier crashes had another cause."""
         if self._crashes and self._crashes.pop(_name(url), None) is not None:
             self._write(READING_MAX, self._suspects())
 
     def _take_over(self, found: bytes) -> None:
-        """Count what was being read when the process before this one ended."""
+        """Count the pages that were being read when the process before this one ended."""
         entries = [found[at : at + _ENTRY_BYTES] for at in range(0, len(found), _ENTRY_BYTES)]
         entries = [entry if len(entry) == _ENTRY_BYTES else _FREE for entry in entries]
         self._crashes = {entry[1:]: entry[0] for entry in entries[READING_MAX:] if entry[0]}

@@ -102,7 +102,7 @@ class ProxyConnector(aiohttp.TCPConnector):
 
 
 def _to_proxy(error: Exception) -> Broken:
-    """Return what it means that the proxy itself could not be connected to."""
+    """Return the meaning of a failed connection to the proxy itself."""
     cause = error.os_error if isinstance(error, ClientConnectorError) else error
     if isinstance(cause, OSError) and cause.errno in NO_SOCKET_ERRNOS:
         return Broken(FetchError.NO_SOCKET, str(cause))

@@ -1,8 +1,8 @@
-"""What a person should hear of addresses that this peer may not ask: at once, as what fails there stays failed.
+"""Warnings tell a person at once about addresses that this peer may not connect to.
 
-A peer that joins a crawl of a private network without --allow-network would else record its share of it as failed, and
-nobody would know before the end. On the web a page may link to such addresses as well, again and again; so a warning
-comes once in `AGAIN_S` at most.
+A peer without --allow-network that joins a crawl of a private network would else record its share as failed, unnoticed
+before the end. On the web, pages may link to such addresses again and again, so a warning comes at most once in
+`REFUSED_WARN_INTERVAL_S`.
 """
 
 import logging
@@ -13,7 +13,7 @@ REFUSED_WARN_INTERVAL_S = 600.0
 NETWORKS = tuple(
     map(ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"))
 )
-"""Which people have for themselves: such an address is hardly the only one of its network."""
+"""Networks of private use. Such an address is hardly the only address of its network in a crawl."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class RefusedAddresses:
         )
 
     def take(self) -> str | None:
-        """Return what a person has not been told yet, if there is anything."""
+        """Return the next warning for a person, or None."""
         warning, self._warning = self._warning, None
         return warning
 

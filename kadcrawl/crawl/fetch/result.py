@@ -1,7 +1,7 @@
-"""What came of fetching one URL: the one record that outputs, retries, politeness and link extraction read.
+"""`FetchResult` is the result of one fetch, for outputs, retries, politeness and link extraction.
 
-Exactly one `FetchResult` is made for each request, and it has at most one `FetchError`. A word, not an actor: no
-I/O, no clock. `Fetcher` makes it; `WarcWriter` keeps it as received; nobody changes it.
+Each request makes exactly one `FetchResult`, with at most one `FetchError`. A plain value: no I/O, no clock. `Fetcher`
+makes it, `WarcWriter` stores it as received, and nothing changes it.
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 
 class FetchError(StrEnum):
-    """Why a fetch gave no whole answer. The values are what users read in ``urls_failed``."""
+    """The reason of a fetch without a whole answer. Users read the values in ``urls_failed``."""
 
     BAD_URL = "bad_url"
     """No request can be made of this URL, e.g. a host label of more than 63 characters."""
     ADDRESS_REFUSED = "address_refused"
-    """Its host is at an address that is neither public nor allowed."""
+    """The host is at an address that is neither public nor allowed."""
     DNS = "dns"
     CONNECT = "connect"
     """Refused, unreachable, or not connected in time."""
@@ -41,22 +41,24 @@ class FetchError(StrEnum):
     BODY_TOO_LARGE = "body_too_large"
     """Cut off by us at ``body_bytes_max``."""
     BAD_ENCODING = "bad_encoding"
-    """A Content-Encoding we did not offer, or bytes that are not in the one they claim."""
+    """The Content-Encoding was not offered, or the bytes are not in that coding."""
     INFLATED_TOO_LARGE = "inflated_too_large"
     """More than ``inflated_bytes_max`` after decompression, or more brotli than is decompressed."""
     NO_SOCKET = "no_socket"
     """This machine is out of file descriptors, socket buffers or memory. Never in ``urls_failed``."""
     NOT_SENT = "not_sent"
-    """Called off by this peer before the request went out. Never in ``urls_failed``."""
+    """This peer called the fetch off before the request went out. Never in ``urls_failed``."""
     NO_PROXY = "no_proxy"
     """The job has proxies, and none is alive. Never in ``urls_failed``."""
     VERIFYING = "verifying"
-    """By all proxies alive this URL had trouble, and they are being verified. Never in ``urls_failed``."""
+    """This URL failed by all live proxies, and they are being verified. Never in ``urls_failed``."""
     PROXY = "proxy"
     """The proxy itself did not do, and the site was not asked: another is to try. Never in ``urls_failed``."""
     UNSURE = "unsure"
-    """Through a proxy, and nobody knows whose fault it is: another is to try. The site may have been asked, so its
-    clock runs. Never in ``urls_failed``."""
+    """A fetch through a proxy failed, perhaps by the site's fault, so another proxy is to try.
+
+    The site may have been asked, so its clock runs. Never in ``urls_failed``.
+    """
 
 
 PASSING = frozenset(
@@ -91,7 +93,7 @@ UNASKED = frozenset(
 SLOW = frozenset({FetchError.TIMEOUT, FetchError.IDLE, FetchError.TOO_SLOW})
 """Failures for which a request is waited for long."""
 HTML = frozenset({"text/html", "application/xhtml+xml", ""})
-"""Media types whose links are followed; a page without a type is looked at."""
+"""Media types whose links are followed. A page without a type is parsed."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -101,47 +103,49 @@ class FetchResult:
 
     url: str
     status: int | None
-    """None when no complete head of an answer came; then headers, body and content are empty."""
+    """The status code, or None without a complete head. Then headers, body and content are empty."""
     error: FetchError | None
     detail: str
-    """A few words about the failure for the log and the page log; empty without one."""
+    """A few words about the error for the log and the page log, or an empty text."""
     request_head: bytes
     """The request as sent: line, headers, blank line."""
     http_version: str
     """"1.0" or "1.1"."""
     reason: str
-    """The reason phrase; bytes that are not UTF-8 are surrogate escapes."""
+    """The reason phrase. Bytes that are not UTF-8 are surrogate escapes."""
     headers: tuple[tuple[bytes, bytes], ...]
-    """As received: order, case and repeats kept, space around values not."""
+    """Headers as received, with their order, case and repeats, but without the space around values."""
     body: bytes
-    """As received, without chunked framing: what WARC keeps. Incomplete when a failure says so."""
+    """The body as received, without chunked framing, as WARC stores it. Incomplete when an error says so."""
     content: bytes
     """The body after Content-Encoding, the same object if there was none. Empty if there is a failure, except
     that an uncompressed body cut off by us is here as far as it came."""
     content_type: str
     """The header's value, or empty."""
     mime: str
-    """Its media type in lower case, e.g. ``text/html``, or empty."""
+    """The media type in lower case, e.g. ``text/html``, or empty."""
     retry_after_s: float | None
-    """Seconds to wait as the server asked, at most ``retry_after_max_s``; None if it did not ask."""
+    """Seconds that the server asked the client to wait, at most ``retry_after_max_s``, or None."""
     address: str
-    """The IP address answered from; empty when there was no answer, the connection was reset at once, or a proxy passed
-    the answer on, which alone knows."""
+    """The IP address that answered.
+
+    Empty when there was no answer, when the connection was reset at once, or when a proxy passed the answer on.
+    """
     started_at: datetime
-    """When the request was begun, UTC."""
+    """The begin of the request, UTC."""
     seconds: float
-    """From then to the last byte read."""
+    """Seconds from the begin to the last byte."""
     first_byte_at: float
     """Loop time at which the head of the answer was there: politeness counts from it; else the end."""
 
     def header(self, name: bytes) -> str | None:
-        """Return the values of a header, given in lower case, joined by commas; None if it was not sent."""
+        """Return the values of a header, joined by commas, or None without any. `name` is in lower case."""
         values = [value for key, value in self.headers if key.lower() == name]
         return b", ".join(values).decode("utf-8", "replace") if values else None
 
     @property
     def location(self) -> str | None:
-        """Where a redirect points, as sent: it may be relative. None for anything else."""
+        """The target of a redirect, as sent, perhaps relative. None for an answer that is no redirect."""
         if self.status not in REDIRECTS:
             return None
         for key, value in self.headers:
@@ -154,14 +158,14 @@ class FetchResult:
 
     @property
     def why_failed(self) -> str | None:
-        """Why its URL counts as failed: the failure, or the status from 400 up; None if it does not."""
+        """The reason that the URL counts as failed: the error, or the status from 400 up. None for a success."""
         if self.error is not None:
             return str(self.error)
         return f"http_{self.status}" if self.status is not None and self.status >= 400 else None
 
     @property
     def answered(self) -> bool | None:
-        """Whether the site answered in time, whatever it said; None if it may have been a proxy that did not."""
+        """True if the site answered in time, with success or not. None if a proxy may be at fault instead."""
         if self.error is FetchError.UNSURE:
             return None
         return self.status is not None and self.error not in SLOW
@@ -173,12 +177,12 @@ class FetchResult:
 
     @property
     def passing(self) -> bool:
-        """Whether another try may fare better: time-outs, resets, 429 and 5xx."""
+        """True if another try may succeed: after time-outs, resets, 429 and 5xx."""
         return self.error in PASSING or (self.status is not None and (self.status == 429 or self.status >= 500))
 
 
 def retry_after_s(value: str, now: datetime, most_s: float) -> float | None:
-    """Return the seconds a Retry-After asks for (RFC 9110 10.2.3), at most `most_s`; None if it is none."""
+    """Return the seconds of a Retry-After value (RFC 9110 10.2.3), at most `most_s`, or None if it is malformed."""
     if not value:
         return None
     if value.isascii() and value.isdigit():

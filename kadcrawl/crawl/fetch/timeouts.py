@@ -1,11 +1,11 @@
-"""Until when the rest of an answer is waited for, and why no longer. A plain object: times are arguments.
+"""The response deadline decides how long the rest of an answer is waited for. A plain object: times are arguments.
 
-Three bounds, the earliest counts: a request may take `fetch_timeout_s` in all, its body may be silent for
-`idle_timeout_s`, and after `rate_grace_s` the body must have come at `rate_min_bytes_s` on average (a slow
-drip is neither silent nor ever over). Before the head of the answer only the first applies: some pages take
-long to make. While we pause the answer none does. And a large body, of which few are read at a time, must come at
-`large_rate_min_bytes_s` for as long as others wait for its place: who sends the most of one and then drips would keep
-it for all of `fetch_timeout_s`.
+The earliest of three bounds counts. A request may take `fetch_timeout_s` in all. Its body may be silent for
+`idle_timeout_s`. After `rate_grace_s` the body must have come at `rate_min_bytes_s` on average, as a slow drip is
+neither silent nor ever over. Before the head of the answer only the first bound applies, as some pages take long to
+make. While the peer pauses the answer no bound applies. Few large bodies are read at a time, so a large body must come
+at `large_rate_min_bytes_s` as long as others wait for its slot: else a server that sends most of a body and then drips
+would keep the slot for all of `fetch_timeout_s`.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.settings.config import Limits
 
 LARGE_LOOK_S = 10.0
-"""Between two looks at how much of a large body has come."""
+"""Seconds between two looks at the progress of a large body."""
 
 
 class ResponseDeadline:
@@ -31,7 +31,7 @@ class ResponseDeadline:
         self.body_bytes = 0
         self._others_wait: Callable[[], bool] | None = None
         self._looked: tuple[float, int] = now, 0
-        """When it was looked how much of a large body had come, and how much."""
+        """The time of the last look at a large body, and its bytes then."""
 
     def head_came(self, now: float) -> None:
         self._head_at = self._last_at = now
@@ -79,7 +79,7 @@ class ResponseDeadline:
         return failure if now >= due else None
 
     def look_again_at(self, now: float) -> float:
-        """Return when to ask for the next verdict: none can fall earlier, whatever arrives until then."""
+        """Return the time to ask for the next verdict. No verdict can fall earlier, whatever arrives until then."""
         if self._paused_at is not None:
             return now + self._limits.idle_timeout_s
         if self._head_at is None:

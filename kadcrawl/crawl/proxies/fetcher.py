@@ -37,9 +37,10 @@ class ThroughProxies:
         *,
         memory_slots: MemorySlots | None = None,
     ) -> FetchResult:
-        """Return what came of one GET of a canonical URL, as `Fetcher.fetch`, or of none at all.
+        """Return the result of one GET of a canonical URL, as `Fetcher.fetch` does, or of no request at all.
 
-        NO_PROXY, VERIFYING, PROXY and UNSURE are its own failures; the first two come without waiting for anything.
+        NO_PROXY, VERIFYING, PROXY and UNSURE are this fetcher's own errors. The first two come without waiting for
+        anything.
         """
         proxy = self._pool.choose(site_of(url, self._partition), url)
         if proxy is None:

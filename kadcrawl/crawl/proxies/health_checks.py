@@ -1,9 +1,10 @@
-"""What keeps a pool of proxies fresh: its judge is asked through them, and its source what there are.
+"""Health checks keep a pool of proxies fresh: they verify each proxy and refill the pool from a list.
 
-The judge is a page named by whoever made the job. It is asked `JUDGE_AT_ONCE` times at a time at most, and no oftener
-than every `JUDGE_APART_S`, whatever happens. It is no page of the crawl: a request to it counts on no site's clock, and
-so its site is out of scope (crawl/scope/scope.py), else that site would be asked by many peers beside its own pace.
-The source is fetched directly, by each peer for itself; what it answers is bounded, and bad lines are skipped.
+The job's author names the health-check page. At most `HEALTH_CHECKS_AT_ONCE` requests for it are under way at a time,
+and no more than one per `HEALTH_CHECKS_APART_S` begins, whatever happens. The health-check page is no page of the
+crawl: a request for it counts on no site's clock. So its site is out of scope (crawl/scope/scope.py), else many peers
+would ask that site beside its own pace. Each peer fetches the list itself and directly. The size of the list is
+bounded, and bad lines are skipped.
 
 Tests: tests/peer/test_proxies.py
 """
@@ -26,10 +27,10 @@ HEALTH_CHECKS_APART_S = 0.1
 CHECK_S = 10.0
 """Patience with one verification or one answer of the source."""
 FEW = 3
-"""With so many alive or fewer the source is asked again soon."""
+"""The number of live proxies at which the list is asked again soon."""
 FEW_WAIT_S = 30.0
 PAUSE_POLL_S = 0.2
-"""How often it is looked whether a held crawler may go on."""
+"""Seconds between two looks at whether a paused crawler may go on."""
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +46,8 @@ class ProxyChecks:
         limits: Limits,
         now: Callable[[], float],
     ) -> None:
-        """`make_fetcher` makes what asks the judge and the source; `now` is the clock of the pool, in seconds."""
+        """`make_fetcher` makes the fetcher for the health-check page and the list. `now` is the clock of the pool,
+        in seconds."""
         self._pool = pool
         self._health_check_url = job.proxy_judge
         self._list_url = job.proxies_from
@@ -66,7 +68,7 @@ class ProxyChecks:
         pool.learn(map(parse, job.proxies))
 
     async def run(self, crawler: Pausable) -> None:
-        """Verify and refill, and let the crawler go on when it waited for a proxy; until cancelled."""
+        """Verify and refill, and let the crawler go on when it waited for a proxy, until cancelled."""
         await self._fetcher.start()
         try:
             async with asyncio.TaskGroup() as group:
@@ -120,7 +122,7 @@ class ProxyChecks:
             wait_s = min(2 * wait_s, self._limits.proxy_source_s) if few and learned else FEW_WAIT_S
 
     async def _learn(self, list_url: str) -> bool:
-        """Learn what the source names; return whether it named any. If not, what it named before is kept."""
+        """Learn the proxies of the list, and return whether it named any. If not, its earlier proxies are kept."""
         fetched = await self._fetcher.fetch(list_url)
         text = fetched.content.decode("utf-8", "replace") if fetched.status == 200 else ""
         if fetched.error is FetchError.BODY_TOO_LARGE:

@@ -1,21 +1,22 @@
-"""Through which proxy a site is asked, which proxies are alive, and when each is to be verified. Pure; times are given.
+"""The proxy pool decides which proxy a site is asked through, which proxies are alive, and when each is verified.
 
-A proxy is used once a judge's page came through it (health_checks.py). From then on it has a score, a decaying average
-of success and of speed; of those alive the better are chosen more often, and a site keeps its proxy as long as nothing
-goes wrong. Three things can go wrong:
+A proxy is used once the health-check page came through it (health_checks.py). From then on the proxy has a score, a
+decaying average of success and of speed. Better proxies are chosen more often, and a site keeps its proxy as long as
+nothing goes wrong. Three things can go wrong:
 
-- **The proxy itself does not do** (no connection to it, 407): certain, and the site was not asked. Three times in a row
-  and it is dead.
-- **Nobody knows whose fault it was**: the answer broke, the tunnel was refused, 502 from what relays. The proxy becomes
-  *suspect*: the judge is asked at once, unless a page comes through before that, and others are chosen first. The page
-  is given to another proxy and that is no try of its own, nor goes it by one again that is not proven alive since.
-  Only when it had the same trouble `DOUBTS` times, before the last by proxies that were proven alive afterwards, is it
-  the page's. What a proxy that turns out to be dead did to pages is forgotten, but `DOUBTS_MOST` times end it.
-- **The judge's page does not come**: it is dead, unless it is trusted and pages came through it since it was verified
-  last; a judge that is down stops nobody who works.
+- **The proxy itself fails** (no connection to it, 407). That is certain, and the site was not asked. After three such
+  failures in a row the proxy is dead.
+- **The fault may be the proxy's or the site's**: the answer broke, the tunnel was refused, a relay sent 502. The proxy
+  becomes *suspect*: it is verified at once, unless a page comes through before that, and others are chosen first. The
+  page is given to another proxy, which is no try of its own, and does not go again by a proxy that is not proven alive
+  since. Only when the page had the same trouble `DOUBTS` times, before the last by proxies that were proven alive
+  afterwards, is the fault the page's. Troubles with a proxy that turns out to be dead are forgotten, but `DOUBTS_MOST`
+  troubles end the page.
+- **The health-check page does not come**: the proxy is dead, unless it is trusted and pages came through it since it
+  was verified last. A health-check page that is down stops no working proxy.
 
-What is dead comes back only by verification, each time after a longer wait. What the source no longer names is gone.
-A site cannot spoil a proxy: whatever it does is doubt, and the judge decides.
+A dead proxy comes back only by verification, each time after a longer wait. A proxy that the list no longer names is
+gone. A site cannot spoil a proxy: all that a site does is doubt, and the health check decides. Pure: times are given.
 """
 
 from collections import OrderedDict
@@ -31,14 +32,14 @@ from kadcrawl.settings.proxy_list import Proxy
 STRIKES = 3
 """Certain faults in a row after which a proxy is dead."""
 DOUBTS = 3
-"""Troubles a page must have had, all but the last by proxies proven alive since, to be taken for their cause."""
+"""Troubles that convict a page, if all but the last were with proxies that were proven alive since."""
 DOUBTS_MOST = 20
-"""Troubles after which a page is the cause whatever became of the proxies, so that one that kills them ends."""
+"""Troubles that convict a page regardless of its proxies, so that a page that kills proxies ends."""
 DECAY = 0.2
 """Weight of the last success and time in the averages."""
 DEAD_WAIT_MAX_S = 900.0
 NONE_WAIT_MAX_S = 30.0
-"""How long at most a dead one is left alone while none is alive."""
+"""The longest wait in seconds before a dead proxy is tried again while none is alive."""
 STICKY_MAX = 10_000
 """Sites whose proxy is remembered, and pages whose troubles are."""
 NOT_THE_WAY = frozenset(
@@ -51,13 +52,13 @@ NOT_THE_WAY = frozenset(
         FetchError.INFLATED_TOO_LARGE,
     }
 )
-"""Failures that are the same by whatever way a site is asked."""
+"""Errors that are the same by every way to a site."""
 GATEWAY = frozenset({407, 502, 503, 504})
 """Statuses of an answer to a relayed request that may be the proxy's own."""
 
 
 class Outcome(Enum):
-    """What one request says about its proxy."""
+    """The evidence of one request about its proxy."""
 
     NOTHING = 0
     CAME = 1
@@ -69,7 +70,7 @@ class Outcome(Enum):
 
 
 def outcome(result: FetchResult, proxy: Proxy) -> Outcome:
-    """Return what an answer, or the lack of one, says about the proxy by which it came."""
+    """Return the evidence of an answer, or of its absence, about the proxy."""
     relays = proxy.relays(result.url)
     if result.error is FetchError.PROXY or (result.error is FetchError.CONNECT and relays):
         return Outcome.PROXY
@@ -86,51 +87,53 @@ def outcome(result: FetchResult, proxy: Proxy) -> Outcome:
 
 @dataclass(slots=True, eq=False)
 class ProxyHealth:
-    """What is known of one proxy. Instants in seconds of the caller's clock."""
+    """The health of one proxy. Instants are in seconds of the caller's clock."""
 
     proxy: Proxy
     alive: bool = False
     suspect: bool = False
     suspect_at: float = -inf
-    """When something last went wrong: only what was begun later proves that it works."""
+    """The time of the last trouble. Only a request begun later proves that the proxy works."""
     success: float = 1.0
     """Decaying average, from 0 to 1."""
     seconds: float = 1.0
-    """Decaying average of what a request takes."""
+    """Decaying average of the seconds of a request."""
     strikes: int = 0
     """Certain faults in a row."""
     came_at: float = -inf
-    """When the last page, or judge's page, that came through was asked for."""
+    """The start of the last request that came through, for a page or the health-check page."""
     page_at: float = -inf
-    """When the last page was."""
+    """The start of the last request for a page that came through."""
     checked_at: float = -inf
     check_at: float = -inf
-    """When it is to be verified."""
+    """The time of the next verification."""
     checking: bool = False
     fails: int = 0
     """Verifications failed in a row."""
 
     @property
     def score(self) -> float:
-        """From 0 to 1: success by speed, where a second is worth half of what is instant."""
+        """The score from 0 to 1: success by speed, where a request of one second is worth half of an instant
+        request."""
         return self.success / (1.0 + self.seconds)
 
 
 @dataclass(slots=True)
 class _Troubles:
-    """Of one page, since its last try that counted."""
+    """The troubles of one page since its last try that counted."""
 
     by: list[tuple[Proxy, float]] = field(default_factory=list)
-    """Through which proxies, and when; not those that turned out dead."""
+    """The proxies and times of the troubles, without proxies that turned out dead."""
     count: int = 0
-    """With those."""
+    """The number of troubles, with dead proxies."""
 
 
 class Proxies:
     """The pool of one peer."""
 
     def __init__(self, random: Random, verify_s: float, retry_s: float) -> None:
-        """A proxy is verified again after `verify_s` seconds, a dead one after `retry_s`, then twice that, ..."""
+        """Make an empty pool. A live proxy is verified after `verify_s` seconds, a dead proxy after `retry_s`, then
+        twice that, ..."""
         self._random = random
         self._verify_s = verify_s
         self._retry_s = retry_s
@@ -141,7 +144,7 @@ class Proxies:
     # --- who there is --------------------------------------------------------------------------------------------
 
     def learn(self, proxies: Iterable[Proxy]) -> None:
-        """These are all there are: new ones are to be verified, others are gone."""
+        """Take these as all proxies there are: new proxies are to be verified, missing proxies are gone."""
         named = dict.fromkeys(proxies)
         for proxy in self._health.keys() - named.keys():
             self._forgive(proxy)
@@ -156,7 +159,7 @@ class Proxies:
 
     @property
     def alive(self) -> int:
-        """How many may be used."""
+        """The number of proxies that may be used."""
         return sum(standing.alive for standing in self._health.values())
 
     def is_alive(self, proxy: Proxy) -> bool:
@@ -166,7 +169,7 @@ class Proxies:
     # --- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, site: str, url: str) -> Proxy | None:
-        """Return the proxy by which to ask a site for a URL now; None if there is none for it."""
+        """Return the proxy for a URL of a site now, or None if there is none for it."""
         alive = [standing for standing in self._health.values() if standing.alive]
         if not alive:
             return None
@@ -214,7 +217,7 @@ class Proxies:
             self._dead(standing, now)
 
     def doubted(self, proxy: Proxy, url: str, now: float) -> bool:
-        """Something went wrong with a URL through this proxy; return whether another is to try before it counts."""
+        """Note a trouble of a URL with this proxy. Return whether another proxy is to try first."""
         if (standing := self._health.get(proxy)) is not None:
             self._rate(standing, 0.0)
             self._suspect(standing, now)
@@ -233,7 +236,7 @@ class Proxies:
     # --- verification --------------------------------------------------------------------------------------------
 
     def to_check(self, now: float) -> Proxy | None:
-        """Return a proxy that is to be verified now; `checked` or `unchecked` must follow."""
+        """Return a proxy to verify now. The caller must then call `checked` or `unchecked`."""
         # With none alive the whole crawl waits.
         most_s = inf if self.alive else NONE_WAIT_MAX_S
         due = [
@@ -248,7 +251,7 @@ class Proxies:
         return first.proxy
 
     def checked(self, proxy: Proxy, seconds: float | None, now: float) -> None:
-        """The judge's page came through in so many seconds; None if it did not."""
+        """Note that the health-check page came through in so many seconds, or did not (None)."""
         if (standing := self._health.get(proxy)) is None:
             return
         works = standing.alive and not standing.suspect and standing.page_at > standing.checked_at
@@ -269,7 +272,7 @@ class Proxies:
             self._dead(standing, now)
 
     def unchecked(self, proxy: Proxy, now: float) -> None:
-        """It could not be verified after all, for a reason of this machine's."""
+        """Note that the proxy could not be verified, for a reason of this machine."""
         if (standing := self._health.get(proxy)) is not None:
             standing.checking = False
             standing.check_at = now + self._retry_s

@@ -1,4 +1,5 @@
-"""Where a URL belongs: its site, its key and its cell, by the job's partition. Pure; called for every new link."""
+"""The partitioner computes the site, key and cell of a URL from the job's partition. Pure, and called for every new
+link."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,7 +37,7 @@ class Partitioner:
         return UrlLocation(site, key, cell_of(key, self._cell_bits))
 
     def locate_offered(self, url: str) -> UrlLocation | None:
-        """Return the place of what another peer takes for a URL; None if it has none, as it is not canonical."""
+        """Return the location of a URL that another peer offers, or None if the URL is not canonical."""
         if not url.isascii():
             return None
         try:

@@ -1,14 +1,14 @@
-"""How many URLs that differ in nothing but their query the owner of a site takes (`Job.path_queries_max`).
+"""The query limit bounds how many URLs that differ only in their query a site's owner takes (`Job.path_queries_max`).
 
-A shop whose lists link to themselves with one more filter, or the same two in another order, has more URLs for one list
-than anybody can fetch, and each looks honest. So at each path (scheme, host and all else before the ``?``) the first so
-many queries that are found are taken. Every text of a query is another: nobody can know whether the order of parameters
-matters to a server, and that they come in any order is half of the explosion. What has no query does not count and is
+A shop's lists link to themselves with one more filter, or with the same two in another order. Such a list has more URLs
+than any crawl can fetch, and each looks honest. So at each path (scheme, host and all else before the ``?``) only the
+first URLs found are taken. Every text of a query counts as another query: the crawler cannot know whether the order of
+parameters matters to a server, and any order is half of the explosion. A URL without a query does not count and is
 always taken.
 
-The history has keys and no paths, so what was accepted is counted here, in memory, by whoever owns the site: begun anew
-after a restart, when the site falls to another owner, and for a path not met for as long as `PATHS_MAX` others were. So
-the bound holds for each owner by itself, and each of them may take as many once. A decision: no I/O, no clock.
+The history has keys and no paths, so the owner of the site counts accepted URLs in memory. The count begins anew after
+a restart, when the site falls to another owner, and for a path that was not met while `PATHS_MAX` others were. So the
+bound holds for each owner by itself, and each owner may take as many once. A decision: no I/O, no clock.
 """
 
 from collections import OrderedDict
@@ -53,6 +53,6 @@ class PathQueries:
 
 
 def _path(url: str) -> bytes | None:
-    """Return what stands for all of a canonical URL before its query; None if it has none."""
+    """Return a hash of the part of a canonical URL before its query, or None without a query."""
     path, mark, _ = url.partition("?")
     return blake2b(path.encode(), digest_size=_HASH_BYTES).digest() if mark else None

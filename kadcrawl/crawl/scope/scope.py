@@ -1,11 +1,11 @@
-"""Which URLs belong to the crawl. A decision: no I/O, no clock.
+"""The scope decides which URLs belong to the crawl. A decision: no I/O, no clock.
 
-A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there
-are any, is not too deep or too long, and is not built like those of a trap (traps.py). A seed is always near itself and
-included, and no trap, as somebody asked for it; ``exclude`` binds even seeds. Nearness looks at the site, so http and
-https are near to each other. With `Job.sitemaps` what is named like a sitemap need be neither below the path of a seed
-nor included, as it is no page but lists some. Never in scope is the site of the proxies' judge, which is asked beside
-all clocks. The reasons are words of the page log.
+A URL is in scope when it lies near a seed (`Job.scope`), matches no ``exclude``, matches an ``include`` if there are
+any, is not too deep or too long, and is not built like the URL of a trap (traps.py). A seed is always near itself,
+included, and no trap, as somebody asked for it. ``exclude`` binds even seeds. Nearness compares sites, so http and
+https are near to each other. With `Job.sitemaps`, a URL named like a sitemap need be neither below the path of a seed
+nor included, as a sitemap is no page but lists pages. The site of the proxies' health-check page is never in scope, as
+that page is asked beside all clocks. The reasons are words of the page log.
 """
 
 import re
@@ -20,7 +20,7 @@ from kadcrawl.urls import Partition, path_of, site_of
 
 Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap
 LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path_repeats", "query_parameters"})
-"""The reasons that keep a crawl from going on for ever, so that one may have ended it; the others say what it is of."""
+"""Reasons that keep a crawl from going on for ever. The other reasons describe the crawl's subject."""
 
 
 class Scope:
@@ -40,14 +40,14 @@ class Scope:
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
         self.scope_is_final: Callable[[], bool] = lambda: True
-        """Whether no seeds are known to be on their way here: till then what is out of scope may be in by them."""
+        """Returns False while seeds may be on their way here, which may bring a URL into scope."""
         self._seeds: set[str] = set()
         self._sites: set[str] = set()
         self._directories: dict[str, set[str]] = defaultdict(set)
         self.add_seeds(job.seeds)
 
     def add_seeds(self, urls: Iterable[str]) -> None:
-        """Extend the scope by what is near these canonical URLs."""
+        """Extend the scope to the URLs near these canonical URLs."""
         for url in urls:
             self._seeds.add(url)
             site = site_of(url, "domain" if self.kind == "domain" else "host")
@@ -81,7 +81,7 @@ class Scope:
         return url in self._seeds
 
     def is_sitemap(self, url: str) -> bool:
-        """Say whether sitemaps are followed and this canonical URL is named like one."""
+        """Return whether sitemaps are followed and this canonical URL is named like a sitemap."""
         return self.follows_sitemaps and named_like_one(url)
 
     def excluded_by(self, url: str) -> str | None:
@@ -120,6 +120,6 @@ def _is_below(path: str, directories: Set[str]) -> bool:
 
 
 def _directory(url: str) -> str:
-    """Return the path of a canonical URL up to its last slash: what the links beside it share."""
+    """Return the path of a canonical URL up to its last slash, which the links beside it share."""
     path = path_of(url).partition("?")[0]
     return path[: path.rindex("/") + 1]

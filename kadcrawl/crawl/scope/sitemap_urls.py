@@ -6,11 +6,11 @@ Tests: tests/crawl/content/test_sitemap.py
 from kadcrawl.urls import origin_of, path_of
 
 SITEMAP_PATH = "/sitemap.xml"
-"""Where a site's sitemap is if its robots.txt names none."""
+"""The path of a site's sitemap if its robots.txt names none."""
 
 
 def of_origin(url: str, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the sitemaps of this canonical URL's origin; `named` are those in its robots.txt."""
+    """Return the sitemaps of this canonical URL's origin. `named` are the sitemaps in its robots.txt."""
     return named or (origin_of(url) + SITEMAP_PATH,)
 
 

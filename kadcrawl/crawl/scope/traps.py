@@ -21,13 +21,14 @@ Trap = Literal["path_segments", "path_repeats", "query_parameters"]
 
 _ID = r"[0-9A-Za-z,._!~:-]"
 _IN_PATH = re.compile(rf";jsessionid={_ID}{{16,}}+(?=[/;]|$)|/\((?:X\(1\))?S\([0-9a-z]{{24}}\)\)(?=/)", re.IGNORECASE)
-"""As Java servers and ASP.NET without cookies write them."""
+"""Session IDs in paths, as Java servers and ASP.NET without cookies write them."""
 _IN_QUERY = re.compile(
     rf"(?:^|(?<=&))(?:(?:jsessionid|phpsessid)={_ID}{{16,}}+|(?:sid|session_?id|oscsid|zenid)=[0-9a-z]{{26,64}}+"
     r"|cfid=[0-9a-f-]{1,64}+&cftoken=[0-9a-f-]{6,64}+)(?:&|$)",
     re.IGNORECASE,
 )
-"""Servlets and PHP; phpBB, osCommerce and Zen Cart, whose names others use too; ColdFusion."""
+"""Session parameters of servlets and PHP, of phpBB, osCommerce and Zen Cart (whose names others use too), and of
+ColdFusion."""
 
 
 class Traps:
@@ -78,7 +79,7 @@ def _repeats(segments: list[str], times: int) -> bool:
 
 
 def without_session(url: str) -> str:
-    """Return a canonical URL without the session IDs in it; the same if it has none."""
+    """Return a canonical URL without the session IDs in it, or the same URL without any."""
     # Whatever is sought has this in it, and few links do.
     if not ("=" in url and "id=" in url.lower()) and "(S(" not in url:
         return url
