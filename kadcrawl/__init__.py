@@ -15,9 +15,10 @@ from kadcrawl.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from kadcrawl.crawl.content.page import Page
-    from kadcrawl.peer import Leaf, Peer
+    from kadcrawl.leaf.leaf import Leaf
+    from kadcrawl.peer import Peer
 
-_LATE = {"Leaf": "kadcrawl.peer", "Page": "kadcrawl.crawl.content.page", "Peer": "kadcrawl.peer"}
+_LATE = {"Leaf": "kadcrawl.leaf.leaf", "Page": "kadcrawl.crawl.content.page", "Peer": "kadcrawl.peer"}
 """Loaded when first asked for (PEP 562): whoever needs only some rooms or words of kadcrawl need not wait for all."""
 
 __all__ = [

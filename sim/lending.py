@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kadcrawl.keys import Key
+from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.lending.borrower import Borrower
-from kadcrawl.peer import Leaf, Peer
+from kadcrawl.peer import Peer
 from kadcrawl.replication.cells import STALL_S
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import PENDING
@@ -67,9 +68,9 @@ class SeenLoans:
         lost: Counter[str] = Counter()
         for _, peer in peers:
             lending = peer.balancing.loans.lender
-            known = self._lost.get(peer.incarnation, Counter())
+            known = self._lost.get(peer.runtime.incarnation, Counter())
             lost += lending.lost - known
-            self._lost[peer.incarnation] = Counter(lending.lost)
+            self._lost[peer.runtime.incarnation] = Counter(lending.lost)
         for number, borrowing in borrowers(peers, leaves):
             for loan in borrowing.crawlable_loans():
                 if loan.lender.id in self._numbers:

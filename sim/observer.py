@@ -12,7 +12,8 @@ from math import inf
 from kadcrawl.balance.leases import LEASE_S
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell, Key, anchor, backup_key
-from kadcrawl.peer import Leaf, Peer
+from kadcrawl.leaf.leaf import Leaf
+from kadcrawl.peer import Peer
 from kadcrawl.settings.config import Job
 from kadcrawl.store.store import DONE
 from kadcrawl.urls import site_of

@@ -19,7 +19,8 @@ import uvloop
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
-    from kadcrawl.peer import Leaf, Peer
+    from kadcrawl.leaf.leaf import Leaf
+    from kadcrawl.peer import Peer
 
 LOG = "peer.log"
 LOG_BYTES_MAX = 10_000_000

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.errors import StartError
 from kadcrawl.keys import ID_BITS, id_bytes
@@ -45,7 +46,7 @@ class Leaf(PeerBase):
         self._work: LeafCrawl | None = None
 
     def __repr__(self) -> str:
-        return f"<Leaf {self.contact} {self.state}>" if hasattr(self, "store") else "<Leaf not started>"
+        return f"<Leaf {self.contact} {self.state}>" if self._resources is not None else "<Leaf not started>"
 
     # --- life ----------------------------------------------------------------------------------------------------
 
@@ -57,12 +58,12 @@ class Leaf(PeerBase):
         peers answers either, when the swarm is not the swarm of this directory, or when it has no leaves.
         """
         assert not self.begun, "a leaf joins once"
-        welcome, answering = await welcomed(self, bootstrap, rekeyed=rekeyed)
+        welcome, answering = await welcomed(self.resources, self.known, bootstrap, listens_at=None, rekeyed=rekeyed)
         if (why := why_no_leaf(welcome.job)) is not None:
             raise StartError(why)
-        self.full_peers = FullPeers([*bootstrap, *answering], self.random)
+        self.full_peers = FullPeers([*bootstrap, *answering], self.resources.random)
         self.full_peers.learn(self.known.contacts)
-        job = self._jobs.joined(welcome.job)
+        job = self.resources.jobs.joined(welcome.job)
         await self._prepare(job)
         self._build(job)
         log.info("leaf.begun id=%s", self._me.id.hex())
@@ -140,7 +141,7 @@ class Leaf(PeerBase):
             state=self.state,
             pending=self.borrower.urls,
             in_flight=self.work.crawler.in_flight,
-            uptime_s=int(self.clock.now() - self.started_at),
+            uptime_s=int(self.clock.now() - self.resources.started_at),
             counters=self.counters.to_wire(),
             allowance=0,
             granted=0,
@@ -150,23 +151,23 @@ class Leaf(PeerBase):
 
     # --- putting it together ---------------------------------------------------------------------------------------
 
-    async def _open(self, stack: AsyncExitStack) -> None:
+    async def _open(self, stack: AsyncExitStack) -> KnownPeers:
         self._me = leaf_contact(self._identity())
-        self.full_peers = FullPeers((), self.random)
-        self.known = KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
+        self.full_peers = FullPeers((), self.resources.random)
+        return KnownPeers(self.store, lambda: self.full_peers.contacts(), self.client)
 
     def _identity(self) -> bytes:
         if self.key_rotation is not None:
             return self.key_rotation.credentials.peer_key.id
         leaf_id = self.store.meta.get("leaf_id")
         if leaf_id is None:
-            leaf_id = id_bytes(self.random.getrandbits(ID_BITS))
+            leaf_id = id_bytes(self.resources.random.getrandbits(ID_BITS))
             self.store.meta.set("leaf_id", leaf_id)
         return leaf_id
 
     def _build(self, job: Job) -> None:
-        self._jobs.keep(job)
-        self._jobs.keep_networks(self.config.allow_networks)
+        self.resources.jobs.keep(job)
+        self.resources.jobs.keep_networks(self.config.allow_networks)
         work = LeafCrawl(
             me=self._me,
             job=job,
@@ -177,9 +178,9 @@ class Leaf(PeerBase):
             counters=self.counters,
             activity=self.activity,
             clock=self.clock,
-            random=self.random,
+            random=self.resources.random,
             extraction=self._extraction,
-            poison_pages=self.poison_pages,
+            poison_pages=self.resources.poison_pages,
             home=lambda: self._work_requester.known_home,
         )
         self._work_requester = WorkRequester(
@@ -193,7 +194,10 @@ class Leaf(PeerBase):
             on_seeds=self._add_seeds,
             on_activity=self._follow,
         )
-        self._work, self._components = work, work.components
+        self._work = work
+
+    def _built(self) -> CrawlComponents | None:
+        return self._work.components if self._work is not None else None
 
     # --- news of the swarm -----------------------------------------------------------------------------------------
 
@@ -213,4 +217,4 @@ class Leaf(PeerBase):
 
     def _add_seeds(self, urls: Sequence[str]) -> None:
         if self.work.add_seeds(urls):
-            self._jobs.keep(self.job)
+            self.resources.jobs.keep(self.job)

@@ -35,7 +35,7 @@ from kadcrawl.link.wire.messages import Contact, Lend, Link
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
-from kadcrawl.peer.swarm_state import fingerprint_of_seeds
+from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
 from kadcrawl.settings.config import Config, Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, Store

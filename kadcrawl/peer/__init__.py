@@ -1,17 +1,19 @@
-"""The peer: puts the rooms together and lives their common life. Only this room knows them all.
+"""A full peer: puts the rooms below together and lives their common life.
 
-The life of a peer. It locks its directory, opens its journal, finds its node ID there or draws one, and listens (TCP
-and UDP on one port). The first of a swarm begins with a job of its own; every other one *joins*: it asks a peer it
-knows for the job, takes of a few IDs the one that splits the largest range (`identity`), enters the overlay, and asks
-its siblings to hand over what is now nearer to it (`handover`); only then does it fetch. From then on it owns the cells
-it is nearest to: it takes links offered to it (`service`), crawls them (crawl/), sends the links it finds to their
-owners, and shares in every wave. It leaves by handing its range over and saying goodbye, or dies; started again on its
-directory it goes on where its journal ends.
+The life of a peer. It locks its directory and opens its journal (`resources`), finds its node ID there or draws one
+(`membership/node_id`), and listens, TCP and UDP on one port (`membership/endpoints`). The first peer of a swarm begins
+with a job of its own. Every other peer joins: it asks a peer it knows for the job (`membership/bootstrap`), draws a few
+IDs and takes the one that splits the largest range, builds its parts (`build`), enters the overlay, and takes over the
+cells it is now nearest to (replication/owner/). Only then it fetches (`tasks`).
 
-Nothing here decides; `Peer` builds, starts and stops, `service` answers the link, `handover` moves ranges.
+From then on the peer owns the cells it is nearest to. It accepts links that others offer (`offered_links`), crawls them
+(crawl/), sends the links it finds to their owners, and answers waves (`swarm/`). `handlers` says when it answers which
+message. It leaves by handing its range over and saying goodbye (`shutdown`), or it crashes; started again on its
+directory it joins its swarm or begins alone (`rejoin`), and goes on where its journal ends.
+
+`Peer` (peer.py) is the facade. `Runtime` (runtime.py) has the parts and the state, and all helpers take it.
 """
 
-from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer.peer import Peer
 
-__all__ = ["Leaf", "Peer"]
+__all__ = ["Peer"]

@@ -1,6 +1,6 @@
-"""`Member`: what a full peer and a leaf share: a directory with its journal, connections, and one TaskGroup.
+"""`PeerBase`: the common life of a full peer and a leaf: open resources, one TaskGroup, the last commit.
 
-Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py
+Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py, tests/leaf/test_leaf.py
 """
 
 import asyncio
@@ -18,67 +18,46 @@ from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.errors import StartError, StorageError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import PeerScore
+from kadcrawl.members.credentials import Credentials
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.peer.directory import Directory
 from kadcrawl.peer.environment import Environment
-from kadcrawl.peer.job_store import JobRecord
-from kadcrawl.peer.membership.key_rotation import key_rotation
+from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.resources import Resources, open_resources
 from kadcrawl.settings.config import Config, Job
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
-from kadcrawl.system.daemon_threads import DaemonThreadExecutor
 
 log = logging.getLogger(__name__)
 
 
 class PeerBase:
-    """One member of a swarm, as a context manager. All methods belong to the loop it was entered on."""
-
-    known: KnownPeers
-    """Set by `_open`."""
+    """One full peer or leaf, as a context manager. All methods belong to the loop it was entered on."""
 
     def __init__(self, config: Config, environment: Environment | None) -> None:
         self.config = config
         self.environment = environment or Environment()
-        self.random = self.environment.random or Random(os.urandom(32))
-        self.activity = Activity()
+        self._random = self.environment.random or Random(os.urandom(32))
+        self._resources: Resources | None = None
+        self._known: KnownPeers | None = None
+        self._messages_before = 0
+        """Messages sent in earlier runs."""
         self._stopping = asyncio.Event()
         self._stack = AsyncExitStack()
         self._tasks: list[asyncio.Task[Any]] = []
         self._deliverer: asyncio.Task[None] | None = None
         self._broken_off = False
-        self._components: CrawlComponents | None = None
+        """The context ended by an exception."""
         self._extraction: Extraction | None = None
 
     async def __aenter__(self) -> Self:
-        """Lock the directory, open the journal and the connections. Raises StartError, and ConfigError for a sink."""
+        """Open the resources and the network ends. Raises StartError, and ConfigError for a sink."""
         async with AsyncExitStack() as stack:
-            now = asyncio.get_running_loop().time
-            self.deliveries = Deliveries(self.config.data, self.config.sinks, DaemonThreadExecutor(), now)
-            stack.callback(Directory(self.config.data).close)
-            self.poison_pages = self.environment.poison_pages(self.config.data)
-            stack.callback(self.poison_pages.close)
-            self.store = Store(self.config.data, self.config.limits.commit_spacing_s, self.environment.sync)
-            stack.callback(self.store.close)
-            self._jobs = JobRecord(self.store)
-            self.clock = Clock(asyncio.get_running_loop(), self.environment.wall)
-            self.started_at = self.clock.now()
-            self.store.saved_time.restore(self.started_at)
-            self.counters = Counters.from_bytes(self.store.meta.get("totals"))
+            self._resources = await open_resources(self.config, self.environment, self._random, stack)
             self._messages_before = self.counters.peer_messages
-            self.key_rotation = key_rotation(self.config, self.store, self.clock)
-            self.credentials = None
-            if self.key_rotation is not None:
-                self.credentials = self.key_rotation.credentials
-                await self.store.journal.commit()
-            self.peer_score = PeerScore()
-            self.client = LinkClient(self.config.limits.message_bytes_max, self.credentials, self.peer_score)
-            await self.client.open()
-            stack.push_async_callback(self.client.close)
-            await self._open(stack)
+            self._known = await self._open(stack)
             self._group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(self._shut)
             self.store.journal.before_commit(self._flush)
@@ -91,9 +70,10 @@ class PeerBase:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        """Commit and close, without handing anything over; say so first (`leave`, `finish`). Raises StorageError.
+        """Commit and close; call `finish` or `leave` before, to hand anything over. Raises StorageError.
+        StorageError.
 
-        Unless it ends by an exception, the sinks are given time for what they lack.
+        Unless the context ends by an exception, the sinks get time for the outputs they lack.
         """
         self._broken_off = kind is not None
         if not isinstance(error, asyncio.CancelledError):
@@ -107,44 +87,108 @@ class PeerBase:
             raise
 
     async def wait_done(self) -> None:
-        """Return when the swarm is quiescent: nothing is left to do anywhere, and no page will be due again."""
+        """Return when the swarm is quiescent: nothing is left to fetch anywhere, and no page will be due again."""
         await self.activity.over.wait()
 
     async def wait_stopped(self) -> None:
-        """Return when somebody has asked it to stop or leave, or it is to exit when done and all is done."""
+        """Return when a person asked this peer to stop or leave, or when all is done and it exits when done."""
         await self._stopping.wait()
 
     def stop(self) -> None:
-        """Let `wait_stopped` return; its caller then calls `finish` and closes."""
+        """Let `wait_stopped` return. The caller of that then calls `finish` and closes."""
         self._stopping.set()
 
     def leave_soon(self) -> None:
-        """As `stop`, but what it holds is to be handed over."""
+        """Stop, and hand over pending URLs in `finish`."""
         self.stop()
 
     def warning(self) -> str | None:
-        """Return what whoever runs it should know and was not told yet, as a sentence; None if there is nothing."""
-        return self._components.refused.take() if self._components is not None else None
+        """Return a sentence that the person who runs this peer should read now; None if there is no new one."""
+        components = self._built()
+        return components.refused.take() if components is not None else None
+
+    # --- resources -------------------------------------------------------------------------------------------------
+
+    @property
+    def resources(self) -> Resources:
+        """The parts that are open from entry to exit."""
+        assert self._resources is not None, "enter the peer first: async with Peer(...) as peer"
+        return self._resources
+
+    @property
+    def known(self) -> KnownPeers:
+        """The contacts by which this peer finds its swarm again."""
+        assert self._known is not None, "enter the peer first: async with Peer(...) as peer"
+        return self._known
+
+    @property
+    def store(self) -> Store:
+        """The journal."""
+        return self.resources.store
+
+    @property
+    def client(self) -> LinkClient:
+        """The asking end of the link."""
+        return self.resources.client
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of all due times."""
+        return self.resources.clock
+
+    @property
+    def activity(self) -> Activity:
+        """The activity that quiescence is judged by."""
+        return self.resources.activity
+
+    @property
+    def counters(self) -> Counters:
+        """The counters of all runs in this directory."""
+        return self.resources.counters
+
+    @property
+    def deliveries(self) -> Deliveries:
+        """The sinks."""
+        return self.resources.deliveries
+
+    @property
+    def peer_score(self) -> PeerScore:
+        """The misbehavior of other peers."""
+        return self.resources.peer_score
+
+    @property
+    def key_rotation(self) -> KeyRotation | None:
+        """The keys of this peer; None in a swarm without a key."""
+        return self.resources.key_rotation
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """The certificates of this peer; None in a swarm without a key."""
+        return self.resources.credentials
 
     @property
     def journaled_job(self) -> Job | None:
-        """What an earlier run in this directory crawled."""
-        return self._jobs.journaled()
+        """The job of an earlier run in this directory."""
+        return self.resources.jobs.journaled()
 
     @property
     def listens_at(self) -> tuple[str, int] | None:
-        """The address (host, port) at which others ask it; None if it listens on nothing."""
+        """The address (host, port) at which others ask this peer; None for a leaf."""
         return None
 
     @property
     def ended(self) -> bool:
-        """The swarm was quiescent when last heard of, and there has been nothing to do here since."""
+        """Whether the swarm was quiescent when last heard of, and nothing has moved here since."""
         return self.activity.over.is_set()
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    # --- inside ----------------------------------------------------------------------------------------------------
 
-    async def _open(self, stack: AsyncExitStack) -> None:
-        """Open what this kind of member has besides."""
+    async def _open(self, stack: AsyncExitStack) -> KnownPeers:
+        """Open the parts of this kind of peer; return the contacts it knows."""
+        raise NotImplementedError
+
+    def _built(self) -> CrawlComponents | None:
+        """Return the parts of the crawl; None until the job is known."""
         raise NotImplementedError
 
     @property
@@ -153,10 +197,10 @@ class PeerBase:
         return self.client.asked
 
     async def _prepare(self, job: Job, given: Job | None = None) -> None:
-        """Get ready to take the records of this job out of pages; `given` is the job this peer was made with.
+        """Start the extraction of this job's records from pages; `given` is the job this peer was made with.
 
-        Raises StartError if the job asks for a hook that nobody here allowed, or that is not here. Whoever can speak to
-        a swarm may name any function of any module; only who runs this machine says which of them is called.
+        Raises StartError if the job names a hook that was not allowed here, or that is not installed. Any member of a
+        swarm may name any function of any module, so only the person who runs this machine allows hooks.
         """
         allowed = {*self.config.hooks, *(PageRules(records=given.records).hooks if given is not None else ())}
         if strange := sorted(PageRules(records=job.records).hooks - allowed):
@@ -175,13 +219,14 @@ class PeerBase:
         return task
 
     async def _shut(self) -> None:
-        """End the background tasks, commit what they have done, and close what they used."""
+        """End the background tasks, commit their work, and close the parts they used."""
         log.info("link.ends asked=%d dialed=%d", self.client.asked, self.client.dialed)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._components is not None:
-            await self._components.fetcher.close()
+        components = self._built()
+        if components is not None:
+            await components.fetcher.close()
         if self._extraction is not None:
             await self._extraction.close()
         try:
@@ -192,20 +237,21 @@ class PeerBase:
             self._committer.cancel()
             if self._deliverer is not None:
                 self._deliverer.cancel()
-            if self._components is not None:
-                self._components.outputs.close()
+            if components is not None:
+                components.outputs.close()
 
     def _flush(self) -> list[int]:
-        """Before each commit: journal the counters and hand the outputs to the system."""
+        """Before each commit: journal the counters, and return the file descriptors of the outputs."""
         self.counters.peer_messages = self._messages_before + self._messages
         self.store.meta.set("totals", self.counters.to_bytes())
         self.store.saved_time.save(self.clock.now())
         self.known.keep()
-        return self._components.outputs.flush() if self._components is not None else []
+        components = self._built()
+        return components.outputs.flush() if components is not None else []
 
 
 def disk_failure(group: BaseExceptionGroup[BaseException]) -> StorageError | None:
-    """Return the first failure of the disk among those that ended a peer."""
+    """Return the first failure of the disk among the exceptions that ended a peer."""
     for error in group.exceptions:
         found = disk_failure(error) if isinstance(error, BaseExceptionGroup) else error
         if isinstance(found, StorageError):

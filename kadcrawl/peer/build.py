@@ -1,12 +1,18 @@
-"""Builds the balance of load of one peer out of its parts.
+"""Builds the parts of a full peer that depend on the job: crawl, replication, load balance, leaves and recrawl.
 
-Tests: tests/peer/test_peer.py
+Tests: tests/peer/test_peer.py, tests/peer/test_recrawl.py, tests/lending/test_lending_peers.py
 """
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from kadcrawl.balance.sizing import UpdateSchedule
+from kadcrawl.crawl.build import CrawlComponents, build
+from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.recrawl.expiry import Expiring
+from kadcrawl.crawl.recrawl.scheduler import Recrawling
+from kadcrawl.crawl.scope.partitioner import UrlLocation
+from kadcrawl.errors import StartError
 from kadcrawl.keys import anchor
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.lending.blocks import Blocks
@@ -14,71 +20,159 @@ from kadcrawl.lending.drain_policy import DrainPolicy
 from kadcrawl.lending.leaf_host import LeafHost
 from kadcrawl.lending.level_policy import LevelPolicy
 from kadcrawl.lending.loans import Loans
-from kadcrawl.lending.throughput_learning import ThroughputLearning
-from kadcrawl.link.wire.messages import Contact
+from kadcrawl.lending.throughput_learning import ThroughputLearning, throughput_learning
+from kadcrawl.link.wire.messages import Contact, Link
+from kadcrawl.peer.runtime import BuiltParts, Runtime
+from kadcrawl.replication.cells import Cells
+from kadcrawl.settings.config import Job
 
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
 
+def build_parts(
+    runtime: Runtime,
+    job: Job,
+    *,
+    extraction: Extraction | None,
+    first_update_s: float | None,
+    converged: Callable[[], bool],
+) -> BuiltParts:
+    """Build the parts for this job; loads are first compared after `first_update_s`, or after a whole interval.
 
-def build_balancer(peer: "Peer", first_update_s: float | None, learns: ThroughputLearning | None) -> Balancer:
-    """Put the balance of a peer together, whose other parts are there.
-
-    The load is first looked at after so many seconds, as the bootstrap peer says, or after a whole interval.
+    `converged` returns whether the swarm state here is that of all peers. Raises ConfigError, before anything is kept,
+    if the throughput of this peer cannot be predicted as its config says, and StartError if an output cannot be
+    written.
     """
-    parts, job = peer.components, peer.job
+    resources, overlay = runtime.resources, runtime.overlay
+    config, store, clock = resources.config, resources.store, resources.clock
+    learns = throughput_learning(config) if job.lends_by == "predictive" else None
+
+    async def accept_here(links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:
+        return await cells.accept(links, components.intake.accept)
+
+    try:
+        components = build(
+            job=job,
+            config=config,
+            directory=config.data,
+            store=store,
+            owners=overlay,
+            client=resources.client,
+            activity=resources.activity,
+            counters=resources.counters,
+            clock=clock,
+            random=resources.random,
+            resolver=resources.environment.resolver,
+            may_start=lambda: not cells.is_stalled(),
+            accept_here=accept_here,
+            extraction=extraction,
+            poison_pages=resources.poison_pages,
+        )
+    except OSError as error:
+        raise StartError(f"cannot write the outputs in {config.data}: {error}") from None
+    cells = Cells(
+        components, overlay, resources.client, store, resources.activity, clock, config.limits.batch_spacing_s
+    )
+    balancing = _build_balancer(runtime, job, components, cells, first_update_s, learns)
+    leaves = LeafHost(
+        state=runtime,
+        lender=balancing.loans.lender,
+        overlay=overlay,
+        random=resources.random,
+        pause_reasons=lambda: components.crawler.pause_reasons,
+    )
+    components.scope.scope_is_final = converged
+    return BuiltParts(
+        components=components,
+        cells=cells,
+        balancing=balancing,
+        leaves=leaves,
+        recrawling=_build_recrawling(runtime, components, cells),
+        expiring=_build_expiring(runtime, job, components),
+    )
+
+
+def _build_recrawling(runtime: Runtime, components: CrawlComponents, cells: Cells) -> Recrawling | None:
+    if components.rounds is None:
+        return None
+    resources = runtime.resources
+    recrawling = Recrawling(
+        resources.store,
+        components.frontier,
+        resources.activity,
+        resources.clock,
+        copying=lambda: cells.replicator.unacknowledged,
+        wake=components.crawler.wake,
+    )
+    components.rounds.on_due = components.intake.on_visit = recrawling.visited
+    cells.crawl.on_opened = recrawling.opened
+    cells.crawl.on_closed.append(recrawling.closed)
+    return recrawling
+
+
+def _build_expiring(runtime: Runtime, job: Job, components: CrawlComponents) -> Expiring | None:
+    store = runtime.resources.store
+    if components.rounds is not None or job.recrawl_after_s is None or store.expiring_filters is None:
+        return None
+    return Expiring(
+        store,
+        components.frontier,
+        components.intake,
+        components.forwarder,
+        components.partitioner,
+        runtime.resources.clock,
+        store.expiring_filters.period,
+        lambda: runtime.job.seeds,
+    )
+
+
+def _build_balancer(
+    runtime: Runtime,
+    job: Job,
+    components: CrawlComponents,
+    cells: Cells,
+    first_update_s: float | None,
+    learns: ThroughputLearning | None,
+) -> Balancer:
+    resources, overlay = runtime.resources, runtime.overlay
 
     def may_lend(lender: Contact, site: str) -> bool:
-        cell = parts.partitioner.cell(site)
-        nearest = peer.overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
-        if not peer.overlay.is_live(lender.id):
-            peer.overlay.suspect(lender)  # We may not know each other yet.
-        return nearest == lender and not peer.overlay.owns(cell) and cell not in peer.cells.holdings.owned
+        cell = components.partitioner.cell(site)
+        nearest = overlay.nearest_known(anchor(cell, job.cell_bits), 1)[0]
+        if not overlay.is_live(lender.id):
+            overlay.suspect(lender)  # We may not know each other yet.
+        return nearest == lender and not overlay.owns(cell) and cell not in cells.holdings.owned
 
     loans = Loans(
-        components=parts,
-        cells=peer.cells,
-        store=peer.store,
-        client=peer.client,
-        me=lambda: peer.overlay.me,
-        activity=peer.activity,
-        clock=peer.clock,
-        random=peer.random,
-        limits=peer.config.limits,
+        components=components,
+        cells=cells,
+        store=resources.store,
+        client=resources.client,
+        me=lambda: overlay.me,
+        activity=resources.activity,
+        clock=resources.clock,
+        random=resources.random,
+        limits=resources.config.limits,
         may_lend=may_lend,
     )
-    first_at = asyncio.get_running_loop().time() + (job.update_s if first_update_s is None else first_update_s)
     blocks = Blocks(
         job=job,
-        overlay=peer.overlay,
-        client=peer.client,
-        frontier=parts.frontier,
+        overlay=overlay,
+        client=resources.client,
+        frontier=components.frontier,
         loans=loans,
-        me=lambda: peer.overlay.me,
-        is_paused=lambda: bool(parts.crawler.pause_reasons) or peer.leaving,
-        now=peer.clock.now,
+        me=lambda: overlay.me,
+        is_paused=lambda: bool(components.crawler.pause_reasons) or runtime.leaving,
+        now=resources.clock.now,
     )
-    mode = (
-        DrainPolicy(blocks, peer.random, learns)
+    policy = (
+        DrainPolicy(blocks, resources.random, learns)
         if job.lends_by in ("drain", "predictive")
-        else LevelPolicy(blocks, peer.config.work_area)
+        else LevelPolicy(blocks, resources.config.work_area)
     )
+    first_at = asyncio.get_running_loop().time() + (job.update_s if first_update_s is None else first_update_s)
     return Balancer(
-        policy=mode,
+        policy=policy,
         blocks=blocks,
         updates=UpdateSchedule(first_at, job.update_s),
-        counters=peer.counters,
+        counters=resources.counters,
         learning=learns,
-    )
-
-
-def build_leaf_host(peer: "Peer") -> LeafHost:
-    """Return the host of the leaves that draw pages from a peer."""
-    crawler = peer.components.crawler
-    return LeafHost(
-        state=peer,
-        lender=peer.balancing.loans.lender,
-        overlay=peer.overlay,
-        random=peer.random,
-        pause_reasons=lambda: crawler.pause_reasons,
     )

@@ -1,34 +1,28 @@
-"""What a peer answers on the link: offers from others, waves, newcomers, and a person's commands.
+"""The requests a full peer answers: the rule for each message type, and the registry of the handlers of all parts.
 
-One method per request type; each checks that this peer can answer at all, does the least that is needed, and
-acknowledges only what is on disk. Bad requests are Refused with a sentence; see link/wire/messages.py for their
-meaning.
+Each part that understands a message offers a coroutine function for it by `handlers()`. `Handlers` registers one entry
+for each message type at the LinkServer, checks the type's rule, and calls the part's function. A part returns its
+answer only when what it acknowledges is on disk. A refusal is an exception: the LinkServer turns it into Refused with
+the exception's sentence. The meaning of every message stands in link/wire/messages.py.
 
-Tests: tests/peer/test_swarm.py
+Tests: tests/peer/test_wrong_requests.py, tests/peer/test_coming_and_going.py, tests/peer/membership/test_departed.py
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
 
-import msgpack
-
-from kadcrawl.errors import ConfigError, KadcrawlError
-from kadcrawl.keys import anchor
 from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
-from kadcrawl.link.server import LinkServer
+from kadcrawl.link.server import Handler, LinkServer
 from kadcrawl.link.wire.messages import (
-    WIRE_VERSION,
-    Accepted,
     Add,
-    Answer,
     AssignReplica,
-    CellsAccepted,
     CellsHeld,
-    Census,
     Command,
     CompareDigests,
     Contact,
     DatedOffer,
-    DigestsCompared,
     FindMyCells,
     FindRanges,
     GetEpochFilters,
@@ -36,303 +30,127 @@ from kadcrawl.link.wire.messages import (
     GetLoad,
     GetStatus,
     GetSwarmState,
-    GotEpochFilters,
-    GotFilterPart,
-    GotSwarmState,
-    Grant,
     Hello,
     KeepEpochFilters,
     KeepFilterPart,
-    KeptFilterPart,
-    LeaseRenewed,
     LeaveStats,
     Lend,
-    Lent,
-    Link,
-    Load,
     Message,
-    MyCells,
-    NewSeeds,
     Offer,
-    Ok,
-    Order,
-    PeerRow,
-    Question,
-    Ranges,
     Recall,
-    Recalled,
     Reconcile,
-    Reconciled,
-    Redirect,
-    Refused,
     Rekey,
     RenewLease,
-    ReplicaAssigned,
     Replicate,
-    Replicated,
-    Status,
     TakeOver,
-    TakeOverAnswer,
-    Tally,
     Wave,
-    Welcome,
-    WorkGrant,
     WorkRequest,
 )
-from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay.addresses import ip_version
-from kadcrawl.overlay.waves.quiescence import own_view
-from kadcrawl.overlay.waves.wave import NO_BUCKET
-from kadcrawl.peer.membership.node_id import RangeFinder
-from kadcrawl.urls import is_canonical
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+from kadcrawl.peer.runtime import NotReadyError, Runtime
 
 
-class NotReadyError(KadcrawlError):
-    """This peer cannot answer yet, or no longer."""
+class Stage(Enum):
+    """The stage of life in which a peer answers a message."""
+
+    LISTENING = "listening"
+    """At once; the handler itself checks what it needs."""
+    BEGUN = "begun"
+    JOINED = "joined"
+    """A peer that is joining may not know the whole job, nor all peers of its subtrees."""
+    STAYING = "staying"
+    """The peer has begun and is not leaving."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The condition under which a peer answers one type of message."""
+
+    stage: Stage
+    callback: Callable[[Any], Contact] | None = None
+    """Returns the contact at which this peer will ask the sender in turn."""
+
+
+RULES: dict[type[Message], Rule] = {
+    # The life of a URL.
+    Offer: Rule(Stage.JOINED),
+    DatedOffer: Rule(Stage.JOINED),
+    # Entering the swarm.
+    Hello: Rule(Stage.LISTENING),
+    GetSwarmState: Rule(Stage.JOINED),
+    FindRanges: Rule(Stage.JOINED),
+    # Cells.
+    Replicate: Rule(Stage.BEGUN, lambda message: message.sender),
+    FindMyCells: Rule(Stage.BEGUN, lambda message: message.newcomer),
+    CellsHeld: Rule(Stage.JOINED, lambda message: message.holder),
+    TakeOver: Rule(Stage.BEGUN, lambda message: message.owner),
+    CompareDigests: Rule(Stage.BEGUN),
+    Reconcile: Rule(Stage.BEGUN),
+    GetEpochFilters: Rule(Stage.BEGUN),
+    GetFilterPart: Rule(Stage.BEGUN),
+    KeepEpochFilters: Rule(Stage.BEGUN, lambda message: message.owner),
+    KeepFilterPart: Rule(Stage.BEGUN, lambda message: message.owner),
+    AssignReplica: Rule(Stage.BEGUN, lambda message: message.owner),
+    # Loans.
+    GetLoad: Rule(Stage.JOINED),
+    Lend: Rule(Stage.JOINED, lambda message: message.lender),
+    RenewLease: Rule(Stage.BEGUN),
+    Recall: Rule(Stage.BEGUN),
+    WorkRequest: Rule(Stage.JOINED),
+    # The swarm.
+    Wave: Rule(Stage.BEGUN),
+    LeaveStats: Rule(Stage.STAYING),
+    GetStatus: Rule(Stage.BEGUN),
+    Add: Rule(Stage.JOINED),
+    Command: Rule(Stage.JOINED),
+    Rekey: Rule(Stage.LISTENING),
+}
+"""The rule for every request that a full peer answers."""
 
 
 class Handlers:
-    """The handlers of one peer."""
+    """The registry of one peer's handlers."""
 
-    def __init__(self, peer: "Peer") -> None:
-        self._peer = peer
-        self._range_finder = RangeFinder()
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._handlers: dict[type[Message], Handler] = {}
 
     def register(self, server: LinkServer) -> None:
-        """Let the server answer by these handlers."""
-        server.handle(Offer, self.offer)
-        server.handle(DatedOffer, self.offer)
-        server.handle(Hello, self.hello)
-        server.handle(GetSwarmState, self.swarm_state)
-        server.handle(FindRanges, self.find_ranges)
-        server.handle(Wave, self.wave)
-        server.handle(Replicate, self.replicate)
-        server.handle(FindMyCells, self.find_my_cells)
-        server.handle(CellsHeld, self.cells_held)
-        server.handle(TakeOver, self.take_over)
-        server.handle(CompareDigests, self.compare_digests)
-        server.handle(Reconcile, self.reconcile)
-        server.handle(GetEpochFilters, self.get_epoch_filters)
-        server.handle(GetFilterPart, self.get_filter_part)
-        server.handle(KeepEpochFilters, self.keep_epoch_filters)
-        server.handle(KeepFilterPart, self.keep_filter_part)
-        server.handle(AssignReplica, self.assign_replica)
-        server.handle(GetLoad, self.load)
-        server.handle(Lend, self.lend)
-        server.handle(RenewLease, self.renew_lease)
-        server.handle(Recall, self.recall)
-        server.handle(WorkRequest, self.request_work)
-        server.handle(LeaveStats, self.leave_stats)
-        server.handle(GetStatus, self.status)
-        server.handle(Add, self.add)
-        server.handle(Command, self.command)
-        server.handle(Rekey, self.rekey)
+        """Register an entry for each message type; until `use`, every answer is a refusal."""
+        server.register(dict.fromkeys(RULES, self.answer))
 
-    # --- the life of a URL ---------------------------------------------------------------------------------------
+    def use(self, runtime: Runtime) -> None:
+        """Check rules against this runtime from now on."""
+        self._runtime = runtime
 
-    async def offer(self, offer: Offer | DatedOffer) -> Accepted:
-        """Take the links this peer owns, and name the owners of the others."""
-        peer = self._settled()
-        mine = []
-        indices = []
-        elsewhere = []
-        for index, link in enumerate(offer.links):
-            place = peer.components.partitioner.locate_offered(link.url)
-            if place is None:
-                peer.components.intake.rejected += 1
-            elif peer.overlay.owns(place.cell) and not peer.cells.holder_side.leaving:
-                if self._comes_early(link, offer.seeds_fingerprint):
-                    elsewhere.append(Redirect(index, peer.contact))
-                else:
-                    mine.append((link, place))
-                    indices.append(index)
-            else:
-                elsewhere.append(Redirect(index, self._nearest_other(anchor(place.cell, peer.job.cell_bits))))
-        elsewhere += [
-            Redirect(indices[again], peer.contact)
-            for again in await peer.cells.accept(mine, peer.components.intake.accept_offered)
-        ]
-        return Accepted(elsewhere)
+    def add(self, handlers: Mapping[type[Message], Handler]) -> None:
+        """Answer these messages by the handlers of a part."""
+        for kind, handler in handlers.items():
+            assert kind in RULES, f"{kind.__name__} has no rule"
+            assert kind not in self._handlers, f"{kind.__name__} has a handler already"
+            self._handlers[kind] = handler
 
-    def _comes_early(self, link: Link, seeds_fingerprint: int) -> bool:
-        """Whether this peer should hear of seeds before it judges the link of a peer with seeds of this mark."""
-        concord = self._peer.state_gossip
-        return (
-            seeds_fingerprint not in (0, concord.seeds_fingerprint)
-            and is_canonical(link.url)
-            and self._peer.components.scope.why_not(link.url, link.depth) == "scope"
-            and concord.may_know_more(seeds_fingerprint)
-        )
+    async def answer(self, message: Message) -> Message:
+        """Return the answer of the part that handles the message.
 
-    def _nearest_other(self, target: int) -> Contact:
-        peer = self._peer
-        for contact in peer.overlay.nearest_known(target, 2):
-            if contact.id != peer.contact.id:
-                return contact
-        raise NotReadyError("this peer is leaving and knows no other")
-
-    # --- joining and moving --------------------------------------------------------------------------------------
-
-    async def hello(self, hello: Hello) -> Welcome:
-        if hello.version != WIRE_VERSION:
-            why = f"this swarm speaks version {WIRE_VERSION} of the wire, not {hello.version}: use the same release"
-            raise MisbehaviorError(Misbehavior.VERSION, why)
-        peer = self._ready()
-        return Welcome(peer.job, peer.paused, peer.balancing.wait_s, peer.state_gossip.state.stamp)
-
-    async def swarm_state(self, _: GetSwarmState) -> GotSwarmState:
-        peer = self._settled()  # One that is still joining may have missed what it is asked for.
-        course = peer.state_gossip.state
-        return GotSwarmState(course.stamp, course.paused, list(peer.job.seeds))
-
-    async def find_ranges(self, question: FindRanges) -> Ranges:
-        return await self._range_finder.find(self._settled().overlay, question)
-
-    async def replicate(self, message: Replicate) -> Replicated:
-        await self._asked_by(message.sender).cells.receive(message)
-        return Replicated()
-
-    async def cells_held(self, message: CellsHeld) -> CellsAccepted:
-        self._settled()
-        return self._asked_by(message.holder).cells.sync.cells_held(message)
-
-    async def find_my_cells(self, message: FindMyCells) -> MyCells:
-        return self._asked_by(message.newcomer).cells.sync.find_my_cells(message)
-
-    async def take_over(self, message: TakeOver) -> TakeOverAnswer:
-        return self._asked_by(message.owner).cells.holder_side.answer(message)
-
-    async def compare_digests(self, message: CompareDigests) -> DigestsCompared:
-        return await self._ready().cells.anti_entropy.answer_compare(message)
-
-    async def reconcile(self, message: Reconcile) -> Reconciled:
-        return await self._ready().cells.anti_entropy.answer_reconcile(message)
-
-    async def get_epoch_filters(self, question: GetEpochFilters) -> GotEpochFilters:
-        return await self._ready().cells.filter_sync.answer(question)
-
-    async def get_filter_part(self, question: GetFilterPart) -> GotFilterPart:
-        return await self._ready().cells.filter_sync.part(question)
-
-    async def keep_epoch_filters(self, message: KeepEpochFilters) -> Replicated:
-        await self._asked_by(message.owner).cells.keep_epoch_filters(message)
-        return Replicated()
-
-    async def keep_filter_part(self, message: KeepFilterPart) -> KeptFilterPart:
-        return KeptFilterPart(await self._asked_by(message.owner).cells.keep_filter_part(message))
-
-    async def assign_replica(self, message: AssignReplica) -> ReplicaAssigned:
-        return self._asked_by(message.owner).cells.holder_side.assign_replica(message)
-
-    # --- loans ---------------------------------------------------------------------------------------------------
-
-    async def load(self, question: GetLoad) -> Load:
-        return self._settled().balancing.answer(question)
-
-    async def lend(self, lend: Lend) -> Lent:
-        self._settled()
-        return Lent(self._asked_by(lend.lender).balancing.accept_loan(lend))
-
-    async def renew_lease(self, message: RenewLease) -> LeaseRenewed:
-        return await self._ready().balancing.loans.lender.renew_lease(message)
-
-    async def recall(self, recall: Recall) -> Recalled:
-        self._ready().balancing.loans.borrower.recall(recall)
-        return Recalled()
-
-    async def request_work(self, request: WorkRequest) -> WorkGrant:
-        return await self._settled().leaf_host.grant(request)
-
-    async def leave_stats(self, message: LeaveStats) -> Ok:
-        peer = self._ready()
-        if peer.leaving:
-            raise NotReadyError("this peer leaves as well")
-        peer.departed.keep(message.departed)
-        await peer.store.journal.durable()
-        return Ok()
-
-    # --- waves ---------------------------------------------------------------------------------------------------
-
-    async def wave(self, wave: Wave) -> Answer:
-        # One that is still joining knows few: whom it does not know of the asker's subtree would be passed over unseen.
-        peer = self._ready() if wave.limit == NO_BUCKET else self._settled()
-        return await peer.waves.answer(wave)
-
-    def respond(self, question: Question) -> tuple[Tally, list[PeerRow]]:
-        """Act on a wave's question and give this peer's own part of the answer."""
-        peer = self._peer
-        match question:
-            case Order():
-                if question.verb == "stop":
-                    peer.leaf_host.stop()
-                peer.obey(question)
-            case NewSeeds():
-                peer.add_seeds(question.urls)
-            case Grant():
-                peer.components.budget.learn(question.totals, peer.contact.id, question.spent)
-                peer.store.meta.set("grants", msgpack.packb(peer.components.budget.known))
-                peer.components.crawler.wake()
-        tally = Tally(
-            members=1,
-            view=own_view(peer.contact.id, peer.incarnation, peer.activity.count),
-            pending=peer.pending,
-            unacknowledged=peer.unacknowledged,
-            missing=0,
-            due_s=peer.due_s,
-        )
-        if not isinstance(question, Census):
-            return tally, []
-        return tally, [peer.row(), *peer.leaf_host.rows(), *peer.departed.rows()]
-
-    # --- control -------------------------------------------------------------------------------------------------
-
-    async def status(self, _: GetStatus) -> Status:
-        peer = self._ready()
-        return Status(peer.job, await peer.census(), peer.ended, peer.paused)
-
-    async def add(self, add: Add) -> Message:
-        peer = self._settled()
-        try:
-            await peer.crawl(add.urls)
-        except ConfigError as error:
-            return Refused(str(error))
-        return Ok()
-
-    async def command(self, command: Command) -> Ok:
-        peer = self._settled()
-        if command.verb == "leave":
-            peer.leave_soon()
-        else:
-            await peer.state_gossip.order(command.verb)
-        return Ok()
-
-    async def rekey(self, message: Rekey) -> Ok:
-        if message.peer != self._peer.contact.id:
-            raise MisbehaviorError(
-                Misbehavior.CLAIM, "only whoever runs a peer changes its key: on its machine, by its directory"
-            )
-        self._peer.change_key(SwarmKey(message.key))
-        return Ok()
-
-    def _ready(self) -> "Peer":
-        if not self._peer.begun:
-            raise NotReadyError("this peer is still starting; try again in a moment")
-        return self._peer
-
-    def _asked_by(self, contact: Contact) -> "Peer":
-        """Return this peer for one that says it is at `contact`, where it will be asked in turn.
-
-        Raises FaultError if no single host can be there (overlay/addresses.py).
+        Raises NotReadyError in the wrong stage, MisbehaviorError for an impossible contact, and what the part raises.
         """
-        if ip_version(contact.host) is None:
-            raise MisbehaviorError(Misbehavior.CONTACT, f"no peer is asked at {contact.host}")
-        return self._ready()
+        rule, runtime = RULES[type(message)], self._runtime
+        if rule.callback is not None:
+            check_callback(rule.callback(message))
+        if runtime is None:
+            raise NotReadyError("this peer is still starting; try again in a moment")
+        match rule.stage:
+            case Stage.BEGUN:
+                runtime.require_begun()
+            case Stage.JOINED:
+                runtime.require_joined()
+            case Stage.STAYING:
+                runtime.require_staying()
+        return await self._handlers[type(message)](message)
 
-    def _settled(self) -> "Peer":
-        peer = self._ready()
-        if peer.joining:
-            raise NotReadyError("this peer is still joining the swarm; try again in a moment")
-        return peer
+
+def check_callback(contact: Contact) -> None:
+    """Raise MisbehaviorError if no single host can be at this contact (overlay/addresses.py)."""
+    if ip_version(contact.host) is None:
+        raise MisbehaviorError(Misbehavior.CONTACT, f"no peer is asked at {contact.host}")

@@ -1,61 +1,62 @@
 """`Peer`: one peer of a swarm inside any asyncio program.
 
-Owns the directory, the network ends and one TaskGroup with every background task. Use it as a context manager:
+A peer is a context manager: entering it locks the directory, opens the journal and listens; leaving it commits and
+closes. One TaskGroup has every background task.
 
     async with Peer(Config(data=Path("crawl"))) as peer:
         await peer.crawl(["https://example.org/"])
         async for page in peer.pages():
             print(page.url, page.status)
+
+`Peer` is a facade: the parts and the state are in its `Runtime` (runtime.py), build.py builds the parts, tasks.py runs
+them, and handlers.py answers other peers. No module of the package imports this one but `kadcrawl.peer` and the
+command.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
-from kadcrawl.crawl.build import CrawlComponents, build
+from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
-from kadcrawl.crawl.disk_guard import guard
-from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.crawl.recrawl.expiry import Expiring
-from kadcrawl.crawl.recrawl.scheduler import Recrawling
-from kadcrawl.crawl.scope.partitioner import UrlLocation
-from kadcrawl.errors import ConfigError, StartError
+from kadcrawl.errors import StartError
 from kadcrawl.lending.balancer import Balancer
-from kadcrawl.lending.leaf_host import LeafHost
-from kadcrawl.lending.throughput_learning import throughput_learning
 from kadcrawl.link.server import LinkServer
-from kadcrawl.link.wire.census_rows import read_rows
-from kadcrawl.link.wire.messages import LONG_S_MAX, ROWS_MAX, Census, Contact, Link, Order, PeerRow, SwarmStatus
+from kadcrawl.link.wire.messages import Contact, Order, PeerRow, SwarmStatus
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
-from kadcrawl.overlay.waves.termination import Termination
 from kadcrawl.overlay.waves.wave import Waves
 from kadcrawl.peer.base import PeerBase
-from kadcrawl.peer.build import build_balancer, build_leaf_host
+from kadcrawl.peer.build import build_parts
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
-from kadcrawl.peer.membership.departed import DepartedPeers, each_once
+from kadcrawl.peer.membership.departed import DepartedPeers
 from kadcrawl.peer.membership.endpoints import keep_to_loopback, listen, reachable_host
-from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor, watch
+from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
 from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.membership.newcomers import Newcomers
 from kadcrawl.peer.membership.node_id import Identity
+from kadcrawl.peer.offered_links import OfferedLinks
 from kadcrawl.peer.page_reader import read
+from kadcrawl.peer.runtime import Runtime
 from kadcrawl.peer.shutdown import drain, leave
 from kadcrawl.peer.status import row_of, state_of
-from kadcrawl.peer.swarm.budget_sharing import share_budget
-from kadcrawl.peer.swarm.seeds import Seeding
+from kadcrawl.peer.swarm.census import take_census
+from kadcrawl.peer.swarm.commands import Commands, change_key
+from kadcrawl.peer.swarm.seeds import add_seeds
 from kadcrawl.peer.swarm.state_gossip import StateGossip
+from kadcrawl.peer.swarm.wave_answers import WaveAnswers
+from kadcrawl.peer.tasks import background_tasks
 from kadcrawl.replication.cells import Cells
 from kadcrawl.settings.config import Config, Job
-from kadcrawl.urls import is_canonical, seed
+from kadcrawl.urls import seed
 
 log = logging.getLogger(__name__)
 
 
 class Peer(PeerBase):
-    """One peer. All methods belong to the loop it was entered on."""
+    """One full peer. All methods belong to the loop it was entered on."""
 
     def __init__(
         self,
@@ -63,389 +64,325 @@ class Peer(PeerBase):
         job: Job | None = None,
         environment: Environment | None = None,
     ) -> None:
-        """`job` is what a first peer crawls; one that joins takes the swarm's.
+        """Make a peer whose job is `job` if it is the first of its swarm; a peer that joins takes the swarm's job.
 
-        `world` is for simulations; by default it is the machine.
+        `environment` is for simulations; by default it is the machine.
         """
         super().__init__(config, environment)
-        self.state_gossip = StateGossip(self)
         self._given_job = job
-        self._service = Handlers(self)
-        self._cells: Cells | None = None
-        self._balancing: Balancer | None = None
-        self._leaf_host: LeafHost | None = None
-        self._recrawling: Recrawling | None = None
-        self._expiring: Expiring | None = None
-        self._seeding = Seeding(self)
-        self._left = False
-        self.key_mismatches = KeyMismatchMonitor()
-        self.joining = False
-        """The swarm's waves do not come here for certain yet, so this peer may not know the whole job."""
+        self._handlers = Handlers()
+        self._runtime: Runtime | None = None
 
     def __repr__(self) -> str:
-        return f"<Peer {self.contact} {self.state}>" if hasattr(self, "overlay") else "<Peer not started>"
+        return f"<Peer {self.contact} {self.state}>" if self._runtime is not None else "<Peer not started>"
 
-    # --- life ----------------------------------------------------------------------------------------------------
+    # --- life ------------------------------------------------------------------------------------------------------
 
     async def begin(self, *, paused: bool = False) -> None:
-        """Serve this peer's own job as the first of a swarm; `paused` until somebody says resume.
+        """Serve this peer's own job as the first of a swarm; if `paused`, fetch nothing until a person resumes.
 
-        Called by `crawl` if need be; does nothing if the peer has begun. Raises StartError if its directory
-        holds a crawl of another kind.
+        `crawl` calls this if need be. Does nothing if the peer has begun. Raises StartError if the directory holds a
+        crawl of another kind.
         """
         if not self.begun:
             if self.key_rotation is not None:
                 self.key_rotation.refuse_newcomer()
             self._identity.settle(self.overlay)
-            self.state_gossip.state.paused |= paused
-            job = self._jobs.joined(self._given_job or self._jobs.journaled() or Job())
+            if paused:
+                self.runtime.begin_paused()
+            jobs = self.resources.jobs
+            job = jobs.joined(self._given_job or jobs.journaled() or Job())
             await self._prepare(job, self._given_job)
             self._build(job, first_update_s=None)
             await self._start()
 
     async def join(self, bootstrap: Sequence[tuple[str, int]], *, rekeyed: bool = False) -> None:
-        """Enter the swarm of these peers (host, port), take its job, and take over what is nearest to this peer.
+        """Enter the swarm of these peers (host, port), take its job, and take over the cells nearest to this peer.
 
-        If none of them answers, those are asked whom this peer knew when it last ran. `rekeyed`: its key is not the one
-        of this directory because it was changed meanwhile. Raises StartError when none of these does either, or the
+        If none of them answers, the peers that this one knew when it last ran are asked. `rekeyed`: the swarm's key was
+        changed meanwhile, so it is not the key of this directory. Raises StartError when no peer answers, or when the
         swarm is not that of this directory.
         """
         assert not self.begun, "a peer joins before it begins"
-        welcome, bootstrap = await welcomed(self, bootstrap, rekeyed=rekeyed)
-        told_at = self.clock.now()
+        welcome, bootstrap = await welcomed(
+            self.resources, self.known, bootstrap, listens_at=self.listens_at, rekeyed=rekeyed
+        )
+        welcomed_at = self.clock.now()
         if welcome.job.cell_bits != self._cell_bits:
             raise StartError(
                 f"the swarm has cells of {welcome.job.cell_bits} bits, this peer of {self._cell_bits}: "
                 f"give it Job(cell_bits={welcome.job.cell_bits})"
             )
-        job = self._jobs.joined(welcome.job)
+        job = self.resources.jobs.joined(welcome.job)
         await self._prepare(job, self._given_job)
         await self._identity.choose(self.overlay, self.client, bootstrap)
         if self.credentials is not None:
-            self.client.disconnect()  # What others were asked by until now was not yet this peer.
+            self.client.disconnect()  # Earlier requests were made under another ID.
         self.state_gossip.adopt(welcome.stamp, paused=welcome.paused)
-        first_update_s = max(0.0, welcome.update_s - (self.clock.now() - told_at))
-        self._build(job, first_update_s=first_update_s)
-        self.joining = True
-        self.components.crawler.pause_reasons.add(PauseReason.JOINING)
+        self._build(job, first_update_s=max(0.0, welcome.update_s - (self.clock.now() - welcomed_at)))
+        self.runtime.begin_joining()
         await self._find_host(bootstrap[0])
         await self.overlay.join(bootstrap)
         await self._start()
-        # Only now do waves come here as well: what was said meanwhile must be asked for.
+        # Waves reach this peer only from now on, so it asks for the orders given meanwhile.
         await self.state_gossip.catch_up(bootstrap)
-        self.joining = False
-        self.components.crawler.pause_reasons.discard(PauseReason.JOINING)
-        self.components.crawler.wake()
+        self.runtime.joined()
 
     async def crawl(self, urls: Sequence[str]) -> None:
-        """Add seeds, as typed by a person, to the swarm's job; returns when their owners have journaled them.
+        """Add seeds, as typed by a person, to the swarm's job; return when their owners have journaled them.
 
-        Raises ConfigError for what is no http(s) URL, RemoteError when part of the swarm cannot be told.
+        Raises ConfigError for text that is no http(s) URL, RemoteError when a part of the swarm does not answer.
         """
         seeds = [seed(url) for url in urls]  # Before anything begins.
         await self.begin()
-        await self._seeding.add(seeds)
+        await add_seeds(self.runtime, seeds)
 
     def pages(self) -> AsyncIterator[Page]:
         """Yield each page this peer fetches from now on, until the swarm is quiescent.
 
         The crawl keeps the reader's pace. Called right after the first `crawl`, it misses none.
         """
-        return read(self)
+        return read(self.balancing.loans, self.activity)
 
     async def finish(self) -> None:
-        """End as asked: leave if somebody said so, else finish what is under way. Call after `wait_stopped`."""
-        await (self.leave() if self._left else self.drain())
+        """End as asked: leave if a person said so, else finish what is under way. Call after `wait_stopped`."""
+        await (self.leave() if self.leaving else self.drain())
 
     async def drain(self) -> None:
-        """Start nothing more and wait until what is under way is finished and on disk."""
-        await drain(self)
+        """Start nothing more and wait until work under way is finished and on disk."""
+        await drain(self.runtime)
 
     async def leave(self) -> None:
-        """Finish what is under way, hand the range over to those nearest to it, and say goodbye."""
-        self._left = True
-        await leave(self)
+        """Finish what is under way, hand the range over to the nearest peers, and say goodbye."""
+        self.runtime.leave()
+        await leave(self.runtime)
 
-    # --- what it is ----------------------------------------------------------------------------------------------
+    def leave_soon(self) -> None:
+        """Stop, and hand the range over in `finish`."""
+        self.runtime.leave()
+        self.stop()
+
+    def obey(self, order: Order) -> None:
+        """Carry out an order of the swarm at this peer alone."""
+        self._wave_answers.obey(order)
+
+    def change_key(self, key: SwarmKey) -> None:
+        """Use another key of the swarm; the former key stays good for an hour.
+
+        An older key that is still good ends at once. Raises StartError if the key cannot be kept, ConfigError if the
+        swarm has no key.
+        """
+        change_key(self.runtime, key)
+
+    # --- state -----------------------------------------------------------------------------------------------------
 
     @property
     def contact(self) -> Contact:
-        """Where it is; its ID is final once it has begun."""
-        return self.overlay.me
+        """The peer's ID and address; the ID is final once the peer has begun."""
+        return self.runtime.contact
 
     @property
     def listens_at(self) -> tuple[str, int]:
+        """The address (host, port) at which others ask this peer."""
         return self.contact.address
 
     @property
-    def components(self) -> CrawlComponents:
-        assert self._components is not None, "the peer has not begun: call begin, join or crawl"
-        return self._components
-
-    @property
-    def cells(self) -> Cells:
-        assert self._cells is not None, "the peer has not begun: call begin, join or crawl"
-        return self._cells
-
-    @property
-    def balancing(self) -> Balancer:
-        assert self._balancing is not None, "the peer has not begun: call begin, join or crawl"
-        return self._balancing
-
-    @property
-    def leaf_host(self) -> LeafHost:
-        assert self._leaf_host is not None, "the peer has not begun: call begin, join or crawl"
-        return self._leaf_host
+    def job(self) -> Job:
+        """The swarm's job with all seeds this peer knows."""
+        return self.runtime.job
 
     @property
     def begun(self) -> bool:
-        return self._components is not None
+        """Whether the peer serves a job."""
+        return self._runtime is not None and self._runtime.begun
 
     @property
-    def job(self) -> Job:
-        return self.components.job
-
-    @property
-    def paused(self) -> bool:
-        return self.state_gossip.state.paused
+    def joining(self) -> bool:
+        """Whether waves of the swarm may still miss this peer."""
+        return self.runtime.joining
 
     @property
     def leaving(self) -> bool:
-        return self._left
+        """Whether the peer hands its range over when it ends."""
+        return self._runtime is not None and self._runtime.leaving
 
     @property
-    def remaining(self) -> int:
-        """URLs to be fetched by this peer; once it leaves, those that nobody has taken over."""
-        return self.store.pending if self._left else self.components.frontier.pending
-
-    @property
-    def state(self) -> str:
-        """A word or a few for the status."""
-        return state_of(self)
+    def paused(self) -> bool:
+        """Whether a person has paused the swarm, as far as this peer knows."""
+        return self.runtime.paused
 
     @property
     def pending(self) -> int:
-        return self.components.crawler.pending
+        """URLs of this peer that it may still fetch."""
+        return self.runtime.pending
+
+    @property
+    def remaining(self) -> int:
+        """URLs this peer has to fetch; once it leaves, the URLs that no other peer has taken over."""
+        return self.runtime.remaining
 
     @property
     def unacknowledged(self) -> int:
-        """What is on its way to other peers: links, seeds, copies."""
-        under_way = self.components.forwarder.unacknowledged + self._seeding.under_way + self.cells.unacknowledged
-        if self.job.recrawl_after_s is not None:
-            under_way += self.cells.unsettled  # Only who crawls a cell says when its pages are due.
-        return under_way + self.balancing.loans.borrower.unreported
+        """Links, seeds and records on their way to other peers, and pages of loans to be reported."""
+        return self.runtime.unacknowledged
 
     @property
-    def due_s(self) -> float | None:
-        """In how many seconds the first of its pages is to be fetched again; None if none is."""
-        comes_again = self._recrawling or self._expiring
-        due_s = comes_again.due_s if comes_again is not None else None
-        return None if due_s is None else min(due_s, LONG_S_MAX)
+    def state(self) -> str:
+        """The state as the status shows it."""
+        return state_of(self.runtime)
 
     def row(self) -> PeerRow:
         """Describe this peer."""
-        return row_of(self)
+        return row_of(self.runtime)
 
     async def census(self) -> SwarmStatus:
         """Ask every peer of the swarm to describe itself."""
-        answer = await self.waves.ask_all(Census())
-        rows = [*await read_rows(answer.rows), *await read_rows(answer.left)]
-        return SwarmStatus(answer.tally, each_once(rows)[:ROWS_MAX])
+        return await take_census(self.waves)
 
-    # --- what others ask of it (see `service`) ----------------------------------------------------------------------
+    # --- parts, for tests and tools --------------------------------------------------------------------------------
 
-    def obey(self, order: Order) -> None:
-        """Carry out an order of the swarm."""
-        match order.verb:
-            case "pause" | "resume":
-                self.state_gossip.obey(order.stamp, paused=order.verb == "pause")
-            case "stop":
-                self.stop()
-            case "rest":
-                if not self.pending and not self.unacknowledged and not self.activity.resting:
-                    self.activity.rest()
-                    log.info("swarm.resting pages=%d", self.counters.pages)
-            case "ended":
-                if not self.pending and not self.unacknowledged:
-                    self.activity.end()
-                    log.info("swarm.done pages=%d", self.counters.pages)
-                    if self.config.exit_when_done:
-                        self.stop()
+    @property
+    def runtime(self) -> Runtime:
+        """The parts and the state of this peer."""
+        assert self._runtime is not None, "enter the peer first: async with Peer(...) as peer"
+        return self._runtime
 
-    def change_key(self, key: SwarmKey) -> None:
-        """Go by another key of the swarm; the former one is good for an hour. Raises StartError.
+    @property
+    def overlay(self) -> Overlay:
+        """The Kademlia overlay."""
+        return self.runtime.overlay
 
-        One before that, if it is good still, ends at once: whoever has only that is out. Raises ConfigError if the
-        swarm has none.
-        """
-        if self.key_rotation is None:
-            raise ConfigError("this swarm has no key to be changed: begin it anew with one")
-        self.key_rotation.change(key)
+    @property
+    def server(self) -> LinkServer:
+        """The answering end of the link."""
+        return self.runtime.server
 
-    def leave_soon(self) -> None:
-        """As `stop`, but the range is to be handed over."""
-        self._left = True
-        self.stop()
+    @property
+    def waves(self) -> Waves:
+        """The waves that reach all peers."""
+        return self.runtime.waves
 
-    def add_seeds(self, urls: Iterable[str]) -> None:
-        """Widen the scope and journal the job with these seeds; what is no canonical URL is passed over."""
-        known = {*self.job.seeds}
-        fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
-        seeds = (*self.job.seeds, *fresh)
-        if fresh:
-            self._components = replace(self.components, job=replace(self.job, seeds=seeds))
-            self.components.scope.add_seeds(fresh)
-            self._jobs.keep(self.job)
-            self.state_gossip.follow()
-        if seeds:
-            self.activity.armed = True
-            self.activity.move()
+    @property
+    def departed(self) -> DepartedPeers:
+        """The counters of peers that left."""
+        return self.runtime.departed
 
-    # --- inside --------------------------------------------------------------------------------------------------
+    @property
+    def key_mismatches(self) -> KeyMismatchMonitor:
+        """The known peers that refuse this peer's key."""
+        return self.runtime.key_mismatches
 
-    async def _open(self, stack: AsyncExitStack) -> None:
-        self.state_gossip.restore()
-        self.incarnation = self.random.getrandbits(64).to_bytes(8, "big")
-        await self._listen(stack)
-        self.known = KnownPeers(self.store, self.overlay.siblings, self.client)
-        self.departed = DepartedPeers(self.store)
-        self.waves = Waves(self.overlay, self.client, self._service.respond)
+    @property
+    def state_gossip(self) -> StateGossip:
+        """The gossip of the swarm state."""
+        return self._state_gossip
 
-    async def _listen(self, stack: AsyncExitStack) -> None:
-        self._identity = Identity(self.store, self.random, self.key_rotation)
-        self._cell_bits = (self._jobs.journaled() or self._given_job or Job()).cell_bits
+    @property
+    def components(self) -> CrawlComponents:
+        """The parts of the crawl."""
+        return self.runtime.components
+
+    @property
+    def cells(self) -> Cells:
+        """The replication of the peer's cells."""
+        return self.runtime.cells
+
+    @property
+    def balancing(self) -> Balancer:
+        """The load balance."""
+        return self.runtime.balancing
+
+    # --- inside ----------------------------------------------------------------------------------------------------
+
+    async def _open(self, stack: AsyncExitStack) -> KnownPeers:
+        resources = self.resources
+        self._identity = Identity(self.store, resources.random, self.key_rotation)
+        self._cell_bits = (self.journaled_job or self._given_job or Job()).cell_bits
 
         def make_server() -> LinkServer:
             server = LinkServer(self.config.limits.message_bytes_max, self.credentials, self.peer_score)
-            self._service.register(server)
+            self._handlers.register(server)
             return server
 
         def make_overlay() -> Overlay:
             return Overlay(
                 self._identity.node_id,
-                self.random,
+                resources.random,
                 cell_bits=self._cell_bits,
                 settings=self.environment.overlay,
                 credentials=self.credentials,
                 peer_score=self.peer_score,
-                on_state_fingerprint=self.state_gossip.heard,
+                on_state_fingerprint=self._heard,
             )
 
         if self.credentials is None and not self.environment.trusted_network:
             keep_to_loopback(self.config.host)
-        self.server, self.overlay = await listen(self.config, self.store, make_server, make_overlay)
-        stack.push_async_callback(self.overlay.close)
-        stack.push_async_callback(self.server.close)
+        server, overlay = await listen(self.config, self.store, make_server, make_overlay)
+        stack.push_async_callback(overlay.close)
+        stack.push_async_callback(server.close)
         if not self._identity.settled:
-            self.overlay.withhold_answers()
-        self._bound_host = self.overlay.me.host
+            overlay.withhold_answers()
+        self._bound_host = overlay.me.host
+        waves = Waves(overlay, self.client, lambda question: self._wave_answers.respond(question))
+        self._runtime = runtime = Runtime(resources, overlay, server, waves)
+        self._state_gossip = StateGossip(runtime)
+        self._wave_answers = WaveAnswers(runtime, self.stop)
+        self._handlers.use(runtime)
+        for part in (
+            OfferedLinks(runtime, self._state_gossip),
+            Newcomers(runtime),
+            self._state_gossip,
+            self._wave_answers,
+            runtime.departed,
+            Commands(runtime, self._state_gossip, self.leave_soon),
+        ):
+            self._handlers.add(part.handlers())
         await self._find_host()
+        return runtime.known
 
     async def _find_host(self, *towards: tuple[str, int]) -> None:
-        """Put into our contact the address others reach us at."""
+        """Put the address at which others reach this peer into its contact."""
         self.overlay.set_host(await reachable_host(self._bound_host, *towards))
 
-    def _build(self, job: Job, *, first_update_s: float | None) -> None:
-        """Put the rooms together; the levels are first looked at after so many seconds, or a whole interval.
+    def _heard(self, contact: Contact, state_fingerprint: int) -> None:
+        """Note the state fingerprint of a heartbeat; before the peer has begun, it would mean nothing."""
+        if self.begun:
+            self.state_gossip.heard(contact, state_fingerprint)
 
-        Raises ConfigError, before anything is kept, if the pace of this peer cannot be predicted as its config says.
-        """
-        learns = throughput_learning(self.config) if job.lends_by == "predictive" else None
-        try:
-            self._components = build(
-                job=job,
-                config=self.config,
-                directory=self.config.data,
-                store=self.store,
-                owners=self.overlay,
-                client=self.client,
-                activity=self.activity,
-                counters=self.counters,
-                clock=self.clock,
-                random=self.random,
-                resolver=self.environment.resolver,
-                may_start=lambda: not self.cells.is_stalled(),
-                accept_here=self._accept_here,
-                extraction=self._extraction,
-                poison_pages=self.poison_pages,
-            )
-        except OSError as error:
-            raise StartError(f"cannot write the outputs in {self.config.data}: {error}") from None
-        self._cells = Cells(
-            self._components,
-            self.overlay,
-            self.client,
-            self.store,
-            self.activity,
-            self.clock,
-            self.config.limits.batch_spacing_s,
+    def _build(self, job: Job, *, first_update_s: float | None) -> None:
+        parts = build_parts(
+            self.runtime,
+            job,
+            extraction=self._extraction,
+            first_update_s=first_update_s,
+            converged=lambda: self._state_gossip.converged,
         )
-        self._balancing = build_balancer(self, first_update_s, learns)
-        self._leaf_host = build_leaf_host(self)
-        if self._components.rounds is not None:
-            copies = self._cells.replicator
-            self._recrawling = recrawling = Recrawling(
-                self.store,
-                self._components.frontier,
-                self.activity,
-                self.clock,
-                copying=lambda: copies.unacknowledged,
-                wake=self._components.crawler.wake,
-            )
-            self._components.rounds.on_due = self._components.intake.on_visit = recrawling.visited
-            self._cells.crawl.on_opened = recrawling.opened
-            self._cells.crawl.on_closed.append(recrawling.closed)
-        elif job.recrawl_after_s is not None and self.store.expiring_filters is not None:
-            parts = self._components
-            self._expiring = Expiring(
-                self.store,
-                *(parts.frontier, parts.intake, parts.forwarder, parts.partitioner),
-                self.clock,
-                self.store.expiring_filters.period,
-                lambda: self.job.seeds,
-            )
-        self._components.scope.scope_is_final = lambda: self.state_gossip.converged
-        self.activity.armed = bool(job.seeds)
-        self.state_gossip.follow()
+        for part in (parts.cells, parts.balancing, parts.leaves):
+            self._handlers.add(part.handlers())
+        self.runtime.begin(job, parts)
 
     async def _start(self) -> None:
-        parts = self.components
-        self._jobs.keep(self.job)
-        self._jobs.keep_networks(self.config.allow_networks)
+        """Journal the job and start all background tasks."""
+        self.resources.jobs.keep(self.job)
+        self.resources.jobs.keep_networks(self.config.allow_networks)
         log.info("peer.begun id=%s at=%s:%d pending=%d", self.contact.id.hex(), *self.contact.address, self.pending)
-        await parts.fetcher.start()
-        reserve = self.config.limits.disk_reserve_bytes
+        await self.components.fetcher.start()
         if self.key_rotation is not None:
             self.key_rotation.keep()
             self.key_rotation.on_changed.append(self.overlay.update_packet_filter)
             self.key_rotation.on_former_ended += [self.client.disconnect, self.server.disconnect]
-            self._run(self.key_rotation.run(), "keys")
-            self._run(watch(self), "refusals")
-        self._run(guard(parts.crawler, self.config.data, reserve, self.environment.free_bytes), "disk")
-        self._run(parts.crawler.run(), "crawl")
-        self._run(parts.forwarder.run(), "forward")
-        self._run(Termination(self.waves, self.random, self.activity).run(), "termination")
-        self._run(self.cells.run(), "cells")
-        self._run(self.state_gossip.run(), "state_gossip")
-        self._run(self.balancing.run(), "balance")
-        if parts.proxy_checks is not None:
-            self._run(parts.proxy_checks.run(parts.crawler), "proxies")
-        if self._recrawling is not None:
-            self._run(self._recrawling.run(), "recrawl")
-        if self._expiring is not None:
-            self._run(self._expiring.run(), "expire")
-        if parts.job.max_pages is not None:
-            self._run(share_budget(self, parts.job.max_pages), "budget")
-        parts.crawler.wake()
+        for name, work in background_tasks(self.runtime, self._state_gossip):
+            self._run(work, name)
+        self.components.crawler.wake()
+
+    def _built(self) -> CrawlComponents | None:
+        return self.components if self.begun else None
 
     @property
     def _messages(self) -> int:
         return self.client.asked + self.overlay.counters.sent
 
     def _flush(self) -> list[int]:
-        if self._components is not None:
-            self.store.meta.set("granted", str(self._components.budget.granted).encode())
+        if self.begun:
+            self.store.meta.set("granted", str(self.components.budget.granted).encode())
         return super()._flush()
-
-    async def _accept_here(self, links: Sequence[tuple[Link, UrlLocation]]) -> list[int]:
-        return await self.cells.accept(links, self.components.intake.accept)

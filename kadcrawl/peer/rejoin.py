@@ -1,23 +1,48 @@
-"""A restarted peer enters the swarm that its directory belongs to, or begins alone."""
+"""A restarted peer enters the swarm of its directory, or begins alone if it finds no peer of that swarm.
+
+Tests: tests/peer/test_rejoin.py, tests/peer/membership/test_key_refusals.py
+"""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from kadcrawl.errors import StartError
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+from kadcrawl.link.wire.messages import Contact
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.overlay import Overlay
+from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.settings.config import Job
 
 REJOIN_TURN_S = 5.0
 """Longer than a peer takes to begin."""
 REJOIN_RETRY_S = 0.5
 
 
-async def come_back(peer: "Peer", *, briefly_away: bool = False) -> None:
-    """Enter the swarm the peer was of, if any of it is there, or else begin. Raises StartError.
+class Rejoining(Protocol):
+    """The part of `Peer` by which it enters a swarm again."""
 
-    `briefly_away`: it was there a moment ago. Those it knew may all be away for a moment, too, so they take turns: who
-    has the least ID begins at once, the next waits for it to be there for a while, and so on.
+    @property
+    def contact(self) -> Contact: ...
+    @property
+    def known(self) -> KnownPeers: ...
+    @property
+    def overlay(self) -> Overlay: ...
+    @property
+    def credentials(self) -> Credentials | None: ...
+    @property
+    def journaled_job(self) -> Job | None: ...
+    @property
+    def begun(self) -> bool: ...
+    async def begin(self) -> None: ...
+    async def join(self, bootstrap: Sequence[tuple[str, int]]) -> None: ...
+
+
+async def come_back(peer: Rejoining, *, briefly_away: bool = False) -> None:
+    """Join the swarm of the peer's directory if any peer of it answers, or else begin. Raises StartError.
+
+    `briefly_away`: the peer was there a moment ago, and all peers it knew may be away for a moment as well. Then they
+    take turns: the peer with the lowest ID begins at once, the next waits for that peer, and so on.
     """
     loop = asyncio.get_running_loop()
     turn = sum(contact.id < peer.contact.id for contact in peer.known.contacts) if briefly_away else 0

@@ -1,50 +1,50 @@
-"""How a peer ends: it finishes what is under way, leaves if it was asked to, and names the disk if that made it end.
+"""The end of a full peer: it finishes what is under way and, if asked to leave, hands its range over and says goodbye.
 
-Called by `Peer` alone. Nothing here hurries: what is not finished is on disk, and somebody else's or a later run's.
+`Peer` calls this. Nothing here has to succeed: unfinished work is on disk, for a later run or for other peers.
 
-Tests: tests/peer/test_coming_and_going.py
+Tests: tests/peer/test_coming_and_going.py, tests/peer/membership/test_departed.py
 """
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.peer.membership.departed import send_leave_stats
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+from kadcrawl.peer.runtime import Runtime
 
 DRAIN_LINKS_S = 5.0
 """How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
 LEAVE_LINKS_S = 10.0
-"""How long a leaving one does: their owners may be leaving too, and others have to take over first."""
+"""How long a leaving peer waits for the same: their owners may be leaving too, and others must take over first."""
 LOANS_S = 3.0
-"""How long it waits until what it lent or borrowed is back at its owner; a lease lasts no longer."""
+"""How long a peer waits until lent and borrowed pages are back at their owners; a lease lasts no longer."""
 LINGER_S = 0.5
+"""How long a stopping peer stays for the last links of others that finish too."""
 LEAVE_S = 30.0
-"""How long a leaving peer waits for others to take more of what it has; a swarm that takes nothing has all of it."""
+"""How long a leaving peer waits for others to take more of its records; a swarm that takes nothing has all of them."""
 
 
-async def drain(peer: "Peer", links_s: float = DRAIN_LINKS_S) -> None:
-    """Start nothing more and wait until what is under way is finished and on disk."""
-    if peer.begun:
-        peer.components.crawler.pause_reasons.add(PauseReason.STOPPING)
-        loans = peer.balancing.loans
+async def drain(runtime: Runtime, links_s: float = DRAIN_LINKS_S) -> None:
+    """Start nothing more and wait until work under way is finished and on disk."""
+    if runtime.begun:
+        crawler, loans = runtime.components.crawler, runtime.balancing.loans
+        crawler.pause_reasons.add(PauseReason.STOPPING)
         loans.recall_all()
-        await peer.components.crawler.drained(links_s)
+        await crawler.drained(links_s)
         await loans.end(links_s, LOANS_S)
-        if not peer.ended:
+        if not runtime.ended:
             # Others are finishing too, and their last links may be for this peer.
             await asyncio.sleep(LINGER_S)
-    await peer.store.journal.commit()
+    await runtime.resources.store.journal.commit()
 
 
-async def leave(peer: "Peer") -> None:
-    """Finish what is under way, say goodbye, and stay until others have taken over all that is here."""
-    await drain(peer, LEAVE_LINKS_S)
-    if peer.begun:
-        me = Departed(peer.contact, peer.counters.to_wire())
-        await send_leave_stats(peer.client, peer.contact.id, peer.departed.leave_stats(me, peer.overlay.nearest_known))
-        await peer.cells.leave(peer.overlay.leave, LEAVE_S)
-    await peer.store.journal.commit()
+async def leave(runtime: Runtime) -> None:
+    """Finish what is under way, say goodbye, and stay until others have taken over all records."""
+    await drain(runtime, LEAVE_LINKS_S)
+    resources, overlay = runtime.resources, runtime.overlay
+    if runtime.begun:
+        me = Departed(runtime.contact, resources.counters.to_wire())
+        stats = runtime.departed.leave_stats(me, overlay.nearest_known)
+        await send_leave_stats(resources.client, runtime.contact.id, stats)
+        await runtime.cells.leave(overlay.leave, LEAVE_S)
+    await resources.store.journal.commit()

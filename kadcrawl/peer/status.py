@@ -1,15 +1,11 @@
-"""A peer as it describes itself to a person: one row of the status, one word or a few for its state.
+"""This peer as it describes itself to a person: its state, and its row of the status.
 
-Tests: tests/peer/test_peer.py
+Tests: tests/peer/test_disk_full.py, tests/peer/test_swarm.py, tests/peer/membership/test_key_refusals.py
 """
-
-from typing import TYPE_CHECKING
 
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.link.wire.messages import COUNT_MAX, RESTING, PeerRow
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+from kadcrawl.peer.runtime import Runtime
 
 DISK_FULL = "paused: disk full"
 CATCHING_UP = "catching up"
@@ -22,48 +18,50 @@ STATE_BY_PAUSE_REASON = {
 """By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
 
 
-def state_of(peer: "Peer") -> str:
+def state_of(runtime: Runtime) -> str:
     """Return the state for the status."""
-    if not peer.begun:
+    if not runtime.begun:
         return "starting"
-    holds = peer.components.crawler.pause_reasons
-    if peer.leaving:
+    crawler, activity = runtime.components.crawler, runtime.resources.activity
+    holds = crawler.pause_reasons
+    if runtime.leaving:
         return "leaving"
     for hold in (PauseReason.STOPPING, PauseReason.JOINING):
         if hold in holds:
             return hold.value
-    if peer.paused:
+    if runtime.paused:
         return "paused"
-    if (by := peer.key_mismatches.count) > len(peer.overlay.contacts()):
+    if (by := runtime.key_mismatches.count) > len(runtime.overlay.contacts()):
         return f"refused by {by} known peer{'s' if by > 1 else ''}: key changed?"
-    if peer.ended:
+    if runtime.ended:
         return "done"
-    if peer.activity.resting:
+    if activity.resting:
         return RESTING
     for hold, state in STATE_BY_PAUSE_REASON.items():
         if hold in holds:
             return state
-    if not peer.activity.busy.is_set():
+    if not activity.busy.is_set():
         return "idle"
-    nothing = not peer.components.frontier.pending and not peer.components.crawler.in_flight
-    return CATCHING_UP if nothing and peer.cells.sync.busy else "crawling"
+    nothing = not runtime.components.frontier.pending and not crawler.in_flight
+    return CATCHING_UP if nothing and runtime.cells.sync.busy else "crawling"
 
 
-def row_of(peer: "Peer") -> PeerRow:
+def row_of(runtime: Runtime) -> PeerRow:
     """Return the peer's row of the status."""
-    budget = peer.components.budget
+    resources, components, loans = runtime.resources, runtime.components, runtime.balancing.loans
+    filters = resources.store.expiring_filters
     return PeerRow(
-        contact=peer.contact,
-        state=peer.state,
-        pending=min(peer.components.frontier.pending + peer.cells.pending_closed, COUNT_MAX),
-        in_flight=peer.components.crawler.in_flight,
-        uptime_s=int(peer.clock.now() - peer.started_at),
-        counters=peer.counters.to_wire(),
-        allowance=budget.allowance,
-        granted=budget.granted,
-        lent=peer.balancing.loans.lender.urls,
-        borrowed=peer.balancing.loans.borrower.urls,
-        due_s=peer.due_s,
-        lag=peer.deliveries.lag,
-        fingerprints=min(peer.store.expiring_filters.keys, COUNT_MAX) if peer.store.expiring_filters is not None else 0,
+        contact=runtime.contact,
+        state=state_of(runtime),
+        pending=min(components.frontier.pending + runtime.cells.pending_closed, COUNT_MAX),
+        in_flight=components.crawler.in_flight,
+        uptime_s=int(resources.clock.now() - resources.started_at),
+        counters=resources.counters.to_wire(),
+        allowance=components.budget.allowance,
+        granted=components.budget.granted,
+        lent=loans.lender.urls,
+        borrowed=loans.borrower.urls,
+        due_s=runtime.due_s,
+        lag=resources.deliveries.lag,
+        fingerprints=min(filters.keys, COUNT_MAX) if filters is not None else 0,
     )

@@ -7,7 +7,7 @@ so it crawls none until it has synced them again.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,14 +17,26 @@ from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell, Key, anchor
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.messages import (
     EPOCH_FILTER_BYTES_MAX,
+    AssignReplica,
+    CellsHeld,
+    CompareDigests,
     Contact,
+    FindMyCells,
+    GetEpochFilters,
+    GetFilterPart,
     KeepEpochFilters,
     KeepFilterPart,
+    KeptFilterPart,
     Link,
-    Replicate as RecordsMessage,
+    Message,
+    Reconcile,
+    Replicate,
+    Replicated,
     SiteRecord,
+    TakeOver,
 )
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
@@ -218,6 +230,22 @@ class Cells:
                     await asyncio.sleep(SETTLE_POLL_S)
         return self.at_home
 
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handlers of the messages about cells."""
+        return {
+            Replicate: self._answer_replicate,
+            KeepEpochFilters: self._answer_keep_epoch_filters,
+            KeepFilterPart: self._answer_keep_filter_part,
+            CellsHeld: _at_once(self.sync.cells_held),
+            FindMyCells: _at_once(self.sync.find_my_cells),
+            TakeOver: _at_once(self.holder_side.answer),
+            AssignReplica: _at_once(self.holder_side.assign_replica),
+            CompareDigests: self.anti_entropy.answer_compare,
+            Reconcile: self.anti_entropy.answer_reconcile,
+            GetEpochFilters: self.filter_sync.answer,
+            GetFilterPart: self.filter_sync.part,
+        }
+
     async def run(self) -> None:
         """Sync, tell, copy and watch for stalls; until cancelled."""
         try:
@@ -249,7 +277,7 @@ class Cells:
             safe = False  # A backup does not keep up; whoever offered them tries again.
         return [index for index, (_, place) in enumerate(links) if not safe or place.cell not in opened]
 
-    async def receive(self, message: RecordsMessage) -> None:
+    async def receive(self, message: Replicate) -> None:
         """Journal records another peer sent."""
         self.holder_side.backed(self.records.merge(message.batch, sender=message.sender), message.sender)
         self._activity.move()
@@ -339,6 +367,17 @@ class Cells:
         finally:
             self.records.merging = False
 
+    async def _answer_replicate(self, message: Replicate) -> Replicated:
+        await self.receive(message)
+        return Replicated()
+
+    async def _answer_keep_epoch_filters(self, message: KeepEpochFilters) -> Replicated:
+        await self.keep_epoch_filters(message)
+        return Replicated()
+
+    async def _answer_keep_filter_part(self, message: KeepFilterPart) -> KeptFilterPart:
+        return KeptFilterPart(await self.keep_filter_part(message))
+
     def _changed(self, cell: Cell, key: Key) -> None:
         if cell in self.holdings.owned:
             # What a sync merges it compares with the backups at its end.
@@ -378,3 +417,12 @@ class Cells:
             if not self.is_stalled():
                 self._beat_at = now
             self._incoming.let_go(now)
+
+
+def _at_once(answer: Callable[[Any], Message]) -> Handler:
+    """Return a handler that answers without waiting."""
+
+    async def handler(message: Any) -> Message:
+        return answer(message)
+
+    return handler

@@ -129,7 +129,7 @@ async def test_a_pause_while_a_peer_joins_reaches_it(
 
 async def test_a_joining_peer_takes_no_seeds_for_the_swarm_yet(make_peer: MakePeer) -> None:
     peer = await make_peer()
-    peer.joining = True
+    peer.runtime.begin_joining()
     with pytest.raises(RemoteError, match="still joining"):
         await peer.client.ask(peer.contact.address, Add(["http://127.0.0.2/"]), Ok, 5)
 
@@ -137,7 +137,7 @@ async def test_a_joining_peer_takes_no_seeds_for_the_swarm_yet(make_peer: MakePe
 async def test_a_joining_peer_answers_for_itself_alone(make_peer: MakePeer) -> None:
     """It does not know yet whom to ask, and would have those it does not know passed over as if they were not there."""
     peer = await make_peer()
-    peer.joining = True
+    peer.runtime.begin_joining()
     with pytest.raises(RemoteError, match="still joining"):
         await peer.client.ask(peer.contact.address, Wave(ID_BITS, 5.0, Survey()), Answer, 5)
     answer = await peer.client.ask(peer.contact.address, Wave(NO_BUCKET, 5.0, Survey()), Answer, 5)
@@ -266,7 +266,7 @@ async def test_seeds_that_are_no_urls_are_passed_over(tmp_path: Path) -> None:
     for _ in range(2):
         async with Peer(config(tmp_path), JOB) as peer:
             await peer.begin()
-            peer._service.respond(NewSeeds(["garbage", "HTTP://Upper.example/", "http://127.0.0.2/"]))
+            peer._wave_answers.respond(NewSeeds(["garbage", "HTTP://Upper.example/", "http://127.0.0.2/"]))
             assert peer.job.seeds == ("http://127.0.0.2/",)
 
 

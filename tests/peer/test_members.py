@@ -461,10 +461,10 @@ async def test_whoever_has_not_the_key_gives_no_orders(
     make_peer: MakePeer, tmp_path: Path, order: Message, key: SwarmKey | None
 ) -> None:
     peer = await make_peer("one", key=KEY)
-    before = (peer.state_gossip.state, peer.job, peer.pending)
+    before = (peer.runtime.swarm_state, peer.job, peer.pending)
     with pytest.raises(RemoteError):
         await ask(peer.contact, order, Ok, tmp_path, key=key)
-    assert before == (peer.state_gossip.state, peer.job, peer.pending)
+    assert before == (peer.runtime.swarm_state, peer.job, peer.pending)
     assert (False, False, False) == (peer.paused, peer.ended, peer.cells.holder_side.leaving)
     assert isinstance(await ask(peer.contact, GetStatus(), Status, tmp_path), Status)
 

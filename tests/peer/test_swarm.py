@@ -25,7 +25,6 @@ from kadcrawl.link.wire.messages import (
     Order,
     ReplicaAssigned,
     Replicate,
-    Replicated,
     Status,
     Survey,
     SwarmStatus,
@@ -33,7 +32,8 @@ from kadcrawl.link.wire.messages import (
     TakeOverAnswer,
     Welcome,
 )
-from kadcrawl.peer.handlers import Handlers
+from kadcrawl.replication.cells import Cells
+from kadcrawl.replication.holder_side import HolderSide
 from kadcrawl.replication.placement.placement import placement_keys
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.store import DONE
@@ -429,17 +429,18 @@ async def test_nobody_says_the_end_while_a_copy_of_a_url_is_pending(
 ) -> None:
     """Backups that never hear that a page is done: nothing is on its way, and yet it is not the end."""
     deaf = True
-    journal, answer = Handlers.replicate, Handlers.assign_replica
+    journal, answer = Cells.receive, HolderSide.assign_replica
 
-    async def records(self: Handlers, message: Replicate) -> Replicated:
-        return Replicated() if deaf and message.batch.done else await journal(self, message)
+    async def records(self: Cells, message: Replicate) -> None:
+        if not (deaf and message.batch.done):
+            await journal(self, message)
 
-    async def settle(self: Handlers, message: AssignReplica) -> ReplicaAssigned:
-        settled = await answer(self, message)
+    def settle(self: HolderSide, message: AssignReplica) -> ReplicaAssigned:
+        settled = answer(self, message)
         return ReplicaAssigned([]) if deaf else settled
 
-    monkeypatch.setattr(Handlers, "replicate", records)
-    monkeypatch.setattr(Handlers, "assign_replica", settle)
+    monkeypatch.setattr(Cells, "receive", records)
+    monkeypatch.setattr(HolderSide, "assign_replica", settle)
     async with Web(SITES) as site:
         peers = await swarm(make_peer, "abc")
 

@@ -220,16 +220,16 @@ async def test_a_joiner_has_the_bounds_of_the_swarm(make_peer: MakePeer, tmp_pat
     }
     first = await make_peer("a", **bounds)
     second = await make_peer("b", join=first)
-    assert first.components.job == second.components.job
-    assert bounds == {name: getattr(second.components.job, name) for name in bounds}
+    assert first.job == second.job
+    assert bounds == {name: getattr(second.job, name) for name in bounds}
 
 
 async def test_a_directory_without_trap_bounds_goes_on_with_the_defaults(make_peer: MakePeer, tmp_path: Path) -> None:
     peer = await make_peer("a")
-    older = msgspec.to_builtins(peer.components.job)
+    older = msgspec.to_builtins(peer.job)
     later = ("path_segments_max", "path_repeats_max", "query_parameters_max", "session_ids", "site_pages_max")
     for name in (*later, "path_queries_max", "twins"):
         del older[name]
     peer.store.meta.set("job", msgspec.json.encode(older))
     await peer.store.journal.durable()
-    assert peer.components.job == journaled_job(tmp_path / "a")
+    assert peer.job == journaled_job(tmp_path / "a")

@@ -22,8 +22,9 @@ from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import advice, reasons
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, StartError
+from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow
-from kadcrawl.peer import Leaf, Peer
+from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
 from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.page_rules import PageRules

@@ -1,52 +1,54 @@
-"""The way into a swarm: who answers of those that were named or known, and whether it is the swarm of this directory.
+"""The way into a swarm: finds a peer that answers, and checks that its swarm is the swarm of this directory.
 
-A directory goes with one swarm, as its journal and its key do. If the key that is given is another than the one kept,
-either the swarm's was changed while this peer was away, or it is another swarm, whose crawl would be mixed with what is
-here. What tells them apart: whoever this peer knew, and proves to be that one, lets it in by the new key, and is at its
-job. If nobody is left of those, only a person knows, and has to say so; and even then the job must be the same.
+A directory belongs to one swarm, as its journal and its key do. The key that is given may differ from the key that the
+directory keeps: either the swarm's key was changed while this peer was away, or the key is of another swarm, whose
+crawl must not mix with this journal. A peer that this one knew tells them apart: if it proves to be the same peer,
+accepts the new key and serves the same job, then the key was changed. If no known peer is left, a person must decide
+(--rekeyed), and even then the job must be the same.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import Welcome
 from kadcrawl.peer.membership.endpoints import hello
-from kadcrawl.peer.membership.known_peers import is_same
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.base import PeerBase
+from kadcrawl.peer.membership.known_peers import KnownPeers, is_same
+from kadcrawl.peer.resources import Resources
 
 Address = tuple[str, int]
 
 
 async def welcomed(
-    peer: "PeerBase", bootstrap: Sequence[Address], *, rekeyed: bool
+    resources: Resources,
+    known: KnownPeers,
+    bootstrap: Sequence[Address],
+    *,
+    listens_at: Address | None,
+    rekeyed: bool,
 ) -> tuple[Welcome, Sequence[Address]]:
-    """Return what the swarm of these peers (host, port) says, and by whom to enter it.
+    """Return the answer of the swarm of these peers (host, port), and the peers by which to enter it.
 
-    If none of them answers, those are asked whom `member` knew when it last ran. `rekeyed`: a person says that the
-    swarm's key was changed meanwhile. Raises StartError when nobody answers, or it is another swarm.
+    If none of them answers, the peers in `known` are asked. `listens_at` is this peer's own address, which is not
+    asked. `rekeyed`: a person says that the swarm's key was changed meanwhile. Raises StartError when no peer answers,
+    or when the swarm is another one.
     """
-    job = peer.journaled_job
-    others = [address for address in bootstrap if address != peer.listens_at]
-    if not (bootstrap := others or await peer.known.answering(job)):
+    job, client, rotation = resources.jobs.journaled(), resources.client, resources.key_rotation
+    others = [address for address in bootstrap if address != listens_at]
+    if not (bootstrap := others or await known.answering(job)):
         raise StartError("cannot join: the peer to join is this very peer; --bootstrap names another one of the swarm")
     try:
-        welcome = await hello(peer.client, bootstrap)
+        welcome = await hello(client, bootstrap)
     except StartError:
-        if not (bootstrap := await peer.known.answering(job)):
+        if not (bootstrap := await known.answering(job)):
             raise
-        return await hello(peer.client, bootstrap), bootstrap
-    data = peer.config.data
+        return await hello(client, bootstrap), bootstrap
+    data = resources.config.data
     if job is not None and welcome.job.seeds and not is_same(job, welcome.job):
         raise StartError(f"{data} is of another swarm, with other seeds: choose another directory with --data")
-    if peer.key_rotation is not None and peer.key_rotation.is_newcomer:
-        key = peer.key_rotation.credentials.keyring.key
-        if not rekeyed and not await peer.known.answering(job):
-            raise StartError(
-                f"{data} is of a swarm with another key, and no peer it knew lets it in by {key.description}: choose "
-                "another directory with --data; or, if this is that swarm and its key was changed meanwhile, say so by "
-                "--rekeyed"
-            )
+    if rotation is not None and rotation.is_newcomer and not rekeyed and not await known.answering(job):
+        raise StartError(
+            f"{data} is of a swarm with another key, and no peer it knew lets it in by "
+            f"{rotation.credentials.keyring.key.description}: choose another directory with --data; or, if this is "
+            "that swarm and its key was changed meanwhile, say so by --rekeyed"
+        )
     return welcome, bootstrap

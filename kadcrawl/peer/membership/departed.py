@@ -8,16 +8,17 @@ so one that has come back is not counted twice. Who dies says no goodbye: what i
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
+from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.census_rows import has_left
 from kadcrawl.link.wire.leaf_messages import LEAF_STATE, is_leaf
 from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, LeaveStats
-from kadcrawl.link.wire.messages import Contact, Ok, PeerRow
+from kadcrawl.link.wire.messages import Contact, Message, Ok, PeerRow
 from kadcrawl.store.store import Store
 
 KEEPERS = 2
@@ -66,6 +67,15 @@ class DepartedPeers:
             )
             for one in self._kept.values()
         ]
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handler of each message type."""
+        return {LeaveStats: self._answer}
+
+    async def _answer(self, message: LeaveStats) -> Ok:
+        self.keep(message.departed)
+        await self._store.journal.durable()
+        return Ok()
 
     def leave_stats(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
         """Return what this peer has to say when it leaves, of itself and of whom it kept in mind, and to whom.

@@ -10,15 +10,13 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import ANOTHER_KEY, REFUSED_PREFIX, LinkClient
 from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
+from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
-
-if TYPE_CHECKING:
-    from kadcrawl.peer.peer import Peer
+from kadcrawl.peer.membership.known_peers import KnownPeers
 
 LOST_PEERS_MAX = 16
 """Peers that are dialled, those lost last: as many as are journaled (peer/membership/known_peers.py)."""
@@ -75,21 +73,21 @@ class KeyMismatchMonitor:
         return True
 
 
-async def watch(peer: "Peer") -> None:
-    """Dial those that a peer knew and has lost, again and again."""
-    refusals, overlay, now = peer.key_mismatches, peer.overlay, asyncio.get_running_loop().time
-    for contact in peer.known.contacts:
+async def watch(monitor: KeyMismatchMonitor, overlay: Overlay, known: KnownPeers, client: LinkClient) -> None:
+    """Dial the peers that this peer knew and has lost, again and again; until cancelled."""
+    now = asyncio.get_running_loop().time
+    for contact in known.contacts:
         if not overlay.is_live(contact.id):
-            refusals.lost(contact, now())
-    overlay.on_lost.append(lambda contact: refusals.lost(contact, now()))
-    overlay.on_joined.append(refusals.forget)
-    overlay.on_left.append(refusals.forget)
+            monitor.lost(contact, now())
+    overlay.on_lost.append(lambda contact: monitor.lost(contact, now()))
+    overlay.on_joined.append(monitor.forget)
+    overlay.on_left.append(monitor.forget)
     await asyncio.sleep(FIRST_DIAL_S)
     while True:
-        lost = refusals.to_dial(now())
-        refuse = await asyncio.gather(*(_refuses(peer.client, contact) for contact in lost))
-        if refusals.note([contact.id for contact, does in zip(lost, refuse, strict=True) if does], now()):
-            log.warning("swarm.refused by=%d why=%s", refusals.count, "known peers go by another key than this one")
+        lost = monitor.to_dial(now())
+        refuse = await asyncio.gather(*(_refuses(client, contact) for contact in lost))
+        if monitor.note([contact.id for contact, does in zip(lost, refuse, strict=True) if does], now()):
+            log.warning("swarm.refused by=%d why=%s", monitor.count, "known peers go by another key than this one")
         await asyncio.sleep(EVERY_S)
 
 

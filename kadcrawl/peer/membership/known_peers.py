@@ -9,7 +9,6 @@ beginning.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,9 +18,6 @@ from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.settings.config import Job
 from kadcrawl.store.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 KNOWN_PEERS_KEPT_MAX = 16
 """The siblings; in a small swarm everybody."""

@@ -21,9 +21,9 @@ from kadcrawl.link.wire.messages import (
     PeerCounters,
     Request,
 )
-from kadcrawl.peer.handlers import NotReadyError
 from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once, send_leave_stats
 from kadcrawl.peer.peer import Peer
+from kadcrawl.peer.runtime import NotReadyError
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.store import Store
 from tests.support.peers import MakePeer, finish, swarm
@@ -165,7 +165,7 @@ async def test_who_leaves_as_well_takes_no_farewell(make_peer: MakePeer) -> None
     """It has said already what it kept in mind."""
     peer = await make_peer("a")
     farewell = LeaveStats(id_bytes(1), [departed(1, 5)])
-    assert Ok() == await peer._service.leave_stats(farewell)
-    peer._left = True
+    assert Ok() == await peer._handlers.answer(farewell)
+    peer.runtime.leave()
     with pytest.raises(NotReadyError):
-        await peer._service.leave_stats(farewell)
+        await peer._handlers.answer(farewell)

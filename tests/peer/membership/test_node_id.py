@@ -128,10 +128,9 @@ async def test_a_bootstrap_that_is_silent_leaves_time_to_ask_the_next(
     find = RangeFinder.find
     first = await make_peer("a")
     second = await make_peer("b", join=first)
-    silent = second._service._range_finder
 
     async def found(guide: RangeFinder, overlay: Overlay, question: FindRanges) -> Ranges:
-        if guide is silent:
+        if overlay is second.overlay:
             await asyncio.sleep(60)
         return await find(guide, overlay, question)
 

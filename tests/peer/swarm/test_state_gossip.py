@@ -32,14 +32,14 @@ async def test_who_has_missed_an_order_hears_it_from_the_others(make_peer: MakeP
     await until(lambda: not any(peer.paused for peer in peers))
     peers[2].obey(peers[2].state_gossip.say("pause"))
     await until(lambda: all(peer.paused for peer in peers))
-    assert 1 == len({peer.state_gossip.state.stamp for peer in peers})
+    assert 1 == len({peer.runtime.swarm_state.stamp for peer in peers})
     assert ["paused"] * 3 == [peer.state for peer in peers]
 
 
 async def test_an_order_that_was_given_before_changes_nothing(make_peer: MakePeer) -> None:
     peer = await make_peer()
     await peer.client.ask(peer.contact, Command("pause"), Ok, 5)
-    paused = Order("pause", peer.state_gossip.state.stamp)
+    paused = Order("pause", peer.runtime.swarm_state.stamp)
     await peer.client.ask(peer.contact, Command("resume"), Ok, 5)
     peer.obey(paused)
     assert not peer.paused
@@ -48,17 +48,17 @@ async def test_an_order_that_was_given_before_changes_nothing(make_peer: MakePee
 async def test_who_has_missed_seeds_hears_of_them(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab", scope="host")
     one.obey(one.state_gossip.say("pause"))
-    one._service.respond(NewSeeds([SEED]))
-    other._service.respond(NewSeeds(["http://127.0.0.3:9/"]))
+    one._wave_answers.respond(NewSeeds([SEED]))
+    other._wave_answers.respond(NewSeeds(["http://127.0.0.3:9/"]))
     await until(lambda: {*one.job.seeds} == {*other.job.seeds} == {SEED, "http://127.0.0.3:9/"})
     assert other.paused
-    assert one.state_gossip.fingerprint == other.state_gossip.fingerprint != 0
+    assert one.runtime.state_fingerprint == other.runtime.state_fingerprint != 0
 
 
 async def test_seeds_that_are_too_many_together_are_asked_for_once(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
     for peer, host in ((one, "a"), (other, "b")):
-        peer._service.respond(NewSeeds([f"http://{host}.example/{number}" for number in range(SEEDS_MAX - 1)]))
+        peer._wave_answers.respond(NewSeeds([f"http://{host}.example/{number}" for number in range(SEEDS_MAX - 1)]))
     await until(lambda: one.state_gossip.asked and other.state_gossip.asked)
     await asyncio.sleep(20)
     assert (1, 1) == (one.state_gossip.asked, other.state_gossip.asked)
@@ -138,7 +138,7 @@ async def test_a_link_of_a_seed_that_is_still_on_its_way_is_not_turned_away(make
     one, other = await swarm(make_peer, "ab", scope="domain")
     one.obey(one.state_gossip.say("pause"))
     await until(lambda: other.paused)
-    one._service.respond(NewSeeds(["http://example.com/"]))  # A wave that the other one misses.
+    one._wave_answers.respond(NewSeeds(["http://example.com/"]))  # A wave that the other one misses.
     urls = [url for url in (f"http://h{n}.example.com/" for n in range(40)) if owns(other, url)]
     await one.components.forwarder.forward([Link(url, depth, 0) for url in urls], None).acknowledged
     assert len(urls) == other.store.pending > 0
@@ -151,8 +151,8 @@ async def test_what_seeds_do_not_reach_is_turned_away_after_a_while(
     monkeypatch.setattr(state_gossip, "INSIST_S", 15.0)
     one, other = await swarm(make_peer, "ab", scope="domain")
     one.obey(one.state_gossip.say("pause"))
-    one._service.respond(NewSeeds([f"http://{n}.a.example/" for n in range(SEEDS_MAX - 1)]))
-    other._service.respond(NewSeeds([f"http://{n}.b.example/" for n in range(SEEDS_MAX - 1)]))
+    one._wave_answers.respond(NewSeeds([f"http://{n}.a.example/" for n in range(SEEDS_MAX - 1)]))
+    other._wave_answers.respond(NewSeeds([f"http://{n}.b.example/" for n in range(SEEDS_MAX - 1)]))
     await until(lambda: other.paused)
     url = next(url for url in (f"http://h{n}.a.example/" for n in range(40)) if owns(other, url))
     before = asyncio.get_running_loop().time()
@@ -166,7 +166,7 @@ async def test_a_url_handed_over_waits_for_the_seed_it_came_by(make_peer: MakePe
         site.fallback = lambda request: html()
         peers = one, other = await swarm(make_peer, "ab", scope="host")
         url = next(url for url in (site.url("/handed-over", n) for n in range(40)) if owns(other, url))
-        one._service.respond(NewSeeds([url.replace("handed-over", "")]))  # A wave that the other one misses.
+        one._wave_answers.respond(NewSeeds([url.replace("handed-over", "")]))  # A wave that the other one misses.
         place = other.components.partitioner.locate(url)
         await other.cells.sync.opened([place.cell], 5)
         other.components.intake.merge_pending(Link(url, 1, 0), place, other.clock.now(), 0, 0.0)

@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 
 from kadcrawl.link.wire.messages import COUNT_MAX
-from kadcrawl.peer.swarm_state import AHEAD_MAX_S, SwarmState, fingerprint_of_seeds
+from kadcrawl.peer.swarm.swarm_state import AHEAD_MAX_S, SwarmState, fingerprint_of_seeds
 
 NOW = 1.8e9
 STAMP = int(NOW * 1000)

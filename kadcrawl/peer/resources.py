@@ -1,0 +1,100 @@
+"""The parts that a peer opens before it knows its job: the locked directory, the journal, the keys and the link client.
+
+A full peer and a leaf both open them first and close them last. Everything built later takes this object, or single
+fields of it. `open_resources` registers each close with an AsyncExitStack, so a failed start leaves nothing open.
+Tests: tests/peer/test_peer.py, tests/peer/membership/test_key_store.py
+"""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from random import Random
+
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.link.client import LinkClient
+from kadcrawl.link.peer_score import PeerScore
+from kadcrawl.members.credentials import Credentials
+from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.peer.directory import Directory
+from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.job_store import JobRecord
+from kadcrawl.peer.membership.key_rotation import KeyRotation, key_rotation
+from kadcrawl.settings.config import Config
+from kadcrawl.sinks.deliveries import Deliveries
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+from kadcrawl.system.daemon_threads import DaemonThreadExecutor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """The open parts of one full peer or leaf."""
+
+    config: Config
+    environment: Environment
+    random: Random
+    """The source of every choice by chance."""
+    activity: Activity
+    store: Store
+    jobs: JobRecord
+    clock: Clock
+    started_at: float
+    """When this run began, in seconds of `clock`."""
+    counters: Counters
+    """The counters of all runs in this directory."""
+    deliveries: Deliveries
+    """The sinks."""
+    poison_pages: PoisonPages
+    key_rotation: KeyRotation | None
+    """None in a swarm without a key."""
+    peer_score: PeerScore
+    client: LinkClient
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """The certificates and keys of this peer; None in a swarm without a key."""
+        return self.key_rotation.credentials if self.key_rotation is not None else None
+
+
+async def open_resources(config: Config, environment: Environment, random: Random, stack: AsyncExitStack) -> Resources:
+    """Lock the directory and open the journal and the link client.
+
+    Raises StartError, and ConfigError for a sink or a damaged secret.
+    """
+    loop = asyncio.get_running_loop()
+    deliveries = Deliveries(config.data, config.sinks, DaemonThreadExecutor(), loop.time)
+    stack.callback(Directory(config.data).close)
+    poison_pages = environment.poison_pages(config.data)
+    stack.callback(poison_pages.close)
+    store = Store(config.data, config.limits.commit_spacing_s, environment.sync)
+    stack.callback(store.close)
+    clock = Clock(loop, environment.wall)
+    started_at = clock.now()
+    store.saved_time.restore(started_at)
+    counters = Counters.from_bytes(store.meta.get("totals"))
+    rotation = key_rotation(config, store, clock)
+    if rotation is not None:
+        await store.journal.commit()  # The number of this run must be on disk before any certificate uses it.
+    peer_score = PeerScore()
+    client = LinkClient(
+        config.limits.message_bytes_max, rotation.credentials if rotation is not None else None, peer_score
+    )
+    await client.open()
+    stack.push_async_callback(client.close)
+    return Resources(
+        config=config,
+        environment=environment,
+        random=random,
+        activity=Activity(),
+        store=store,
+        jobs=JobRecord(store),
+        clock=clock,
+        started_at=started_at,
+        counters=counters,
+        deliveries=deliveries,
+        poison_pages=poison_pages,
+        key_rotation=rotation,
+        peer_score=peer_score,
+        client=client,
+    )

@@ -1,0 +1,267 @@
+"""`Runtime`: the built parts of one full peer, its job, the swarm state it knows, and its stage of life.
+
+The helpers of this room (handlers, status, shutdown, gossip, seeds, budget ...) take a Runtime, and `Peer` is the
+facade over all of them. A Runtime imports none of them, so imports go down only. `Peer` owns the Runtime: it makes one
+when the peer listens, and adds the parts of the crawl (`BuiltParts`) when the peer begins.
+
+Stages: the peer listens, has begun, and has joined. A peer that joins has begun and is still `joining`. Any stage may
+also be `leaving`.
+
+Tests: tests/peer/test_peer.py, tests/peer/test_coming_and_going.py, tests/peer/swarm/test_state_gossip.py
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from kadcrawl.crawl.build import CrawlComponents
+from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.recrawl.expiry import Expiring
+from kadcrawl.crawl.recrawl.scheduler import Recrawling
+from kadcrawl.errors import KadcrawlError
+from kadcrawl.lending.balancer import Balancer
+from kadcrawl.lending.leaf_host import LeafHost
+from kadcrawl.link.server import LinkServer
+from kadcrawl.link.wire.messages import LONG_S_MAX, Contact
+from kadcrawl.overlay import Overlay
+from kadcrawl.overlay.waves.wave import Waves
+from kadcrawl.peer.membership.departed import DepartedPeers
+from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
+from kadcrawl.peer.membership.known_peers import KnownPeers
+from kadcrawl.peer.resources import Resources
+from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds
+from kadcrawl.replication.cells import Cells
+from kadcrawl.settings.config import Job
+from kadcrawl.urls import is_canonical
+
+
+class NotReadyError(KadcrawlError):
+    """This peer cannot answer yet, or no longer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltParts:
+    """The parts that depend on the job."""
+
+    components: CrawlComponents
+    cells: Cells
+    balancing: Balancer
+    leaves: LeafHost
+    recrawling: Recrawling | None
+    """In a job that fetches pages again."""
+    expiring: Expiring | None
+    """In such a job that keeps fingerprints instead of keys."""
+
+
+class Runtime:
+    """One full peer from the moment it listens. All methods belong to the peer's loop."""
+
+    def __init__(self, resources: Resources, overlay: Overlay, server: LinkServer, waves: Waves) -> None:
+        """Restore the swarm state of an earlier run in this directory."""
+        store = resources.store
+        self.resources = resources
+        self.overlay = overlay
+        self.server = server
+        self.waves = waves
+        self.incarnation = resources.random.getrandbits(64).to_bytes(8, "big")
+        """A random name of this run, for the view of the swarm's members (overlay/waves/quiescence.py)."""
+        self.known = KnownPeers(store, overlay.siblings, resources.client)
+        self.departed = DepartedPeers(store)
+        self.key_mismatches = KeyMismatchMonitor()
+        self.swarm_state = SwarmState(store.meta.read("stamp", int) or 0, paused=store.meta.get("paused") == b"1")
+        """The swarm state as far as this peer knows it."""
+        self.state_fingerprint = 0
+        """The fingerprint of `swarm_state` and the job's seeds; 0 while the job is not known."""
+        self.seeds_fingerprint = 0
+        """The fingerprint of the job's seeds; 0 while the job is not known."""
+        self._fingerprinted: Sequence[str] | None = None
+        """The seeds that `seeds_fingerprint` belongs to."""
+        self._parts: BuiltParts | None = None
+        self._job: Job | None = None
+        self._joining = False
+        self._leaving = False
+        self._seeding = 0
+        """Calls that add a person's seeds and have not returned."""
+
+    # --- stages ----------------------------------------------------------------------------------------------------
+
+    @property
+    def begun(self) -> bool:
+        """Whether the parts of the crawl are built."""
+        return self._parts is not None
+
+    @property
+    def joining(self) -> bool:
+        """Whether waves of the swarm may still miss this peer, so that it may not know the whole job."""
+        return self._joining
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the peer hands its range over when it ends."""
+        return self._leaving
+
+    @property
+    def ended(self) -> bool:
+        """Whether the swarm was quiescent when last heard of, and nothing has moved here since."""
+        return self.resources.activity.over.is_set()
+
+    @property
+    def paused(self) -> bool:
+        """Whether a person has paused the swarm, as far as this peer knows."""
+        return self.swarm_state.paused
+
+    def begin(self, job: Job, parts: BuiltParts) -> None:
+        """Take the parts that were built for this job, and follow the swarm state."""
+        assert self._parts is None, "a peer begins once"
+        self._job, self._parts = job, parts
+        self.resources.activity.armed = bool(job.seeds)
+        self.follow()
+
+    def begin_joining(self) -> None:
+        """Fetch nothing until `joined`."""
+        self._joining = True
+        self.components.crawler.pause_reasons.add(PauseReason.JOINING)
+
+    def joined(self) -> None:
+        """Fetch from now on: waves reach this peer, and it has asked for what they brought before."""
+        self._joining = False
+        self.components.crawler.pause_reasons.discard(PauseReason.JOINING)
+        self.components.crawler.wake()
+
+    def leave(self) -> None:
+        """Note that the peer hands its range over when it ends."""
+        self._leaving = True
+
+    def require_begun(self) -> None:
+        """Raise NotReadyError unless the peer has begun."""
+        if self._parts is None:
+            raise NotReadyError("this peer is still starting; try again in a moment")
+
+    def require_joined(self) -> None:
+        """Raise NotReadyError unless the peer has begun and is not joining."""
+        self.require_begun()
+        if self._joining:
+            raise NotReadyError("this peer is still joining the swarm; try again in a moment")
+
+    def require_staying(self) -> None:
+        """Raise NotReadyError unless the peer has begun and is not leaving."""
+        self.require_begun()
+        if self._leaving:
+            raise NotReadyError("this peer leaves as well")
+
+    # --- parts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def contact(self) -> Contact:
+        """The peer's ID and address; the ID is final once the peer has begun."""
+        return self.overlay.me
+
+    @property
+    def parts(self) -> BuiltParts:
+        """The parts that depend on the job."""
+        assert self._parts is not None, "the peer has not begun: call begin, join or crawl"
+        return self._parts
+
+    @property
+    def components(self) -> CrawlComponents:
+        """The parts of the crawl."""
+        return self.parts.components
+
+    @property
+    def cells(self) -> Cells:
+        """The replication of the peer's cells."""
+        return self.parts.cells
+
+    @property
+    def balancing(self) -> Balancer:
+        """The load balance."""
+        return self.parts.balancing
+
+    @property
+    def job(self) -> Job:
+        """The swarm's job with all seeds this peer knows."""
+        assert self._job is not None, "the peer has not begun: call begin, join or crawl"
+        return self._job
+
+    # --- work left -------------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """URLs of this peer that its crawler may still fetch."""
+        return self.components.crawler.pending
+
+    @property
+    def remaining(self) -> int:
+        """URLs this peer has to fetch; once it leaves, the URLs that no other peer has taken over."""
+        return self.resources.store.pending if self._leaving else self.components.frontier.pending
+
+    @property
+    def unacknowledged(self) -> int:
+        """Links, seeds and records on their way to other peers, and pages of loans to be reported."""
+        under_way = self.components.forwarder.unacknowledged + self._seeding + self.cells.unacknowledged
+        if self.job.recrawl_after_s is not None:
+            under_way += self.cells.unsettled  # Only a peer that crawls a cell knows when its pages are due.
+        return under_way + self.balancing.loans.borrower.unreported
+
+    @property
+    def due_s(self) -> float | None:
+        """Seconds until the first of this peer's pages is to be fetched again; None if none is."""
+        comes_again = self.parts.recrawling or self.parts.expiring
+        due_s = comes_again.due_s if comes_again is not None else None
+        return None if due_s is None else min(due_s, LONG_S_MAX)
+
+    @contextmanager
+    def seeding(self) -> Iterator[None]:
+        """Count a person's seeds as `unacknowledged` while they are on their way into the swarm."""
+        self._seeding += 1
+        try:
+            yield
+        finally:
+            self._seeding -= 1
+
+    # --- the job and the swarm state -------------------------------------------------------------------------------
+
+    def add_seeds(self, urls: Iterable[str]) -> None:
+        """Widen the scope by these seeds and journal the job. URLs that are not canonical are ignored.
+
+        Raises ConfigError when the job would have too many seeds.
+        """
+        known = {*self.job.seeds}
+        fresh = [url for url in dict.fromkeys(urls) if url not in known and is_canonical(url)]
+        seeds = (*self.job.seeds, *fresh)
+        if fresh:
+            self._job = replace(self.job, seeds=seeds)
+            self.components.scope.add_seeds(fresh)
+            self.resources.jobs.keep(self.job)
+            self.follow()
+        if seeds:
+            self.resources.activity.armed = True
+            self.resources.activity.move()
+
+    def adopt(self, stamp: int, *, paused: bool) -> None:
+        """Take the state of the swarm to enter; the state of an earlier run here counts no more."""
+        self.swarm_state = SwarmState()
+        self.swarm_state.hear(stamp, self.resources.clock.now(), paused=paused)
+
+    def begin_paused(self) -> None:
+        """Begin a swarm that waits for the order to resume."""
+        self.swarm_state.pause()
+
+    def hear(self, stamp: int, *, paused: bool) -> None:
+        """Pause or resume if that order is later than the orders known here."""
+        self.swarm_state.hear(stamp, self.resources.clock.now(), paused=paused)
+        self.follow()
+
+    def follow(self) -> None:
+        """Act on the swarm state, journal it, and tell its fingerprint with each heartbeat."""
+        job, state, store = self.job, self.swarm_state, self.resources.store
+        if self._fingerprinted is not job.seeds:
+            self._fingerprinted = job.seeds
+            self.seeds_fingerprint = self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
+        store.meta.set("paused", b"1" if state.paused else b"0")
+        store.meta.set("stamp", str(state.stamp).encode())
+        self.state_fingerprint = state.fingerprint(self.seeds_fingerprint)
+        self.overlay.set_state_fingerprint(self.state_fingerprint)
+        pause_reasons = self.components.crawler.pause_reasons
+        (pause_reasons.add if state.paused else pause_reasons.discard)(PauseReason.COMMAND)
+        self.components.crawler.wake()

@@ -1,0 +1,69 @@
+"""The commands of a person that one peer answers: status, add, pause, resume, stop, leave and rekey.
+
+Tests: tests/cli/test_command_live.py, tests/peer/test_peer.py, tests/peer/test_members.py
+"""
+
+from collections.abc import Callable, Mapping
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.link.peer_score import Misbehavior, MisbehaviorError
+from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.messages import Add, Command, GetStatus, Message, Ok, Refused, Rekey, Status
+from kadcrawl.members.swarm_key import SwarmKey
+from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.swarm.census import take_census
+from kadcrawl.peer.swarm.seeds import add_seeds
+from kadcrawl.peer.swarm.state_gossip import StateGossip
+from kadcrawl.urls import seed
+
+
+class Commands:
+    """The answers of one peer to a person's commands."""
+
+    def __init__(self, runtime: Runtime, gossip: StateGossip, leave_soon: Callable[[], None]) -> None:
+        """`leave_soon` ends the peer after its range is handed over."""
+        self._runtime = runtime
+        self._gossip = gossip
+        self._leave_soon = leave_soon
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handler of each message type."""
+        return {GetStatus: self._status, Add: self._add, Command: self._command, Rekey: self._rekey}
+
+    async def _status(self, _: GetStatus) -> Status:
+        runtime = self._runtime
+        return Status(runtime.job, await take_census(runtime.waves), runtime.ended, runtime.paused)
+
+    async def _add(self, add: Add) -> Message:
+        try:
+            await add_seeds(self._runtime, [seed(url) for url in add.urls])
+        except ConfigError as error:
+            return Refused(str(error))
+        return Ok()
+
+    async def _command(self, command: Command) -> Ok:
+        if command.verb == "leave":
+            self._leave_soon()
+        else:
+            await self._gossip.order(command.verb)
+        return Ok()
+
+    async def _rekey(self, message: Rekey) -> Ok:
+        if message.peer != self._runtime.contact.id:
+            raise MisbehaviorError(
+                Misbehavior.CLAIM, "only whoever runs a peer changes its key: on its machine, by its directory"
+            )
+        change_key(self._runtime, SwarmKey(message.key))
+        return Ok()
+
+
+def change_key(runtime: Runtime, key: SwarmKey) -> None:
+    """Use another key of the swarm; the former key stays good for an hour.
+
+    An older key that is still good ends at once: a peer that has only that key is out. Raises StartError if the key
+    cannot be kept, ConfigError if the swarm has no key.
+    """
+    rotation = runtime.resources.key_rotation
+    if rotation is None:
+        raise ConfigError("this swarm has no key to be changed: begin it anew with one")
+    rotation.change(key)

@@ -1,0 +1,86 @@
+"""This peer's own part in a wave: it obeys the wave's order, takes its seeds or grant, and gives its tally and rows.
+
+overlay/waves/wave.py passes a wave on and adds up the answers.
+
+Tests: tests/peer/test_swarm.py, tests/peer/swarm/test_state_gossip.py
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+import msgpack
+
+from kadcrawl.link.server import Handler
+from kadcrawl.link.wire.messages import Answer, Census, Grant, Message, NewSeeds, Order, PeerRow, Question, Tally, Wave
+from kadcrawl.overlay.waves.quiescence import own_view
+from kadcrawl.overlay.waves.wave import NO_BUCKET
+from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.status import row_of
+
+log = logging.getLogger(__name__)
+
+
+class WaveAnswers:
+    """The answers of one peer to waves."""
+
+    def __init__(self, runtime: Runtime, stop: Callable[[], None]) -> None:
+        """`stop` ends the peer."""
+        self._runtime = runtime
+        self._stop = stop
+
+    def handlers(self) -> Mapping[type[Message], Handler]:
+        """Return the handler of each message type."""
+        return {Wave: self._wave}
+
+    def respond(self, question: Question) -> tuple[Tally, list[PeerRow]]:
+        """Act on a wave's question; return this peer's own tally and, for a census, the rows it knows."""
+        runtime = self._runtime
+        match question:
+            case Order():
+                if question.verb == "stop":
+                    runtime.parts.leaves.stop()
+                self.obey(question)
+            case NewSeeds():
+                runtime.add_seeds(question.urls)
+            case Grant():
+                budget = runtime.components.budget
+                budget.learn(question.totals, runtime.contact.id, question.spent)
+                runtime.resources.store.meta.set("grants", msgpack.packb(budget.known))
+                runtime.components.crawler.wake()
+        tally = Tally(
+            members=1,
+            view=own_view(runtime.contact.id, runtime.incarnation, runtime.resources.activity.count),
+            pending=runtime.pending,
+            unacknowledged=runtime.unacknowledged,
+            missing=0,
+            due_s=runtime.due_s,
+        )
+        if not isinstance(question, Census):
+            return tally, []
+        return tally, [row_of(runtime), *runtime.parts.leaves.rows(), *runtime.departed.rows()]
+
+    def obey(self, order: Order) -> None:
+        """Carry out an order of the swarm at this peer."""
+        runtime = self._runtime
+        activity, pages = runtime.resources.activity, runtime.resources.counters.pages
+        match order.verb:
+            case "pause" | "resume":
+                runtime.hear(order.stamp, paused=order.verb == "pause")
+            case "stop":
+                self._stop()
+            case "rest":
+                if not runtime.pending and not runtime.unacknowledged and not activity.resting:
+                    activity.rest()
+                    log.info("swarm.resting pages=%d", pages)
+            case "ended":
+                if not runtime.pending and not runtime.unacknowledged:
+                    activity.end()
+                    log.info("swarm.done pages=%d", pages)
+                    if runtime.resources.config.exit_when_done:
+                        self._stop()
+
+    async def _wave(self, wave: Wave) -> Answer:
+        if wave.limit != NO_BUCKET:
+            # A joining peer knows few others: the wave would pass over the peers it does not know of its subtree.
+            self._runtime.require_joined()
+        return await self._runtime.waves.answer(wave)

@@ -1,0 +1,40 @@
+"""The background tasks of a full peer that has begun, by name.
+
+Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py
+"""
+
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+from kadcrawl.crawl.disk_guard import guard
+from kadcrawl.overlay.waves.termination import Termination
+from kadcrawl.peer.membership.key_refusals import watch
+from kadcrawl.peer.runtime import Runtime
+from kadcrawl.peer.swarm.budget_sharing import share_budget
+from kadcrawl.peer.swarm.state_gossip import StateGossip
+
+
+def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """Yield the name and the coroutine of each task; each runs until cancelled."""
+    resources, parts = runtime.resources, runtime.parts
+    config, components = resources.config, parts.components
+    crawler = components.crawler
+    if resources.key_rotation is not None:
+        yield "keys", resources.key_rotation.run()
+        yield "refusals", watch(runtime.key_mismatches, runtime.overlay, runtime.known, resources.client)
+    free_bytes = resources.environment.free_bytes
+    yield "disk", guard(crawler, config.data, config.limits.disk_reserve_bytes, free_bytes)
+    yield "crawl", crawler.run()
+    yield "forward", components.forwarder.run()
+    yield "termination", Termination(runtime.waves, resources.random, resources.activity).run()
+    yield "cells", parts.cells.run()
+    yield "state_gossip", gossip.run()
+    yield "balance", parts.balancing.run()
+    if components.proxy_checks is not None:
+        yield "proxies", components.proxy_checks.run(crawler)
+    if parts.recrawling is not None:
+        yield "recrawl", parts.recrawling.run()
+    if parts.expiring is not None:
+        yield "expire", parts.expiring.run()
+    if runtime.job.max_pages is not None:
+        yield "budget", share_budget(runtime, runtime.job.max_pages)
