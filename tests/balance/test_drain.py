@@ -50,7 +50,7 @@ def test_who_gives_what_to_whom(backlogs: list[Backlog], block: int, expected: l
     assert expected == plan_moves(backlogs, block)
 
 
-def test_a_taker_that_would_wait_for_the_block_is_counted_with_the_waiting() -> None:
+def test_a_borrower_that_would_wait_for_the_block_counts_as_waiting() -> None:
     backlogs = [Backlog(10, 1.0), Backlog(0, 1.0)]
     assert [Move(0, 1, 5)] == plan_moves(backlogs, 5, hand_over_s=4.9)
     assert [] == plan_moves(backlogs, 5, hand_over_s=5.0)
@@ -162,7 +162,7 @@ def test_a_cold_peer_gets_twice_as_many_once_its_first_loan_is_done() -> None:
     assert TRIAL_MAX == trial.blocks
 
 
-def test_a_taker_decides_again() -> None:
+def test_a_borrower_decides_again() -> None:
     lender = Backlog(20, 1.0)
     assert accepts(Backlog(0, 1.0), lender, [], 5, 5)
     # All but the last block are with it when it gets that one.

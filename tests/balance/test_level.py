@@ -81,7 +81,7 @@ def test_pending_tells_what_packing_tells_but_for_a_block_not_yet_unpacked(
             assert (packing.level, packing.blocks) == (load.level, load.blocks)
 
 
-def test_a_packed_block_may_leave_its_giver_light_a_counted_one_does_not() -> None:
+def test_a_packed_block_may_leave_its_lender_light_a_counted_one_does_not() -> None:
     packing = Packing(1, H)
     for _ in range(2 * H):
         packing.arrived()

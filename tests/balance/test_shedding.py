@@ -84,7 +84,7 @@ def test_offers_as_published(
     ("level", "offered", "taken"),
     [(-3.0, 2, 2), (-3.0, 3, 3), (-3.0, 4, 3), (-2.9, 3, 2), (-0.9, 1, 0), (0.0, 1, 0), (5.0, 1, 0), (-3.0, -1, 0)],
 )
-def test_a_taker_takes_what_it_has_room_for(level: float, offered: int, taken: int) -> None:
+def test_a_borrower_takes_what_it_has_room_for(level: float, offered: int, taken: int) -> None:
     assert taken == accepted_blocks(level, offered)
 
 
@@ -119,7 +119,7 @@ def test_a_peer_tells_what_others_may_fill(
         pytest.param(99.0, 50.0, 10.0, 60, id="and no more than the work area"),
     ],
 )
-def test_a_giver_keeps_its_work_area_or_what_it_needs_of_it(
+def test_a_lender_keeps_its_work_area_or_what_it_needs_of_it(
     arrivals: float | None, crawls: float | None, interval_s: float, urls: int
 ) -> None:
     assert urls == urls_to_keep(BlockLoad(100, 60, H), arrivals, crawls, interval_s)
@@ -136,12 +136,12 @@ def test_a_giver_keeps_its_work_area_or_what_it_needs_of_it(
         pytest.param(160, 59, 60, 2, id="only own ones go"),
     ],
 )
-def test_what_a_giver_has_to_spare(pending: int, own: int, keep: int, blocks: int) -> None:
+def test_what_a_lender_has_to_spare(pending: int, own: int, keep: int, blocks: int) -> None:
     assert blocks == spare_blocks(BlockLoad(pending, 60, H), own, keep)
 
 
 @pytest.mark.parametrize("keep", [40, 61])
-def test_a_giver_that_could_take_its_blocks_back_is_refused(keep: int) -> None:
+def test_a_lender_that_could_take_its_blocks_back_is_refused(keep: int) -> None:
     with pytest.raises(ValueError):
         spare_blocks(BlockLoad(100, 60, H), 100, keep)
 

@@ -52,7 +52,7 @@ async def test_fingerprints_count_only_from_the_nearest_known_peer_of_the_cell(m
     assert sorted(mine[False][:4]) == sorted(peer.store.cells)
 
 
-async def test_slices_of_many_grains_are_taken_in_one_by_one(make_peer: MakePeer) -> None:
+async def test_epoch_filters_of_many_epochs_are_taken_in_one_by_one(make_peer: MakePeer) -> None:
     peer = await make_peer("one", history="bloom", recrawl_after_s=400.0 * 86_400, grain_s=86_400)
     told = slices(peer, range(-399, 401))
     seen, cell = peer.store.expiring_filters, Cell(0)

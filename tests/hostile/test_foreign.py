@@ -27,7 +27,7 @@ async def test_of_an_answer_only_what_is_of_the_cell_it_was_asked_for_is_taken(m
     assert peer.store.state(place.key) is not None
 
 
-async def test_a_loan_is_taken_back_by_nobody_but_its_giver(make_peer: MakePeer) -> None:
+async def test_a_loan_is_taken_back_by_nobody_but_its_lender(make_peer: MakePeer) -> None:
     peer = await make_peer("one")
     giver, loan_id = Contact(bytes(20), "127.0.0.1", 9), bytes(8)
     borrowing = peer.balancing.loans.borrower

@@ -505,7 +505,7 @@ def test_the_deepest_page_has_links_that_can_be_offered(tmp_path: Path) -> None:
     assert deeper(entry._replace(depth=3)) == 4
 
 
-async def test_slices_without_end_come_to_one() -> None:
+async def test_epoch_filters_without_end_come_to_one() -> None:
     """Whoever is asked for slices may always name a next one."""
     asked = 0
 

@@ -63,7 +63,7 @@ def play(scenario: Callable[[LateReportsBench], Coroutine[Any, Any, None]]) -> N
         loop.run_until_complete(whole())
 
 
-def test_each_giver_is_told_of_its_own() -> None:
+def test_each_lender_is_told_of_its_own() -> None:
     async def scenario(bench: LateReportsBench) -> None:
         bench.late.note_lent([key(1), key(2)], lend(ONE, b"loan one"))
         bench.late.note_lent([key(3)], lend(TWO, b"loan two"))
@@ -76,7 +76,7 @@ def test_each_giver_is_told_of_its_own() -> None:
     play(scenario)
 
 
-def test_what_its_giver_knows_already_it_is_not_told_again() -> None:
+def test_what_its_lender_knows_already_it_is_not_told_again() -> None:
     async def scenario(bench: LateReportsBench) -> None:
         bench.late.note_lent([key(1)], lend(ONE, b"loan one"))
         bench.late.forget(key(1))

@@ -82,7 +82,7 @@ def test_whoever_comes_back_has_to_tell_the_job_again() -> None:
     assert peer.seeds is None
 
 
-def test_a_giver_that_dies_is_given_up_for_another() -> None:
+def test_a_lender_that_dies_is_given_up_for_another() -> None:
     peers = FullPeers(BOOTSTRAP, Random(1))
     lender = peers.next(0.0)
     assert lender is not None
@@ -93,7 +93,7 @@ def test_a_giver_that_dies_is_given_up_for_another() -> None:
     assert other is not lender
 
 
-def test_no_more_are_known_than_may_be_and_the_giver_stays() -> None:
+def test_no_more_are_known_than_may_be_and_the_lender_stays() -> None:
     peers = FullPeers(BOOTSTRAP[1:], Random(1))
     lender = peers.next(0.0)
     assert lender is not None

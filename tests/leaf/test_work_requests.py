@@ -109,7 +109,7 @@ def test_what_a_leaf_cannot_take_it_hands_back_at_once() -> None:
     assert [(LENDS[1].loan, True)] == [(one.loan, one.over) for one in report.loans]
 
 
-def test_a_giver_is_reported_to_at_the_address_that_has_answered() -> None:
+def test_a_lender_is_reported_to_at_the_address_that_has_answered() -> None:
     bench = play(WorkRequestsBench)
     assert {Contact(HOME.id, "one.example", 4160)} == {lend.lender for lend in bench.taken} | {bench.drawing.home}
 

@@ -94,7 +94,7 @@ def test_a_page_finished_after_its_loan_is_reported_to_its_owner_apart(bench: Bo
     assert NOWHERE == bench.store.cell_of(entry.key)
 
 
-def test_two_loans_of_one_giver_end_each_by_itself(bench: BorrowedStoreBench) -> None:
+def test_two_loans_of_one_lender_end_each_by_itself(bench: BorrowedStoreBench) -> None:
     bench.borrow(A, 2)
     bench.borrow(B, 2, b"loan two")
     one, two = bench.store.loans.values()

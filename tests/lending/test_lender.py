@@ -215,7 +215,7 @@ def test_a_loan_without_free_connections_or_an_open_cell_is_not_offered(play: Pl
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 1000.0, 1e6])
-def test_a_taker_that_gets_nothing_done_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
+def test_a_borrower_without_progress_loses_its_loan_whatever_it_reports(play: Play, wait_s: float) -> None:
     async def scenario(bench: LenderBench) -> None:
         await bench.lender.lend(A, SITE, 2)
         stands_s = RECALLED_MAX_S + 1.0 + min(wait_s, RETURNED_WAIT_MAX_S)

@@ -62,7 +62,7 @@ class SilentLenderBench:
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_nothing_is_begun_for_a_giver_that_does_not_answer(again: bool) -> None:
+def test_nothing_is_begun_for_a_lender_that_does_not_answer(again: bool) -> None:
     async def scenario() -> None:
         bench = SilentLenderBench(loop.time)
         task = asyncio.create_task(bench.borrower.run())

@@ -101,7 +101,7 @@ async def test_who_answers_nonsense_again_and_again_is_asked_nothing_for_a_while
         assert ["link.banned"] == said(caplog, server._credentials)
 
 
-async def test_who_is_shunned_keeps_no_connection_wherever_its_faults_came(tmp_path: Path) -> None:
+async def test_who_is_banned_keeps_no_connection_wherever_its_faults_came(tmp_path: Path) -> None:
     async with served(tmp_path) as (server, _, address), contextlib.AsyncExitStack() as stack:
         fool, honest = (LinkClient(1_000_000, credentials(tmp_path)) for _ in range(2))
         connections: dict[LinkClient, ClientConnection] = {}
@@ -117,7 +117,7 @@ async def test_who_is_shunned_keeps_no_connection_wherever_its_faults_came(tmp_p
         assert [connections[honest]] == list(honest._connections.values())
 
 
-async def test_who_is_shunned_is_waited_for_no_longer(tmp_path: Path) -> None:
+async def test_who_is_banned_is_waited_for_no_longer(tmp_path: Path) -> None:
     async with served(tmp_path) as (server, _, address):
         asked, over = asyncio.Event(), asyncio.Event()
 

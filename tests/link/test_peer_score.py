@@ -47,7 +47,7 @@ def test_few_faults_are_nothing_and_many_at_once_are_too_many() -> None:
     assert conduct.banned(5.0 + BAN_S) == 0
 
 
-def test_who_has_a_bug_in_one_kind_of_message_is_not_shunned() -> None:
+def test_a_peer_with_a_bug_in_one_kind_of_message_is_not_banned() -> None:
     conduct = PeerScore()
     for second in range(0, 100_000, 2):
         assert not conduct.note(b"a", MALFORMED, float(second))
@@ -92,7 +92,7 @@ def test_each_further_ban_doubles_up_to_an_hour_and_is_forgotten_at_last() -> No
     assert misbehave(conduct, "a", now + BAN_REMEMBERED_S) == BAN_S
 
 
-def test_what_comes_while_it_is_shunned_makes_it_no_longer() -> None:
+def test_what_comes_while_it_is_banned_makes_it_no_longer() -> None:
     conduct = PeerScore()
     misbehave(conduct, "a", 0.0)
     for _ in range(1000):
@@ -113,7 +113,7 @@ def test_however_many_sources_only_the_latest_are_remembered() -> None:
     assert conduct.banned(0.0) == len(conduct._banned) == SOURCES_MAX
 
 
-def test_new_sources_do_not_free_one_that_is_shunned() -> None:
+def test_new_sources_do_not_free_one_that_is_banned() -> None:
     conduct = PeerScore()
     misbehave(conduct, "a", 0.0)
     for number in range(3 * SOURCES_MAX):
@@ -128,7 +128,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_nobody_is_shunned_for_less_than_that_nor_for_more_than_an_hour(
+def test_nobody_is_banned_for_less_than_that_nor_for_more_than_an_hour(
     steps: list[tuple[str, Misbehavior, float, int]],
 ) -> None:
     conduct, now = PeerScore(), 1000.0

@@ -53,7 +53,7 @@ def test_a_greeting_proves_no_sender_and_its_answer_does() -> None:
     assert bert.open(sealed(anne, b"Bert!", BERT.id)) == OpenedDatagram(b"Bert!", ANNE.id, True)
 
 
-def test_an_introduction_is_for_one_only() -> None:
+def test_a_first_contact_is_for_one_only() -> None:
     anne, bert, carl = peer(ANNE), peer(BERT), peer(CARL)
     datagram = sealed(anne, b"Bert?", BERT.id)
     assert carl.open(datagram) is None
@@ -115,7 +115,7 @@ def test_whatever_is_changed_on_the_way_is_noticed(place: int, bit: int, pair: b
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_nothing_a_stranger_sends_is_taken(data: bytes, labelled: bool) -> None:
+def test_nothing_a_non_member_sends_is_taken(data: bytes, labelled: bool) -> None:
     _, bert = acquainted()
     assert bert.open((KEY.label if labelled else b"") + data) is None
 

@@ -64,7 +64,7 @@ def test_one_miss_is_followed_up_soon() -> None:
     assert peers.due(10.5, ()) == [PEER]
 
 
-def test_strangers_are_remembered_for_a_while_and_never_due() -> None:
+def test_non_members_are_remembered_for_a_while_and_never_due() -> None:
     peers = Liveness(OverlaySettings(non_member_miss_s=30), Random(1))
     peers.missed(PEER, 0)
     peers.missed(PEER, 1)
@@ -74,7 +74,7 @@ def test_strangers_are_remembered_for_a_while_and_never_due() -> None:
     assert LIVE is peers.missed(PEER, 1000), "an old miss is forgiven"
 
 
-def test_strangers_are_bounded() -> None:
+def test_non_members_are_bounded() -> None:
     peers = Liveness(OverlaySettings(non_members_max=10), Random(1))
     for number in range(11):
         for at in (0, 1):

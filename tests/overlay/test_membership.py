@@ -120,7 +120,7 @@ def test_ever_nearer_peers_do_not_make_the_table_grow() -> None:
     assert peers.table.live_mask == 1 << 9
 
 
-def test_strangers_are_pinged_only_if_there_is_a_place() -> None:
+def test_non_members_are_pinged_only_if_there_is_a_place() -> None:
     record = Record(k=2, siblings=1)
     peers = record.membership
     for number in (1, 8, 9):
@@ -190,7 +190,7 @@ def test_a_silent_non_member_near_us_is_retried_soon_and_then_rarely() -> None:
     assert [contact(10)] == peers.retry_candidates
 
 
-def test_a_stranger_that_would_be_no_sibling_is_not_tried_again() -> None:
+def test_a_non_member_that_would_be_no_sibling_is_not_tried_again() -> None:
     record = Record(siblings=2)
     for number in (1, 2):
         record.membership.heard(contact(number), 0)
@@ -198,7 +198,7 @@ def test_a_stranger_that_would_be_no_sibling_is_not_tried_again() -> None:
     assert [] == record.membership.retry_candidates
 
 
-def test_more_strangers_than_can_be_kept_do_not_hurry_us() -> None:
+def test_more_non_members_than_can_be_kept_do_not_hurry_us() -> None:
     record = Record(unreached_max=2)
     now = 0.0
     for _ in range(20):

@@ -374,7 +374,7 @@ def test_load_levels_travel_with_the_heartbeats(loop: SimLoop) -> None:
     loop.run_until_complete(story())
 
 
-def test_courses_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> None:
+def test_state_fingerprints_travel_with_the_heartbeats_of_live_contacts(loop: SimLoop) -> None:
     async def story() -> None:
         heard: set[tuple[str, bytes, int]] = set()
 

@@ -212,7 +212,7 @@ def test_a_reply_of_another_kind_answers_nothing(loop: SimLoop) -> None:
     loop.run_until_complete(story())
 
 
-def test_strangers_cannot_make_a_peer_ping_without_bound(loop: SimLoop) -> None:
+def test_non_members_cannot_make_a_peer_ping_without_bound(loop: SimLoop) -> None:
     async def story() -> None:
         anne = await our_peer(loop, 0, ANNE)
         stranger = await scripted_peer(loop, 1)

@@ -150,7 +150,7 @@ def test_joining_fills_every_bucket_that_has_a_peer(loop: SimLoop) -> None:
     assert loop.run_until_complete(ours()) == 0
 
 
-def test_a_stranger_enters_only_after_it_has_answered(loop: SimLoop) -> None:
+def test_a_non_member_enters_only_after_it_has_answered(loop: SimLoop) -> None:
     async def plain() -> int:
         anne = await plain_peer(loop, 0, ANNE)
         stranger = await scripted_peer(loop, 1)

@@ -47,13 +47,13 @@ def make_first_contact(to: Peer, absent: Peer, message: Message, address: tuple[
     assert before == to.overlay.counters.non_members, "it is read"
 
 
-async def test_no_introduction_says_goodbye_for_another(make_peer: MakePeer) -> None:
+async def test_no_first_contact_says_goodbye_for_another(make_peer: MakePeer) -> None:
     _, first, second = await met(make_peer)
     make_first_contact(first, second, Leave(second.contact.id))
     assert [second.contact] == first.overlay.contacts()
 
 
-async def test_no_introduction_is_a_heartbeat_of_another(make_peer: MakePeer) -> None:
+async def test_no_first_contact_is_a_heartbeat_of_another(make_peer: MakePeer) -> None:
     """Else who is gone could be kept in all tables."""
     _, first, second = await met(make_peer)
     pulse = first.overlay._membership.liveness._members[second.contact.id]
@@ -62,7 +62,7 @@ async def test_no_introduction_is_a_heartbeat_of_another(make_peer: MakePeer) ->
     assert -1e9 == pulse.heard_at
 
 
-async def test_no_introduction_tells_the_course_of_another(
+async def test_no_first_contact_tells_the_swarm_state_of_another(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     protocol, first, second = await met(make_peer)
@@ -72,7 +72,7 @@ async def test_no_introduction_tells_the_course_of_another(
     assert COURSE not in told
 
 
-async def test_introductions_that_say_they_are_of_a_third_get_nobody_shunned(make_peer: MakePeer) -> None:
+async def test_first_contacts_in_the_name_of_a_third_get_nobody_banned(make_peer: MakePeer) -> None:
     protocol, first, second = await met(make_peer)
     liar, before = forger(key_of(second)), protocol.counters.malformed
     for _ in range(3 * int(MISBEHAVIORS_MAX)):
@@ -82,7 +82,7 @@ async def test_introductions_that_say_they_are_of_a_third_get_nobody_shunned(mak
     assert first.peer_score.banned_until(second.contact.id, asyncio.get_running_loop().time()) is None
 
 
-async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
+async def test_the_log_names_non_members_and_nonsense_by_datagrams_in_few_lines(
     make_peer: MakePeer, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = await make_peer("a", key=KEY)
@@ -95,7 +95,7 @@ async def test_the_log_names_strangers_and_nonsense_by_datagrams_in_few_lines(
     assert [["overlay.non_member", "from=10.9.8.7:9"], ["overlay.malformed", "from=10.9.8.6:9"]] == said
 
 
-async def test_the_log_names_who_is_shunned_for_its_datagrams(
+async def test_the_log_names_who_is_banned_for_its_datagrams(
     make_peer: MakePeer, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = await make_peer("a", key=KEY)
@@ -110,7 +110,7 @@ async def test_the_log_names_who_is_shunned_for_its_datagrams(
 
 
 @pytest.mark.parametrize("asked", [Ping, FindNode, GetRange])
-async def test_an_introduction_brings_whoever_it_names_a_few_times_its_bytes(
+async def test_a_first_contact_brings_its_named_peer_a_few_times_its_bytes(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch, asked: type[Message]
 ) -> None:
     """It may come from anywhere, whatever address it bears."""

@@ -83,7 +83,7 @@ async def test_a_member_of_no_swarm_is_told_what_is_wrong(make_peer: MakePeer, t
         await ask(first.contact, GetStatus(), Status, tmp_path)
 
 
-async def test_a_stranger_gets_no_byte_of_a_datagram_and_no_certificate(make_peer: MakePeer) -> None:
+async def test_a_non_member_gets_no_byte_of_a_datagram_and_no_certificate(make_peer: MakePeer) -> None:
     peer = await make_peer("one", key=KEY)
     loop = asyncio.get_running_loop()
     heard: list[bytes] = []
@@ -345,7 +345,7 @@ async def test_no_member_changes_the_key_of_anothers_peer(make_peer: MakePeer, t
     assert first.credentials.keyring == Keyring(KEY)
 
 
-async def test_a_member_that_sends_nonsense_is_shunned_for_a_while(make_peer: MakePeer, tmp_path: Path) -> None:
+async def test_a_member_that_sends_nonsense_is_banned_for_a_while(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("a", key=KEY)
     second = await make_peer("b", key=KEY, join=first)
     fool = PeerKey.generate()
@@ -375,7 +375,7 @@ async def test_a_member_that_sends_nonsense_is_shunned_for_a_while(make_peer: Ma
     await client.close()
 
 
-async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer, tmp_path: Path) -> None:
+async def test_a_member_is_banned_for_its_datagrams_too(make_peer: MakePeer, tmp_path: Path) -> None:
     first = await make_peer("a", key=KEY)
     protocol = first.overlay._socket
     fool = Sealing(PeerKey.generate(), (KEY,), 0)
@@ -405,7 +405,7 @@ async def test_a_member_is_shunned_for_its_datagrams_too(make_peer: MakePeer, tm
     await client.close()
 
 
-async def test_introductions_in_the_name_of_another_get_nobody_shunned(make_peer: MakePeer) -> None:
+async def test_first_contacts_in_the_name_of_another_get_nobody_banned(make_peer: MakePeer) -> None:
     first = await make_peer("a", key=KEY)
     forger, honest = Sealing(PeerKey.generate(), (KEY,), 0), PeerKey.generate()
     forger.peer_key.public = honest.public

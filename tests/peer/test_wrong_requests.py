@@ -70,7 +70,7 @@ async def test_a_request_no_peer_of_this_release_sends_is_refused_and_logged(
     assert peer.peer_score.banned_until(LIAR.id, asyncio.get_running_loop().time()) is None
 
 
-async def test_who_names_itself_nowhere_again_and_again_is_shunned(make_peer: MakePeer, tmp_path: Path) -> None:
+async def test_who_names_itself_nowhere_again_and_again_is_banned(make_peer: MakePeer, tmp_path: Path) -> None:
     peer = await make_peer("one", key=KEY)
     for _ in range(REPEATS):
         with pytest.raises(RemoteError):
@@ -90,7 +90,7 @@ async def test_who_names_itself_nowhere_again_and_again_is_shunned(make_peer: Ma
     ],
     ids=["not the owner of a cell", "not the owner of a site", "another release"],
 )
-async def test_what_an_honest_peer_may_be_refused_gets_nobody_shunned(
+async def test_what_an_honest_peer_may_be_refused_gets_nobody_banned(
     make_peer: MakePeer, tmp_path: Path, question: Message
 ) -> None:
     """Whose table is behind takes itself for an owner, and who is of another release asks to be told so."""

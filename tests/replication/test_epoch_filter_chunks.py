@@ -103,7 +103,7 @@ def test_parts_are_as_long_as_they_can_be_so_that_nobody_drips(length: int) -> N
         incoming.take(sent(), 0, bytes(length), 0.0)
 
 
-def test_one_slice_comes_at_a_time_and_one_that_comes_no_more_gives_way() -> None:
+def test_one_epoch_filter_comes_at_a_time_and_a_stalled_one_gives_way() -> None:
     incoming = IncomingSlice(PART)
     assert PART == incoming.take(sent(b"a"), 0, bytes(PART), 0.0)
     assert incoming.take(sent(b"b"), 0, bytes(PART), 1.0) is None
@@ -199,14 +199,14 @@ def test_a_backup_that_never_has_enough_does_not_hold_up_its_stream(store: Store
     assert 0 == copies.unacknowledged
 
 
-def test_who_is_busy_with_another_slice_is_asked_again_later(store: Store) -> None:
+def test_who_is_busy_with_another_epoch_filter_is_asked_again_later(store: Store) -> None:
     backup = Backup()
     backup.incoming.take(sent(b"other"), 0, bytes(PART), 0.0)
     deliver(store, backup)
     assert 1 == len(backup.told)
 
 
-def test_what_is_done_while_a_slice_travels_is_told_with_it_or_after(store: Store) -> None:
+def test_keys_done_in_transit_of_an_epoch_filter_come_with_it_or_after(store: Store) -> None:
     backup = Backup()
     backup.upset = [lambda number=number: store.learn_done(key(number)) for number in (700, 701)]  # type: ignore[misc]
     deliver(store, backup)

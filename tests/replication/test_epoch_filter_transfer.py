@@ -235,7 +235,7 @@ async def test_a_stream_takes_as_many_cells_as_go_into_a_message(make: Sides, mo
 # --- in parts --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_slice_beyond_a_message_travels_in_parts_and_is_the_same(
+async def test_an_epoch_filter_beyond_a_message_travels_in_parts_and_is_the_same(
     make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = make()
@@ -280,7 +280,7 @@ async def test_an_epoch_filter_that_grows_in_transit_keeps_its_beginning(
     assert all(side.store.state(key(number)) == DONE for side in (one, other) for number in range(503))
 
 
-async def test_a_slice_that_comes_to_be_larger_while_it_travels_comes_later(
+async def test_an_epoch_filter_that_grows_too_large_in_transit_comes_later(
     make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = make()
@@ -293,7 +293,7 @@ async def test_a_slice_that_comes_to_be_larger_while_it_travels_comes_later(
     assert one.store.cells == other.store.cells
 
 
-async def test_large_slices_beyond_what_one_exchange_takes_wait_for_the_next(
+async def test_epoch_filters_beyond_one_exchange_wait_for_the_next(
     make: Sides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = make()

@@ -44,7 +44,7 @@ def test_with_filters_from_the_first_key_nothing_is_lost_or_fetched_twice(
     assert outcome.plan.events
 
 
-def test_nothing_is_lost_when_most_slices_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (cell_filters, slice):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
     monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)

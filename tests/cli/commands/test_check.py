@@ -167,7 +167,7 @@ def test_what_is_not_default_is_shown_and_which_seeds_are_not_crawled(tmp_path: 
     ]
 
 
-def test_what_sitemaps_canonical_links_and_twins_do_is_explained(tmp_path: Path) -> None:
+def test_what_sitemaps_canonical_links_and_near_duplicates_do_is_explained(tmp_path: Path) -> None:
     notes = ("sitemaps: ", "canonical: ", "twins: ")
     both = "sitemaps = true\ncanonical = 'honor'"
     for text, said in (

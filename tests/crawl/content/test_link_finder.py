@@ -319,7 +319,7 @@ def first_met(simhash: int = 0) -> NearDuplicates:
     return twins
 
 
-def test_links_of_a_twin_are_left_to_the_first_and_told_and_counted() -> None:
+def test_links_of_a_near_duplicate_are_left_to_the_first_and_counted() -> None:
     page = found(LEADING, "/x", "/b", "/c", twins=first_met(), simhash=NEAR)
     assert ([], f"{SITE}/first", {"twins": 2}) == (page.outlinks, page.near_duplicate, page.left_out)
     assert ((f"{SITE}/b", f"{SITE}/c"), None) == (page.links, page.failed)
@@ -376,7 +376,7 @@ def test_a_seed_is_the_first_of_others() -> None:
     assert ([], "/") == met(twins, "/index.html", "/a", simhash=0)
 
 
-def test_a_site_of_twins_keeps_its_sitemaps() -> None:
+def test_a_site_of_near_duplicates_keeps_its_sitemaps() -> None:
     mapped = Job(seeds=(f"{SITE}/",), sitemaps=True)
     page = found(mapped, "/x", "/a", twins=first_met(), simhash=NEAR)
     assert (["/sitemap.xml"], {"twins": 1}) == (onward(page), page.left_out)

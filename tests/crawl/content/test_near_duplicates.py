@@ -57,7 +57,7 @@ def test_sites_are_apart() -> None:
     assert remembering(TEXT).first("b.test", "/x", TEXT) is None
 
 
-def test_a_page_met_again_is_not_its_own_twin_nor_counted_twice() -> None:
+def test_a_page_met_again_is_not_its_own_near_duplicate_nor_counted_twice() -> None:
     twins = remembering(TEXT)
     assert twins.first(SITE, "/0", TEXT ^ 1) is None
     twins.remember(SITE, "/0", TEXT ^ 1)
@@ -97,7 +97,7 @@ def test_the_site_met_longest_ago_forgets_first(bounds: dict[str, int]) -> None:
     assert (None if sites_max else "/1", 2 if sites_max else 3) == (twins.first("b", "/x", TEXT ^ 0xFF), len(twins))
 
 
-def test_looking_for_twins_needs_sites_of_more_than_one_url() -> None:
+def test_looking_for_near_duplicates_needs_sites_of_more_than_one_url() -> None:
     with pytest.raises(ConfigError, match="twins skip cannot go with partition url"):
         Job(partition="url", twins="skip")
     with pytest.raises(ConfigError, match="twins must be follow or skip"):

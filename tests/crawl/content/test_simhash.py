@@ -57,7 +57,7 @@ def test_only_the_text_counts() -> None:
     assert plain != simhash(b"it over jumps fox brown quick the")
 
 
-def test_pages_that_differ_in_a_few_words_are_twins_and_others_are_not() -> None:
+def test_only_pages_that_differ_in_a_few_words_are_near_duplicates() -> None:
     changed = [*WORDS]
     changed[100], changed[2_000] = "2026-11-22", "1234567"
     assert bits(simhash(page(*WORDS)), simhash(page(*changed))) <= 3

@@ -911,7 +911,7 @@ def test_sites_that_answer_use_all_requests_there_may_be(
     assert len(begun(frontier)) >= 64, "of which a crawler makes as many as it may"
 
 
-def test_what_had_to_wait_for_doubtful_requests_comes_in_its_turn(make: Make, store: Store) -> None:
+def test_what_had_to_wait_for_unproven_requests_comes_in_its_turn(make: Make, store: Store) -> None:
     frontier = make(fetches_max=16, site_connections_max=1)
     feed = Feed(store, frontier)
     entries = [feed(f"{n:02}.new") for n in range(20)]
@@ -960,7 +960,7 @@ def test_a_site_that_did_not_answer_has_one_connection_until_it_does(make: Make,
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_doubtful_requests_are_counted_whatever_happens(seed: int, make: Make, store: Store) -> None:
+def test_unproven_requests_are_counted_whatever_happens(seed: int, make: Make, store: Store) -> None:
     random = Random(seed)
     frontier = make(delay_s=0.0, fetches_max=8, site_connections_max=4)
     feed = Feed(store, frontier)

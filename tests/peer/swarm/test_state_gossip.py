@@ -65,7 +65,7 @@ async def test_seeds_that_are_too_many_together_are_asked_for_once(make_peer: Ma
     assert (SEEDS_MAX - 1,) * 2 == (len(one.job.seeds), len(other.job.seeds))
 
 
-async def test_who_says_ever_another_course_is_asked_once_a_second(make_peer: MakePeer) -> None:
+async def test_a_peer_with_ever_other_fingerprints_is_asked_once_a_second(make_peer: MakePeer) -> None:
     one, other = await swarm(make_peer, "ab")
     for number in range(1, 100):
         one.state_gossip.heard(other.contact, number)
@@ -77,7 +77,7 @@ async def test_who_says_ever_another_course_is_asked_once_a_second(make_peer: Ma
     assert len(one.state_gossip._waiting) <= WAITING_MAX
 
 
-async def test_peers_of_one_course_ask_each_other_nothing(make_peer: MakePeer) -> None:
+async def test_peers_of_one_swarm_state_ask_each_other_nothing(make_peer: MakePeer) -> None:
     peers = await swarm(make_peer, "abc")
     await peers[1].client.ask(peers[1].contact, Command("pause"), Ok, 5)
     await asyncio.sleep(30)
@@ -112,7 +112,7 @@ async def test_who_has_missed_a_pause_can_say_resume_to_all(make_peer: MakePeer)
     assert [False, False] == [one.paused, other.paused]
 
 
-async def test_who_is_asked_for_its_course_and_answers_nonsense_ends_nobody(
+async def test_a_nonsense_answer_about_the_swarm_state_ends_nobody(
     make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = await swarm(make_peer, "ab")

@@ -62,7 +62,7 @@ def test_nobody_uses_up_what_later_orders_need() -> None:
         assert (resume.stamp, False) == (course.stamp, course.paused)
 
 
-def test_each_course_has_a_fingerprint_of_its_own() -> None:
+def test_each_swarm_state_has_a_fingerprint_of_its_own() -> None:
     courses = [SwarmState(stamp, paused=paused) for stamp in (0, 1, STAMP) for paused in (False, True)]
     marks = [fingerprint_of_seeds(urls) for urls in ([], ["http://a/"], ["http://b/"], ["http://a/", "http://b/"])]
     fingerprints = {course.fingerprint(mark) for course in courses for mark in marks}

@@ -69,7 +69,7 @@ def test_a_lost_owner_leaves_orphans_which_are_strays(holdings: Holdings) -> Non
     assert ([], []) == holdings.lost(A.id)
 
 
-def test_a_stranger_that_is_lost_leaves_nothing_short(holdings: Holdings) -> None:
+def test_a_non_member_that_is_lost_leaves_nothing_short(holdings: Holdings) -> None:
     holdings.own(CELL, 0.0)
     assert ([], []) == holdings.lost(A.id)
 

@@ -151,7 +151,7 @@ async def test_what_was_done_before_the_period_is_unknown_again(make: Callable[[
     assert [0, 0, 0, 0] == rows(store)
 
 
-def test_a_page_is_done_again_in_a_later_slice(store: Store, clock: Clock) -> None:
+def test_a_page_is_done_again_in_a_later_epoch_filter(store: Store, clock: Clock) -> None:
     finish(store, 1)
     clock.now += 2 * HOUR
     finish(store, 1)  # Its first slice is still counted: nobody has looked.
@@ -213,7 +213,7 @@ def test_who_has_more_keeps_its_label(store: Store, other: Store) -> None:
     assert before == other.cells
 
 
-def test_unlike_slices_become_a_third_that_the_owner_names(
+def test_differing_epoch_filters_become_a_third_that_the_owner_names(
     store: Store, other: Store, make: Callable[..., Store]
 ) -> None:
     finish(store, 1, 2)
@@ -231,7 +231,7 @@ def test_unlike_slices_become_a_third_that_the_owner_names(
     assert was[0] == told(third)[0].label
 
 
-def test_a_key_told_after_the_slice_that_has_it_changes_nothing_more(store: Store, other: Store) -> None:
+def test_a_key_that_follows_its_epoch_filter_changes_nothing_more(store: Store, other: Store) -> None:
     finish(store, 1)
     entry = accept(other, 2)
     other.join_epoch_filters(CELL, told(store), adopt=True)
@@ -263,7 +263,7 @@ def test_a_copy_is_kept_although_it_seems_to_be_done(store: Store) -> None:
         lambda one: one._replace(bits=b"x" * len(one.bits)),
     ],
 )
-def test_slices_that_cannot_be_are_left_out(
+def test_epoch_filters_that_cannot_be_are_left_out(
     spoil: Callable[[EncodedFilter], EncodedFilter], store: Store, make: Callable[..., Store]
 ) -> None:
     finish(store, 1)
@@ -276,7 +276,7 @@ def test_slices_that_cannot_be_are_left_out(
     assert store.state(key(2)) is None
 
 
-def test_a_slice_of_another_period_is_left_out(store: Store, make: Callable[..., Store]) -> None:
+def test_an_epoch_filter_of_another_period_is_left_out(store: Store, make: Callable[..., Store]) -> None:
     liar = make("liar", Period(HOUR, 3))
     finish(liar, 2)
     store.join_epoch_filters(CELL, told(liar), adopt=True)
@@ -321,7 +321,7 @@ async def test_an_unreadable_epoch_filter_is_forgotten_and_the_store_starts(
     assert store.state(key(2)) == DONE
 
 
-def test_one_slice_told_again_and_again_is_joined_once(
+def test_one_epoch_filter_told_again_and_again_is_joined_once(
     store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish(other, 1)

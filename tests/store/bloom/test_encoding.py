@@ -110,12 +110,12 @@ def test_what_expires_on_the_way_is_left_out() -> None:
     assert 0 == from_bytes(told, PERIOD, START + 9 * DAY).live(START + 9 * DAY)
 
 
-def test_an_expired_slice_is_not_told() -> None:
+def test_an_expired_epoch_filter_is_not_sent() -> None:
     seen = made((0, 300))
     assert HEAD == to_bytes(seen, START + 3 * DAY)
 
 
-def test_a_clock_may_be_one_grain_ahead() -> None:
+def test_a_clock_may_be_one_epoch_ahead() -> None:
     told = to_bytes(made((0, 5)), START)
     assert 1 == from_bytes(told, PERIOD, START - DAY).live(START - DAY)
     with pytest.raises(ValueError, match="lies ahead"):
@@ -222,7 +222,7 @@ def test_some_bytes_are_made_without_the_others() -> None:
     assert b"" == pieces.cut(pieces.size, 5)
 
 
-def test_slices_may_have_as_many_bytes_as_the_reader_allows_and_no_more() -> None:
+def test_epoch_filters_may_have_as_many_bytes_as_the_reader_allows() -> None:
     assert from_bytes(TOLD, PERIOD, START + 2 * DAY, bytes_max=len(TOLD)).count(START + 2 * DAY)
     with pytest.raises(ValueError, match="at most"):
         from_bytes(TOLD, PERIOD, START + 2 * DAY, bytes_max=len(TOLD) - 1)

@@ -66,7 +66,7 @@ def test_three_daily_filters_forget_on_the_fourth_day(filters: str, count: int) 
     assert [count, 0, 0, count, 0, 0, count, 0] == fetched
 
 
-def test_a_key_lives_until_its_grain_has_been_followed_by_all_others() -> None:
+def test_a_key_lives_until_its_epoch_has_been_followed_by_all_others() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=7))
     (key,) = keys("late", 1)
     seen.add(key, START + DAY - 1)
@@ -84,7 +84,7 @@ def test_the_clock_may_roll_over_between_two_checks() -> None:
     assert 1 == seen.live(START + 2 * DAY)
 
 
-def test_an_expired_slice_is_dropped_whole() -> None:
+def test_an_expired_epoch_filter_is_dropped_whole() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     crawl(seen, keys("big", 2_000), START)
     assert (1, 2_000) == (seen.live(START), seen.count(START))
@@ -120,7 +120,7 @@ def test_a_clock_that_jumps_back_again_and_again_fills_no_memory() -> None:
 
 
 @engines
-def test_of_new_keys_one_in_ten_thousand_is_taken_for_seen_over_all_slices(filters: str) -> None:
+def test_of_new_keys_one_in_ten_thousand_is_taken_for_seen_by_all_filters(filters: str) -> None:
     """Full filters: the first week grows them, the second is of the size that was expected."""
     period = Period(epoch_s=DAY, epochs=7, filters=filters)
     seen, asked = ExpiringFilter(period), 60_000
@@ -156,7 +156,7 @@ def test_the_shares_of_all_filters_sum_to_no_more_than_the_whole() -> None:
     )
 
 
-def test_the_next_slice_has_one_filter_as_large_as_the_fullest_before() -> None:
+def test_the_next_epoch_has_one_filter_as_large_as_the_fullest_before() -> None:
     seen = ExpiringFilter(Period(epoch_s=DAY, epochs=2))
     for day, count in enumerate([5_000, 3_000, 5_100]):
         crawl(seen, keys(day, count), START + day * DAY)
