@@ -1,4 +1,4 @@
-"""Shares that end together: the exact solver against all divisions there are, the paper's swarm against it."""
+"""Partitions that end together: the exact solver against all partitions, and the paper's swarm against the solver."""
 
 from collections.abc import Callable
 from itertools import product

@@ -1,4 +1,4 @@
-"""Shedding by time: who gives what to whom, and when nobody does."""
+"""Shedding by time: lenders, borrowers, and the cases without moves."""
 
 from random import Random
 

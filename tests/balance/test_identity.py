@@ -1,4 +1,4 @@
-"""A joiner takes the identity that splits the largest range, and knows beforehand what it will own."""
+"""The identity of a joiner: it splits the largest range, and its own range is known before it enters."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""What a leaf is lent of what its full peer could crawl: its share, and no more."""
+"""The allotment of a leaf: its share of the ready URLs of its full peer, and no more."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The two ends of a loan never both think it is theirs."""
+"""The lease of a loan: lender and borrower never both hold it."""
 
 from hypothesis import given, strategies as st
 

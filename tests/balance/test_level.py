@@ -1,4 +1,4 @@
-"""The level of a peer follows from what is pending, as the paper packs it."""
+"""The load level of a peer: it follows from the pending URLs as the paper packs them."""
 
 import pytest
 from hypothesis import given, strategies as st

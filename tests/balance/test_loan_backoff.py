@@ -1,4 +1,4 @@
-"""How long nothing is lent after a loan came to nothing."""
+"""The backoff of failed loans: the length of its bars."""
 
 from kadcrawl.balance.loan_backoff import BACKOFF_FIRST_S, BACKOFF_KEPT_MAX, BACKOFF_MOST_S, LoanBackoff
 

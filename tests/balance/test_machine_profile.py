@@ -1,4 +1,4 @@
-"""A peer's powers: what is none is refused, what the machine tells is read, what is declared wins."""
+"""The profile of a machine: invalid powers are refused, readable powers are measured, and declared powers win."""
 
 from collections.abc import Iterator
 from itertools import count

@@ -1,4 +1,4 @@
-"""Predicted seconds: the network is scikit-learn's, needs it only to learn, and gives way to what is measured."""
+"""Predicted seconds: scikit-learn trains the network and is not needed to predict, and measurements take over."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Blocks go to who has room for them, nobody is made heavy by them, and none goes to and fro."""
+"""Offers of heavy blocks: they go to peers with room, make no peer heavy, and never go back and forth."""
 
 from dataclasses import dataclass, field
 from random import Random

@@ -1,4 +1,4 @@
-"""The work area follows the measured rates, and all peers look at their levels together."""
+"""The work area and its updates: it follows the measured rates, and all peers update together."""
 
 import pytest
 from hypothesis import assume, given, strategies as st

@@ -1,4 +1,4 @@
-"""The files of prediction: what was measured and learned survives; of anything else it is said what to do about it."""
+"""The files of prediction: batches and networks survive, and an error says how to mend any other file."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Pages finished after their loan was over: whoever lent them is told, again if need be; then they are forgotten."""
+"""Pages finished after their loan was over: the lender is told, again if need be, and then they are forgotten."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

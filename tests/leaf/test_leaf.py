@@ -1,4 +1,4 @@
-"""A leaf beside full peers: it fetches its part, every page is fetched once, and whoever dies takes nothing away."""
+"""A leaf beside full peers: it fetches its part, each page is fetched once, and a crash loses no page."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Whom a leaf offers links to: its full peer, until somebody says whose they are."""
+"""The peer to which a leaf offers links: its full peer, until a hint names the owner."""
 
 import pytest
 

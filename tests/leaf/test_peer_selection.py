@@ -1,4 +1,4 @@
-"""Which full peer a leaf asks next, and what it remembers of them."""
+"""The full peer that a leaf asks next, and the records it keeps of full peers."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The conversation of a leaf with full peers: what it does with what it is lent, and who is of another swarm."""
+"""The requests of a leaf: accepted and returned loans, and peers of another swarm."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A strong peer next to a weak one does more of the work, by itself; every page is fetched once all the same."""
+"""Load balance between a strong and a weak peer: the strong peer fetches more, and each page is fetched once."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is borrowed, as a frontier and a crawler see it: by loan, in memory, until it is fetched."""
+"""Borrowed pages as a frontier and a crawler see them: by loan, in memory, until they are fetched."""
 
 import pytest
 

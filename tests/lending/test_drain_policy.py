@@ -1,4 +1,4 @@
-"""Balance by seconds to drain: a slow peer sheds what it has to quick ones, however little; what it learns."""
+"""Load balance by seconds to drain: a slow peer lends to fast peers, and learns from its measurements."""
 
 import asyncio
 import threading

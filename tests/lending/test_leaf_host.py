@@ -1,4 +1,4 @@
-"""How the leaves of a swarm are shown, and which are refused."""
+"""The rows of leaves in a census, and the refusal of leaves."""
 
 import asyncio
 from dataclasses import dataclass, field

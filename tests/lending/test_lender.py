@@ -1,4 +1,4 @@
-"""The lender's side of loans: what reports, silence and recalls make of them."""
+"""The lender's side of loans: the effects of reports, silence and recalls."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

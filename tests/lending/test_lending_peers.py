@@ -1,4 +1,4 @@
-"""Lending between real peers when the borrower has much to do itself, or cannot reach the web."""
+"""Lending between real peers when the borrower has much work of its own, or cannot reach the web."""
 
 from dataclasses import replace
 from pathlib import Path

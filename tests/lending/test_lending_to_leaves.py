@@ -1,4 +1,4 @@
-"""The lender's side of loans to leaves: they are never called, and believed what they finish late, and nothing else."""
+"""The lender's side of loans to leaves: leaves are never called, and trusted about late pages of their loans only."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""Balance by load level: whom a heavy peer asks, and what it offers them."""
+"""Load balance by load level: the contacts that a heavy peer asks, and its offers."""
 
 from collections.abc import Iterator
 from typing import cast

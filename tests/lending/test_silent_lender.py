@@ -1,4 +1,4 @@
-"""A borrower that may begin nothing while its lender does not answer, as a leaf: it knows of it by the next report."""
+"""A borrower whose lender does not answer, such as a leaf: it begins no pages, and says so after the next report."""
 
 import asyncio
 from random import Random
