@@ -42,7 +42,7 @@ class SwarmKey:
 
     @classmethod
     def from_text(cls, text: str, source: str = "") -> "SwarmKey":
-        """Return the key in a text. Raises ConfigError for anything but 64 hexadecimal digits, without repeating them."""
+        """Return the key in a text. Raises ConfigError for all but 64 hexadecimal digits, without repeating them."""
         digits = text.strip()
         try:
             if len(digits) != 2 * KEY_BYTES or not digits.isascii():
