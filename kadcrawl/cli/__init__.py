@@ -1,10 +1,9 @@
-"""The command `kadcrawl`: a person's way in.
+"""The command `kadcrawl`: a person's way in. Nothing here decides anything about the crawl.
 
-`app` has the commands, `options` what they share, `exits` how they end; `check` explains a job file, `verdict` what
-becomes of a URL; `live` runs one peer in this process, `local` a whole swarm of processes on this machine
-(`child_process` holds one, `child` is in it, `pipe` between them, `remains` is what a dead one leaves), `control` talks
-to a running peer, `progress` shows, `summary` adds up, `run` has the loop and its signals.
-Nothing here decides anything about the crawl.
+`app` lists the commands, and `commands` has a file for each. `options`, `job_options` and `keys` are the options that
+commands share, `exits` the exit codes. `local` runs a whole swarm as processes on this machine, for `kadcrawl crawl`.
+`view` is all that a person sees: progress, tables, summaries. `targets` finds the running peer that a command asks, and
+`ask` asks it. `run` has the event loop, its signals and the log.
 """
 
 import os
@@ -19,7 +18,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open what the shell has closed (`<&-`), or a journal or socket of ours would get its number."""
+    """Open standard streams that the shell has closed (`<&-`), or a journal would get their numbers."""
     for number in range(3):
         try:
             os.fstat(number)

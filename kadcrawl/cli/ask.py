@@ -1,4 +1,4 @@
-"""Asking a running peer something: status, add, pause, resume, leave, stop.
+"""A command asks a running peer a question: status, add, pause, resume, leave, stop.
 
 Tests: tests/cli/test_command_live.py
 """
@@ -29,11 +29,10 @@ def ask(
     swarm_key: SwarmKey | None,
     peer_key: PeerKey | None = None,
 ) -> Expected:
-    """Ask a peer, or whoever is at an address, as a member with this key if there is one; return the answer.
+    """Ask a peer, or the peer at an address, and return its answer. With a `key` the question comes from a member.
 
-    With `peer_key` as that peer; without, it is asked by nobody in particular.
-
-    Raises RemoteError, with what to do if nobody is there or the key is not that of its swarm.
+    With `peer_key` the question comes from that peer, else from no particular peer. Raises RemoteError, with what to do
+    if no peer is there or the key is not the key of its swarm.
     """
 
     async def converse() -> Expected:

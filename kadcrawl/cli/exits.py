@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, and what goes wrong on purpose as one sentence.
+"""The exit codes of commands, and the sentences for expected errors.
 
 Tests: tests/cli/test_command.py
 """
@@ -19,7 +19,7 @@ DONE, NOTHING_FETCHED, MISTAKE, LEFT_BEHIND, UNDELIVERED, INTERRUPTED = 0, 1, 2,
 
 
 def told(command: Callable[..., int]) -> Callable[..., None]:
-    """Turn what goes wrong on purpose into one sentence and an exit code."""
+    """Turn expected errors of a command into a sentence and an exit code."""
 
     @wraps(command)
     def wrapper(*args: Any, **options: Any) -> None:

@@ -56,9 +56,9 @@ JOB = option_group(
         "job_file",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="A TOML file holds any of the options from here to Proxies by their names, as in max-pages = 500, and "
-        'seeds, as in seeds = ["https://example.org/"]. Options and KADCRAWL_CONTACT win over the file. URLs of both '
-        "are crawled. Roles and records of pages can only stand in a file: see kadcrawl check --help.",
+        help="A TOML file holds options of the job by their names, such as max-pages = 500, and seeds. kadcrawl check "
+        "--help shows one. Options on the command line and KADCRAWL_CONTACT win over the file. URLs of both are "
+        "crawled. Roles and records of pages can only stand in a file.",
     ),
     option(
         "--contact",
@@ -135,7 +135,7 @@ LIMITS = option_group(
         type=click.Choice(["strip", "keep"]),
         default="strip",
         show_default=True,
-        help="Take session IDs such as ;jsessionid=ab12 out of links, since each gives a page one more URL.",
+        help="Take session IDs out of links, because each gives a page one more URL, as ;jsessionid=ab12 does.",
     ),
     option(
         "--retries",

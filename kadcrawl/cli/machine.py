@@ -12,7 +12,7 @@ from kadcrawl.settings.config import Config, Limits
 
 
 class MachineSettings(msgspec.Struct, frozen=True):
-    """What a peer's machine can do, and may be asked for."""
+    """The abilities of a peer's machine, and its limits."""
 
     fetches: int = Limits().fetches_max
     """Requests under way at a time."""
@@ -21,7 +21,7 @@ class MachineSettings(msgspec.Struct, frozen=True):
     powers: dict[str, float] = {}
     """Declared by its owner."""
     sinks: tuple[str, ...] = ()
-    """Where its results go besides its directory."""
+    """Sinks for the peer's results, besides its directory."""
 
     def config(self, config: Config) -> Config:
         """Return the configuration of a peer on this machine."""

@@ -27,14 +27,14 @@ LOG_BYTES_MAX = 10_000_000
 LOGS_KEPT = 3
 """Full logs kept beside the one being written."""
 GARBAGE_THRESHOLD = 20_000
-"""Objects that come to live before the collector looks among them for cycles, of which a crawl makes few. Python's
-own 700 is reached every few pages, and the full collections that follow cost a tenth of the crawl."""
+"""New objects before the garbage collector looks among them for cycles, which a crawl rarely makes. Python's own 700
+is reached every few pages, and the full collections that follow cost a tenth of the crawl."""
 
 Result = TypeVar("Result")
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` on a uvloop; under a profiler if KADCRAWL_PROFILE names a file (one per process: FILE.PID)."""
+    """Run `main` on a uvloop. KADCRAWL_PROFILE names a file for a profile (one per process: FILE.PID)."""
     _open_as_many_files_as_allowed()
     sys.unraisablehook = _unraisable
     gc.freeze()  # What is loaded by now stays.
@@ -53,34 +53,35 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _unraisable(what: "sys.UnraisableHookArgs") -> None:
-    """Report what could be raised nowhere.
+    """Report an exception that could not be raised.
 
-    But for one thing: `ssl` does so for each server name that is not ASCII, and a stranger could fill a disk with that.
+    One exception is left out: `ssl` fails so for each server name that is not ASCII, and a stranger could fill a disk
+    by that.
     """
     if not isinstance(what.exc_value, UnicodeDecodeError) or not isinstance(what.object, bytes):
         sys.__unraisablehook__(what)
 
 
 def _open_as_many_files_as_allowed() -> None:
-    """Raise the soft limit on open files, often 1024 for the sake of select(), to the hard one."""
+    """Raise the soft limit on open files to the hard limit. The soft limit is often 1024 for the sake of select()."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # Some systems call a limit unlimited that is not.
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class OneLine(logging.Formatter):
-    """Of what others say, as pages and peers do, nothing begins a line of the log or steers who reads it."""
+    """A log formatter for untrusted text: no text of pages or peers begins a line of the log or controls a terminal."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:
-        """Return a traceback in lines of its own, none of which begins as a record does: it may quote a page."""
+        """Return a traceback whose lines never begin like a record: it may quote a page."""
         return "\n".join(f"  {printable(line)}" for line in super().formatException(ei).split("\n"))
 
 
 def log_to(directory: Path) -> None:
-    """Write the log of this process below the peer's directory, where it does not disturb what a person reads."""
+    """Write the log of this process below the peer's directory, out of the way of a person's terminal."""
     handler = RotatingFileHandler(directory / LOG, maxBytes=LOG_BYTES_MAX, backupCount=LOGS_KEPT)
     handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s %(message)s"))
     level = os.environ.get("KADCRAWL_LOG", "INFO").upper()
@@ -105,7 +106,7 @@ class Interrupts:
 
 
 async def first_of(*events: Coroutine[Any, Any, Any]) -> None:
-    """Return when the first of these returns; the others are cancelled. Raises what that one raises."""
+    """Return when the first of these returns, and cancel the others. Raises the exception of the first."""
     tasks = [asyncio.create_task(event) for event in events]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""Whom a command asks: the peer at --peer, else the one of --data, or of several there the first that is up.
+"""A command asks the peer at --peer, or else the first peer of --data that is up.
 
-Where nobody can be asked, what is wrong with the directory is said, and what to do instead.
+If no peer can be asked, the error tells what is wrong with the directory, and what to do instead.
 """
 
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ Expected = TypeVar("Expected", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who may be asked, the first that is up, and by which key."""
+    """The peers that a command may ask, and the key. The first peer that is up answers."""
 
     addresses: "Sequence[tuple[str, int]]"
     data: Path | None
-    """Where they are from; None if they were named."""
+    """The directory of the addresses, or None for addresses that a person gave."""
     key: SwarmKey | None
 
     def ask(self, message: Message, expected: type[Expected]) -> Expected:
@@ -78,7 +78,7 @@ def directories(data: Path) -> list[Path]:
 
 
 def address_of(directory: Path) -> tuple[str, int] | None:
-    """Return where the peer of this directory listens, or did; None if it has none."""
+    """Return the address of the peer of this directory, now or in its last run, or None without any."""
     try:
         host, _, port = (directory / ADDRESS).read_text().strip().rpartition(":")
         return host.strip("[]"), int(port)

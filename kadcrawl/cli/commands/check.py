@@ -1,4 +1,5 @@
-"""`kadcrawl check`: what a job file says, and what its crawl would do with URLs. It asks nobody, and needs no net."""
+"""`kadcrawl check` explains a job file, and the fate of URLs in its crawl. The command asks no peer and needs no
+network."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from kadcrawl.cli.view.explain import UrlVerdict
 
 SEEDS_SHOWN_MAX = 20
-"""Of the table; --json has all."""
+"""Seeds in the table. --json has all."""
 
 
 @cloup.command()
@@ -32,13 +33,13 @@ SEEDS_SHOWN_MAX = 20
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="HTML",
-    help="Take this saved file for the page at URL, of which there is to be one, and print the records the crawl would "
-    "take out of it.",
+    help="Print the records that the crawl would take out of this saved file, as the page at URL. "
+    "Give exactly one URL.",
 )
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
 def check(file: Path, urls: tuple[str, ...], page: Path | None, as_json: bool) -> int:
-    """Explain the job in FILE, and what its crawl would do with each URL, without a swarm or a request.
+    """Explain the job in FILE, and the fate of each URL in its crawl, without a swarm or a request.
 
     FILE is what crawl and start take as --job: TOML, each key an option of theirs without the leading dashes, or seeds.
 
@@ -154,7 +155,7 @@ def _rule_lines(job: Job) -> Iterator[str]:
 
 
 def _notes(job: Job) -> Iterator[str]:
-    """Say what settings do of which that cannot be seen."""
+    """Yield notes on settings with effects that their names do not show."""
     if job.sitemaps:
         yield ""
         yield "sitemaps: those a site's robots.txt names, or else its /sitemap.xml, count as linked from each of its"

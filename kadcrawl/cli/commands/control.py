@@ -1,4 +1,4 @@
-"""The commands that ask a running peer something: status, add, pause, resume, leave, stop.
+"""The commands that ask a running peer: status, add, pause, resume, leave, stop.
 
 Tests: tests/cli/test_command_live.py
 """
@@ -21,9 +21,12 @@ from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")
 LEAVING_POLL_S = 0.5
-"""Between two looks at a peer that leaves."""
+"""Seconds between two looks at a leaving peer."""
 LOOKS_FAILED_MAX = 3
-"""In a row, of a peer that is still there: one may fall into the moment in which it closes its connections."""
+"""Failed looks in a row at a leaving peer before the command gives up.
+
+A single look may fall into the moment in which the peer closes its connections.
+"""
 ITSELF, ANSWER_S = 0, 10.0
 """A wave that goes no further (`overlay.waves.wave`), and how long its answer may take."""
 
@@ -33,7 +36,7 @@ ITSELF, ANSWER_S = 0, 10.0
 @cloup.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @told
 def status(peer: tuple[str, int], data: Path, key_file: Path | None, as_json: bool) -> int:
-    """Show what the swarm is doing, peer by peer."""
+    """Show the state of the swarm, peer by peer."""
     from kadcrawl.cli.view.status import show
 
     show(_targets(peer, data, key_file).ask(GetStatus(), Status), as_json)
@@ -84,7 +87,7 @@ stop = _order(
 @peer_options("The peer that is to leave.")
 @told
 def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
-    """Let one peer hand its range over and exit; the others go on. Returns when it is gone.
+    """Let one peer hand its range over and exit, while the others go on. Returns when it is gone.
 
     It finishes what is under way first, waits up to half a minute for others to take over what it has, and gives its
     sinks time. Ctrl-C ends the waiting, not the leaving.
@@ -107,7 +110,7 @@ def leave(peer: tuple[str, int], data: Path, key_file: Path | None) -> int:
 
 
 def _row_of_leaving(asked: Asked) -> PeerRow | None:
-    """Return how a peer that leaves describes itself; None once it is gone. Raises RemoteError."""
+    """Return the row of a leaving peer, or None once the peer is gone. Raises RemoteError."""
     from kadcrawl.cli.ask import ask
     from kadcrawl.link.client_connection import UNREACHED_PREFIX
     from kadcrawl.link.wire.codec import unpack_part

@@ -132,7 +132,7 @@ def _say_result(result: Summary, data: Path, job: Job, *, interrupted: bool) -> 
 
 
 def _exit_code(result: Summary, *, interrupted: bool, whole: bool) -> int:
-    """Return the exit code of a crawl, and say what it means; `whole`: the sinks have everything."""
+    """Return the exit code of a crawl and print its meaning. `whole` is true if the sinks have everything."""
     if interrupted:
         click.echo("kadcrawl: interrupted; the same command goes on", err=True)
         return INTERRUPTED

@@ -1,6 +1,7 @@
-"""`kadcrawl export`: what a peer does for its sinks while it crawls, by hand, for directories of any state.
+"""`kadcrawl export` sends the results in directories to sinks by hand, as a peer does while it crawls.
 
-The parent of a local crawl ends with the same, for what a peer that died, or gave its sinks up, has left.
+The directories may be of running, ended or dead peers. The parent of a local crawl ends with the same, for results that
+a peer left when it died or gave its sinks up.
 
 Tests: tests/cli/test_command_sinks.py
 """
@@ -17,9 +18,10 @@ from kadcrawl.cli.options import sink_option
 from kadcrawl.errors import ConfigError
 
 LOGS_DEEP = ("pages.jsonl", "*/pages.jsonl")
-"""Where page logs are: in a peer's directory, or in those below a crawl's."""
+"""Places of page logs: in a peer's directory, or in those below a crawl's directory."""
 EXPORT_STALL_S = 3.0
-"""How long nothing may move: who calls this is there to call it again, and peers have waited before."""
+"""Seconds without progress before a sink is given up. A person can call the command again, and peers have waited
+before."""
 
 
 @cloup.command()
@@ -53,9 +55,10 @@ def export(directories: tuple[Path, ...], sinks: tuple[str, ...]) -> int:
 
 
 def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool:
-    """Hand what the peers below this directory have to the sinks; return whether they have everything then.
+    """Send the results of the peers below this directory to the sinks. Return whether the sinks have everything then.
 
-    Says what they lack, and if asked to what they got. A sink that is down is not waited for as long as a peer does.
+    Prints what the sinks lack, and with `say` also what they got. A sink that is down is not waited for as long as a
+    peer waits.
     """
     from kadcrawl.cli.run import run
 
@@ -63,13 +66,13 @@ def deliver(directory: Path, sinks: Sequence[str], *, say: bool = False) -> bool
 
 
 def say_shortfalls(shortfalls: Sequence[str], directory: Path) -> None:
-    """Say what sinks lack of this directory."""
+    """Print the shortfalls of the sinks of this directory."""
     for shortfall in shortfalls:
         click.echo(f"kadcrawl: {shortfall}; it is all in {directory}/, and kadcrawl export goes on", err=True)
 
 
 def peers_in(directory: Path) -> list[Path]:
-    """Return the directories of peers at or below this one."""
+    """Return the directories of peers, at this directory or below it."""
     return sorted(path.parent for pattern in LOGS_DEEP for path in directory.glob(pattern))
 
 

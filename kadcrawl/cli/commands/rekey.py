@@ -1,8 +1,8 @@
-"""`kadcrawl rekey`: telling the peers of a directory another key of their swarm, and a person what that means.
+"""`kadcrawl rekey` gives the peers of a directory a new key of their swarm, and tells a person the consequences.
 
-A peer goes by two keys at most: the new one and, for an hour, the former one. So a third while the former one is good
-would end that at once, and shut out who has not been told of the one between. It is refused unless a person says so.
-To go back to the former key ends none.
+A peer takes two keys at most: the new key and, for an hour, the former key. So a third key while the former key is good
+would end that at once, and shut out peers that have not been told of the key between. A third key is refused unless a
+person insists. Going back to the former key ends no key.
 
 Tests: tests/cli/test_command_keys.py
 """
@@ -51,25 +51,25 @@ class One:
 @cloup.option(
     "--end-former",
     is_flag=True,
-    help="Change the key although a former one is still good, which ends at once: peers that have only that are shut "
-    "out.",
+    help="Change the key although a former key is still good. The former key ends at once, and peers with only "
+    "that key are shut out.",
 )
 @told
 def rekey(new: Path, data: Path, end_former: bool) -> int:
-    """Let running peers go by the key in NEW-KEY-FILE; for an hour they take the former one as well.
+    """Give running peers the key in NEW-KEY-FILE. For an hour they take the former key as well.
 
     \b
         kadcrawl keygen > new.key
         one$  kadcrawl rekey new.key --data crawl-data
         two$  kadcrawl rekey new.key --data crawl-data
 
-    Do it on every machine whose peers are to stay, within an hour; then whoever has only the former key is out. Let
-    new peers join when all have the new key: until then they know only those that do. A third key within the hour
-    would end the first at once, and is refused without --end-former; going back to the former one, which is in DATA
-    as swarm.key.former, ends none, and a third with --end-former then ends only what you went back from. The new
-    key goes from you to one peer at a time, never from peer to peer, so nobody gets it whom you do not give it; and
-    only who has a peer's directory can tell it to the peer. A leaf is started again with the new key; a peer that
-    is restarted with a key that was replaced goes on with the one that came after it.
+    Do it on every machine whose peers are to stay, within an hour. Then peers with only the former key are out. Let
+    new peers join when all have the new key: until then they know only peers that have it. A third key within the hour
+    would end the first at once, and is refused without --end-former. Going back to the former key, which is in DATA
+    as swarm.key.former, ends no key, and a third key with --end-former then ends only the key that you went back from.
+    The new key goes from you to one peer at a time, never from peer to peer, so only peers that you tell get it. Only a
+    person with a peer's directory can tell the peer. Start a leaf again with the new key. A peer that is restarted
+    with a replaced key goes on with the key that came after it.
     """
     wanted = read_key(new)
     peers = _peers(data)
@@ -126,7 +126,7 @@ def _refuse_third(peers: Sequence[One], wanted: SwarmKey, data: Path) -> None:
 
 
 def _tell(one: One, wanted: SwarmKey) -> bool:
-    """Tell one peer the key, and a person what came of it. Return whether it goes by that now."""
+    """Tell one peer the key, and print the result for a person. Return whether the peer goes by that key now."""
     from kadcrawl.cli.ask import ask
     from kadcrawl.link.wire.messages import Contact, Ok, Rekey
 
@@ -149,7 +149,7 @@ def _tell(one: One, wanted: SwarmKey) -> bool:
 
 
 def _what_is_known(one: One, error: RemoteError) -> str:
-    """Return what has become of a peer that did not say that it took the key."""
+    """Return the state of a peer that did not confirm the key."""
     from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
 
     if error.why.startswith(UNREACHED_PREFIX):

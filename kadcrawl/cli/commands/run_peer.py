@@ -40,29 +40,29 @@ Enter = Callable[[Kind], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerRun(Generic[Kind]):
-    """What is different between a peer and a leaf, to whoever watches."""
+    """The differences between a peer and a leaf, for the command that runs them."""
 
     make: Callable[[], Kind]
     enter: Enter[Kind]
     enter_again: Enter[Kind]
-    """After a pause."""
+    """Enters the swarm again, after a pause."""
     title: str
     greeting: Callable[[Kind], Sequence[str]]
     parting: str
     rows: Callable[[Kind], Awaitable[Sequence[PeerRow]]]
-    """Whom it shows."""
+    """Returns the rows to show."""
 
 
 async def live(make_peer: Callable[[], Peer], enter: Enter[Peer], title: str) -> int:
-    """Let a peer `enter` its swarm and run until it is stopped; return the exit code of its command.
+    """Let a peer `enter` its swarm and run until it is stopped. Return the exit code of its command.
 
-    Raises StartError, and StorageError for what no room on the disk will cure.
+    Raises StartError, and StorageError for faults that no room on the disk will cure.
     """
     return await _live(_of_peer(make_peer, enter, title))
 
 
 async def live_leaf(make_leaf: Callable[[], Leaf], enter: Enter[Leaf]) -> int:
-    """As `live`, for a leaf."""
+    """Run a leaf as `live` runs a peer."""
     return await _live(_of_leaf(make_leaf, enter))
 
 

@@ -1,7 +1,7 @@
-"""One peer of `kadcrawl crawl`, as a process of its own: told what to do on stdin, answering in lines on stdout.
+"""The main function of one peer process of `kadcrawl crawl`: orders come on stdin, and reports go out on stdout.
 
-See `pipe` for what is said. When stdin ends, the parent is gone or wants an end, and the peer finishes and exits. A
-peer whose disk is full ends, but its process waits for room and enters it again.
+protocol.py defines the lines. When stdin ends, the parent is gone or wants an end, and the peer finishes and exits. A
+peer with a full disk ends, but its process waits for room and enters the peer again.
 """
 
 import asyncio
@@ -45,9 +45,10 @@ log = logging.getLogger(__name__)
 
 REPORT_INTERVAL_S = 0.5
 KNOWN_CELLS_WAIT_S = 15.0
-"""How long a swarm that begins anew waits for what one of its peers knows; after that a page may be fetched again."""
+"""Seconds for which a restarted swarm waits for the pages that a peer knows to be done. Later they may be fetched
+again."""
 LOCAL = OverlaySettings(resend_s=0.5, timeout_s=2.0, misses_suspect=3, misses_evict=4)
-"""Peers of one machine are missed by their parent when they die; a busy machine must not look like a death."""
+"""Liveness on one machine. The parent notices dead peers, and a busy machine must not look like a death."""
 
 
 def main() -> None:
@@ -61,7 +62,7 @@ def main() -> None:
 
 
 class Orders:
-    """What the parent says after the assignment. An order stays the next one until it has been carried out."""
+    """The parent's orders after the assignment. An order stays the next order until it has been carried out."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
@@ -75,7 +76,7 @@ class Orders:
         return self._reader.at_eof()
 
     async def next(self) -> Go | None:
-        """Return the next order; None once there will be no more."""
+        """Return the next order, or None once there will be no more."""
         if self._next is None and (said := await self._reader.readline()):
             self._next = msgspec.json.decode(said, type=Go)
         return self._next
@@ -149,7 +150,7 @@ async def _stdin() -> AsyncIterator[asyncio.StreamReader]:
 
 
 async def _obey(peer: Peer, orders: Orders) -> None:
-    """Do what the parent says, until it says no more."""
+    """Carry out the parent's orders, until no more come."""
     while (order := await orders.next()) is not None:
         try:
             for start in range(0, len(order.seeds), BATCH_MAX):
@@ -166,13 +167,14 @@ async def _obey(peer: Peer, orders: Orders) -> None:
 
 
 async def _settle(peer: Peer) -> None:
-    """While nothing is fetched yet, let the owners of pages hear what is done: others may have fetched it for them."""
+    """Tell the owners of pages which pages are done, while nothing is fetched yet: other peers may have fetched
+    them."""
     if peer.paused and not await peer.cells.settle(KNOWN_CELLS_WAIT_S):
         log.warning("peer.unsettled cells=%d", peer.cells.unsettled)
 
 
 async def _tell(peer: Peer) -> None:
-    """Say what the peer has done, every now and then, and what a person should know at once."""
+    """Report the peer's figures now and then, and warnings for a person at once."""
     warning = None
     while True:
         warning = warning or peer.warning()
@@ -190,9 +192,9 @@ async def _tell_waiting(row: PeerRow | None, orders: Orders) -> None:
 
 
 def _report_if_room(report: Report) -> bool:
-    """As `_report`, unless it would have to wait for a parent that does not read: then the next one will do.
+    """Send a report as `_report` does, unless it would have to wait for a parent that does not read.
 
-    Return whether it was said.
+    The next report will do then. Returns whether the report was sent.
     """
     said = line(report)
     _, writable, _ = select.select([], [sys.stdout], [], 0)

@@ -37,44 +37,44 @@ RESTARTS_MAX = 3
 RESTARTS_OVER_S = 3600.0
 """A peer that dies more often within this time has a reason that starting it again does not cure."""
 PROGRAM = "from kadcrawl.cli.local.child_main import main; main()"
-"""What the process runs."""
+"""The program of a child process."""
 
 
 class Child:
-    """One peer's process, and the next one if it dies."""
+    """The process of one peer, and its successor if it dies."""
 
     def __init__(self, number: int, directory: Path) -> None:
         self.name = f"peer-{number}"
         self.directory = directory
         self.address: tuple[str, int] | None = None
-        """Where it listens, once it is ready."""
+        """The address where the peer listens, once it is ready."""
         self.row: PeerRow | None = None
-        """What it has done, as far as it said."""
+        """The peer's latest report of its figures."""
         self.ended = False
-        """It has said that it ends as asked."""
+        """True once the peer reported that it ends as asked."""
         self.why: str | None = None
-        """What that process said before it ended, if it could not go on."""
+        """The reason that the process gave before it ended, if it could not go on."""
         self.warning: str | None = None
-        """What it said last that a person should know."""
+        """The latest warning for a person."""
         self.deaths: list[float] = []
         """Loop seconds of the latest."""
         self.dead = False
-        """It has died, and is not running again."""
+        """True if the peer has died and is not running again."""
         self.exit_status: int | None = None
-        """Of the process `wait` has seen the end of."""
+        """The exit status of the process whose end `wait` has seen."""
         self._process: asyncio.subprocess.Process | None = None
         self._answers: asyncio.Queue[Report | None] = asyncio.Queue()
         self._reading: asyncio.Task[None] | None = None
 
     @property
     def alive(self) -> bool:
-        """Whether the peer is ready and has neither ended nor died, as far as is known."""
+        """True if the peer is ready and has neither ended nor died, as far as is known."""
         running = self._process is not None and self._process.returncode is None
         return running and self.address is not None and not self.ended
 
     @property
     def ended_with_all(self) -> bool:
-        """Whether the peer has ended because all do: the crawl is done, or was told to stop."""
+        """True if the peer has ended because all peers do: the crawl is done, or was told to stop."""
         return self.ended and self.row is not None and self.row.state != LEAVING
 
     async def start(
@@ -118,7 +118,7 @@ class Child:
                 raise StartError(f"{self.name} died at the start (log {self.directory}/peer.log)")
 
     async def wait(self) -> bool:
-        """Wait until the process ends; return whether it ended as asked."""
+        """Wait until the process ends, and return whether it ended as asked."""
         assert self._process is not None, "started before waited for"
         assert self._reading is not None, "a started process is read from"
         # Of this process, even if the next one is started before we notice the end.
@@ -141,17 +141,17 @@ class Child:
 
     @property
     def may_be_started(self) -> bool:
-        """It has not died too often lately."""
+        """True if the peer has not died too often lately."""
         return len(self.deaths) <= RESTARTS_MAX
 
     @property
     def exit_report(self) -> str:
-        """Return what there is to say of its death."""
+        """Return a sentence about the peer's death."""
         why = f": {self.why}" if self.why else ""
         return f"{self.name} died (exit status {self.exit_status}, log {self.directory}/peer.log){why}"
 
     def finish(self) -> None:
-        """Let the peer finish what is under way and end."""
+        """Ask the peer to finish its work under way and to end."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
@@ -174,7 +174,8 @@ class Child:
             self._process.stdin.write(line(message))
 
     async def _read(self, process: asyncio.subprocess.Process, answers: "asyncio.Queue[Report | None]") -> None:
-        """Take in what the process says, always: it must not wait for us. The answers end with None."""
+        """Read the process's reports without pause, as the process must not wait for its parent. The answers end
+        with None."""
         assert process.stdout is not None, "stdout is a pipe"
         try:
             while (said := await process.stdout.readline()).endswith(b"\n"):

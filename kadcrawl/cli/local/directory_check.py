@@ -1,7 +1,8 @@
-"""Whose a directory is: that of one peer, or that of a local crawl, whose peers have theirs in it.
+"""A directory belongs to one peer, or to a local crawl with the directories of its peers in it.
 
-Both kinds of command have the same --data by default. One that began on the directory of the other would know nothing
-of what is there, and fetch it all again, maybe beside the other. (A directory that has both already serves both.)
+Both kinds of command have the same --data by default. A command that began on the directory of the other kind would
+know nothing of the results there, and fetch all again, maybe at the same time. A directory that has both already serves
+both.
 """
 
 from pathlib import Path

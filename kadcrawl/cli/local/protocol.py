@@ -1,8 +1,9 @@
-"""What `kadcrawl crawl` and its peer processes tell each other: lines of JSON over a child's stdin and stdout.
+"""The protocol between `kadcrawl crawl` and its peer processes: lines of JSON over a child's stdin and stdout.
 
-Down goes an `Assignment`; then, to one child, once all are ready, `Go`; the end of stdin means: finish and exit. Up
-come `Ready`, `Going` in answer to `Go`, a `Doing` now and then, and at last `Final`; or `Unable` in place of any.
-Words only, so that the parent, which crawls nothing, need not load what a peer is made of.
+The parent sends an `Assignment`. Once all children are ready, it sends `Go` to one child. The end of stdin means:
+finish and exit. A child sends `Ready`, `Going` in answer to `Go`, a `Doing` now and then, and at last `Final`, or
+`Unable` in place of any. Plain values only, so that the parent, which crawls nothing, need not load the rooms of a
+peer.
 
 Tests: tests/cli/local/test_child_main.py, tests/cli/test_parts.py
 """
@@ -18,16 +19,16 @@ PIPE_LINE_BYTES_MAX = 16 * 1024 * 1024
 
 
 class Assignment(msgspec.Struct):
-    """What the parent wants this peer to be."""
+    """The parent's assignment for a peer."""
 
     data: str
     job: Job
     allow_networks: tuple[str, ...]
     bootstrap: list[tuple[str, int]]
-    """Peers to join; none for the first, which then begins paused."""
+    """Peers to join. The first peer has none and begins paused."""
     machine: MachineSettings = MachineSettings()
     swarm_key: str | None = None
-    """In text."""
+    """The swarm's key as text."""
 
 
 class Go(msgspec.Struct):
@@ -47,15 +48,15 @@ class Going(msgspec.Struct, tag=True):
 
 
 class Doing(msgspec.Struct, tag=True):
-    """What the peer has done so far."""
+    """The figures of a peer so far."""
 
     row: PeerRow
     warning: str | None = None
-    """What a person should know now (see `Member.warning`)."""
+    """A warning for a person (see `PeerBase.warning`), or None."""
 
 
 class Final(msgspec.Struct, tag=True):
-    """The peer ends as asked; this is what it did."""
+    """The final figures of a peer that ends as asked."""
 
     row: PeerRow
 

@@ -1,6 +1,6 @@
-"""What a dead peer's directory holds: read by the parent of a local crawl, once the peer's process has ended.
+"""The parent of a local crawl reads the directory of a dead peer once the peer's process has ended.
 
-Loaded only then: the parent does without SQLite as long as nobody dies.
+This module is loaded only then: the parent does without SQLite as long as no peer dies.
 """
 
 import sqlite3
@@ -28,7 +28,7 @@ def is_broken(directory: Path) -> bool:
 
 
 def counters_of(directory: Path) -> PeerCounters | None:
-    """Return what the peer had done when it last committed; None if that cannot be read."""
+    """Return the peer's figures at its last commit, or None if they cannot be read."""
     try:
         with closing(_open(directory)) as journal:
             row = journal.execute("SELECT value FROM meta WHERE name='totals' AND typeof(value)='blob'").fetchone()

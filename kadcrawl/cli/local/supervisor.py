@@ -33,14 +33,14 @@ END_S = 240.0
 """Once a peer has ended with the crawl, the others do within this time, or will not: one may be stopped."""
 SHOW_INTERVAL_S = 0.5
 WARNING_INTERVAL_S = 600.0
-"""Between two warnings: each peer may have the same."""
+"""Seconds between two equal warnings, as each peer may have the same warning."""
 PAUSED_PREFIX = "paused: "
-"""How the state of a peer begins that waits for its machine."""
+"""The beginning of the state of a peer that waits for its machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlPlan:
-    """What is to be crawled, by how many, and where."""
+    """The plan of a local crawl: its seeds, job, number of peers, and directory."""
 
     seeds: Sequence[str]
     job: Job
@@ -78,11 +78,11 @@ class LocalSwarm:
         """Tasks that see processes to their ends."""
         self._stopping = asyncio.Event()
         self._set_aside: list[Path] = []
-        """Directories that were broken, and replaced by empty ones."""
+        """Damaged directories, each replaced by an empty directory."""
 
     @property
     def interrupted(self) -> bool:
-        """Whether a person ended it."""
+        """True if a person ended the crawl."""
         return self._stopping.is_set()
 
     async def run(self) -> Summary:
@@ -133,12 +133,12 @@ class LocalSwarm:
                     child.row = msgspec.structs.replace(child.row, state="starting")
 
     def _swarm_key(self) -> SwarmKey | None:
-        """Return the key by which those that have been started go, as it may have been changed since, or the plan's."""
+        """Return the key of the running peers, which may have been changed since, or the plan's key."""
         begun = (child.directory / SWARM_KEY for child in self._children if child.address is not None)
         return next((read_kept_key(path) for path in begun if path.exists()), self._plan.swarm_key)
 
     async def _tend(self) -> None:
-        """See all to their end, and do what is to be done about those that die. Raises StartError."""
+        """Wait until all peers end, and start dead peers again as the plan says. Raises StartError."""
         self._wait_for(self._children)
         while self._waiting:
             over = not self._stopping.is_set() and any(child.ended_with_all for child in self._children)
@@ -192,7 +192,7 @@ class LocalSwarm:
             self._finish()
 
     async def _respawn(self, child: Child) -> None:
-        """Start one again while others live; if that cannot be, they go on without it."""
+        """Start a dead peer again while others live. If that fails, the others go on without it."""
         if not child.may_be_started:
             self._progress.say(f"{child.exit_report}, too often to start it again; the others go on with what it had")
             return
@@ -216,7 +216,7 @@ class LocalSwarm:
         self._progress.say(f"{child.name} cannot be started again ({why}); the others go on with what it had")
 
     def _replaced_if_broken(self, child: Child) -> bool:
-        """Put a directory aside whose journal is damaged, so that the peer gets an empty one."""
+        """Put a directory with a damaged journal aside, so that the peer gets an empty directory."""
         from kadcrawl.cli.local.salvage import is_broken
 
         if not is_broken(child.directory):
@@ -228,7 +228,7 @@ class LocalSwarm:
         return True
 
     def _summary(self, seconds: float) -> Summary:
-        """Add up what the peers did, and what the dead leave."""
+        """Add up the figures of all peers, and the URLs that the dead leave."""
         dead = [child for child in self._children if child.dead]
         if dead:
             from kadcrawl.cli.local.salvage import counters_of, pending_urls
@@ -247,7 +247,7 @@ class LocalSwarm:
         return replace(summary, duplicates=logs.repeats, left_behind=left_behind)
 
     async def _watch(self) -> None:
-        """Show what the peers say they do."""
+        """Show the reports of the peers."""
         shown: dict[str, str] = {}
         warned_at = -inf
         while True:

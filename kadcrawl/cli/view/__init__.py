@@ -1,1 +1,7 @@
-"""What a person sees: progress, tables, the summary, the status, and why a URL is crawled or not."""
+"""The view is all that a person sees: progress, tables, the summary, the status, and explanations.
+
+`progress` shows a running crawl, with `table` on a terminal. `summary` adds up the figures of a crawl for its last
+lines and --summary. `status` prints the answer of `kadcrawl status`, and `blocked_reasons` the reasons for which peers
+wait. `explain` tells the fate of a URL in a job, and `saved_page` the records of a saved page. `join_hint` prints the
+command by which others join.
+"""

@@ -1,6 +1,6 @@
-"""What the crawl of a job would do with a URL, in words. A decision: no I/O, no clock.
+"""The fate of a URL in the crawl of a job, in words. A decision: no I/O, no clock.
 
-Whether a URL is crawled is decided where the crawler decides it (`crawl.scope`); here it is only told.
+The crawler decides whether a URL is crawled (crawl/scope). This module only tells the decision.
 
 Tests: tests/cli/commands/test_check.py
 """
@@ -19,36 +19,39 @@ from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlVerdict:
-    """What the crawl of a job would do with a URL."""
+    """The fate of one URL in the crawl of a job."""
 
     url: str
-    """As given."""
+    """The URL as given."""
     canonical: str | None = None
-    """As it would be stored, hashed and sent, without a session ID unless these are kept or it is a seed; None, as all
-    that follows from it, for what is no http(s) URL."""
+    """The URL as stored, hashed and sent, or None for text that is no http(s) URL. All other fields are None then as
+    well.
+
+    Session IDs are taken out unless the job keeps them or the URL is a seed.
+    """
     site: str | None = None
-    """What the delay is about, and what lies together."""
+    """The site of the URL: the unit of delay and of ownership."""
     key: str | None = None
-    """Its place among the peers, 160 bits in hexadecimal."""
+    """The key of the URL among the peers, 160 bits in hexadecimal."""
     cell: int | None = None
     """The top bits of the key, as the peers' logs name it."""
     delay_s: float | None = None
-    """Between two requests to the site; robots.txt may ask for more."""
+    """Seconds between two requests to the site. robots.txt may ask for more."""
     in_scope: bool
     reason: str | None
     """The rule that keeps it out: scheme, url, or a reason of `Scope.why_not`; None if it is in scope."""
     why: str
-    """The same as a sentence, or what lets it in."""
+    """The reason as a sentence, or the rule that lets the URL in."""
     role: str | None = None
-    """As the job's roles say."""
+    """The role of the URL by the job's rules."""
     follows: bool = True
-    """Whether its links would be."""
+    """True if the links of its page would be followed."""
     record_rule: str | None = None
-    """By which records would be taken out of its page."""
+    """The rule that takes records out of its page."""
 
 
 def explain(job: Job, urls: Sequence[str]) -> list[UrlVerdict]:
-    """Return what the crawl of this job would do with each of these URLs."""
+    """Return the fate of each of these URLs in the crawl of this job."""
     scope, rules = Scope(job), PageRules(job.roles, job.records)
     return [_verdict(job, scope, rules, url) for url in urls]
 
@@ -81,7 +84,7 @@ def _verdict(job: Job, scope: Scope, rules: PageRules, given: str) -> UrlVerdict
 
 
 def _no_url(given: str) -> tuple[str, str]:
-    """Return the reason and the sentence for what has no canonical form."""
+    """Return the reason and the sentence for text without a canonical form."""
     try:
         seed(given)
     except ConfigError as error:

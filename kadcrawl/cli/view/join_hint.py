@@ -1,7 +1,8 @@
-"""How others join this peer: the command as they can paste it, on this machine or on another.
+"""The join hint is a command that joins this peer, to be pasted on this machine or on another.
 
-A peer on loopback is joined from its own machine only, so the next one needs another port and another directory. On
-another machine the address is not known here; who listens on all of them is known by that which leads to this peer.
+A peer on loopback is joined from its own machine only, so the next peer needs another port and another directory.
+Another machine's address is not known here. A peer that listens on all addresses is known by the address that leads to
+this peer.
 """
 
 import ipaddress
@@ -16,7 +17,7 @@ from kadcrawl.settings.config import Config
 from kadcrawl.system.file_names import SWARM_KEY
 
 ANYWHERE = {4: "0.0.0.0", 6: "::"}
-"""By IP version: all addresses of a machine."""
+"""All addresses of a machine, by IP version."""
 
 
 def how_to_join(address: tuple[str, int], config: Config, hooks: Sequence[str] = ()) -> str:
@@ -42,6 +43,6 @@ def how_to_join(address: tuple[str, int], config: Config, hooks: Sequence[str] =
 
 
 def _another(data: Path) -> Path:
-    """Return a directory beside this one that is not there yet."""
+    """Return a directory beside this directory that does not exist yet."""
     stem = re.sub(r"-[0-9]+\Z", "", data.name)
     return next(path for number in count(2) if not (path := data.with_name(f"{stem}-{number}")).exists())

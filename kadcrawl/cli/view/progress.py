@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from kadcrawl.cli.view.table import LiveTable
 
 DIED = "died"
-"""State of a peer that is shown for what it did."""
+"""The state of a dead peer, which is still shown for its figures."""
 GONE = (DIED, *LEFT_STATES)
 LINE_INTERVAL_S = 2.0
 SAME_INTERVAL_S = 300.0
-"""Between two lines that say the same: the log of a crawl of months is read for what happened."""
+"""Seconds between two equal lines: the log of a crawl of months is read for events."""
 RATE_OVER_S = 5.0
 
 
@@ -38,7 +38,7 @@ class Progress:
         """Pages of each peer, or leaf, as last shown."""
         self._line_at = 0.0
         self._told: tuple[object, ...] = ()
-        """What the last line said of the crawl."""
+        """The figures in the last line."""
         self._waiting: dict[str, int] = {}
         self._table: LiveTable | None = None
 
@@ -90,7 +90,7 @@ class Progress:
             click.echo(line, err=True)
 
     def _more(self, rows: Sequence[PeerRow]) -> int:
-        """Return how many pages were fetched since the last look: who comes, or comes back, has old ones."""
+        """Return the pages fetched since the last look, without earlier pages of peers that come or come back."""
         before, self._seen = (
             self._seen,
             {(row.contact.id, row.state.startswith(LEAF_STATE)): row.counters.pages for row in rows},

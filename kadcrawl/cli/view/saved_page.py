@@ -1,4 +1,4 @@
-"""`kadcrawl check --page`: what a job's rules take out of a saved page, in the worker a crawl would have for it.
+"""`kadcrawl check --page` prints the records that a job takes out of a saved page, in a real worker process.
 
 Tests: tests/cli/test_command_records.py
 """

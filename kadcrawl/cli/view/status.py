@@ -1,4 +1,4 @@
-"""What `kadcrawl status` prints: the swarm in a line, what keeps it, and its peers in a table; or all of it as JSON."""
+"""The output of `kadcrawl status`: a line about the swarm, its blocked reasons, and a table of peers, or JSON."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from kadcrawl.store.bloom.expiring_filter import Period
 
 
 def show(answer: Status, as_json: bool) -> None:
-    """Print what a peer says of its swarm."""
+    """Print a peer's answer about its swarm."""
     summary = add_up(answer.answer.rows, 0.0, answer.job)
     there = [row for row in answer.answer.rows if row.state not in GONE]
     left = [row for row in answer.answer.rows if row.state in GONE]

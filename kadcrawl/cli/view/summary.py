@@ -1,4 +1,4 @@
-"""The figures of a whole crawl, added up from its peers: what --summary writes and the last lines say.
+"""The figures of a whole crawl, added up from its peers, for --summary and the last lines.
 
 Tests: tests/cli/view/test_status.py, tests/cli/test_parts.py
 """
@@ -28,7 +28,7 @@ _OPTIONS = {
     "site_pages": " (--max-site-pages)",
     "path_queries": " (--max-path-queries)",
 }
-"""What moves a limit; the others are those of config.Limits."""
+"""The options that move a limit. Fields of `Limits` move the other limits."""
 
 
 class _Logged(msgspec.Struct):
@@ -55,13 +55,13 @@ class Summary:
     """Links that a limit kept from being followed as they were found, by limit, repeats included."""
     peer_messages: int
     revisits: int
-    """Of the pages: those fetched again, as they were due."""
+    """Pages that were fetched again when they were due."""
     unchanged: int
-    """Of these: as they had been."""
+    """Pages fetched again without a change."""
     records: int | None
-    """Lines of records.jsonl; None if the job has no records."""
+    """Lines of records.jsonl, or None if the job has no records."""
     seconds: float
-    """Of this run."""
+    """Seconds of this run."""
     peers: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
@@ -99,12 +99,12 @@ def add_up(rows: Iterable[PeerRow], seconds: float, job: Job) -> Summary:
 
 
 def reasons(failed: Mapping[str, int]) -> str:
-    """Return why URLs failed, and how many for each reason; nothing if none did."""
+    """Return the reasons of failed URLs with their counts, or an empty text."""
     return ", ".join(f"{reason} {count}" for reason, count in sorted(failed.items()))
 
 
 def advice(failed: Mapping[str, int]) -> Iterator[str]:
-    """Say what can be done about URLs that failed."""
+    """Yield advice about failed URLs."""
     if "address_refused" in failed:  # `crawl.fetched.Failure`, which commands do without.
         yield (
             "kadcrawl: address_refused means an address that is neither public nor allowed; if it is yours, begin "
@@ -113,7 +113,7 @@ def advice(failed: Mapping[str, int]) -> Iterator[str]:
 
 
 def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
-    """Say why a crawl that has ended did not finish all it found; nothing if it did."""
+    """Yield the reasons for which an ended crawl left URLs unfinished."""
     lacking = summary.urls_found - summary.urls_done - summary.left_behind
     if lacking > 0 and job.max_pages is not None and summary.pages >= job.max_pages:
         yield f"--max-pages {job.max_pages} ended it"
@@ -123,12 +123,12 @@ def unfinished_summary(summary: Summary, job: Job) -> Iterator[str]:
 
 
 def next_due_s(rows: Iterable[PeerRow]) -> float | None:
-    """Return in how many seconds the first page of these peers is to be fetched again; None if none is."""
+    """Return the seconds until the first page of these peers is fetched again, or None."""
     return min((row.due_s for row in rows if row.due_s is not None), default=None)
 
 
 def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
-    """Say which limits kept a crawl from more links, and by what options they move; nothing if none did."""
+    """Yield sentences on the limits that kept links out, with the options that move them."""
     counts = dict(links_left_out)
     without_session = counts.pop("session_id", 0)
     left_to_others = counts.pop("canonical", 0)
@@ -145,7 +145,7 @@ def limits_met(links_left_out: Mapping[str, int]) -> Iterator[str]:
 
 
 class PageLogs:
-    """Which URLs the page logs of some peers tell of."""
+    """The URLs in the page logs of some peers."""
 
     def __init__(self, directories: Iterable[Path]) -> None:
         """Read the page logs in these directories, as far as they are there."""
@@ -163,7 +163,7 @@ class PageLogs:
 
     @property
     def repeats(self) -> int:
-        """How many lines are about a visit to a URL that had a line before."""
+        """The number of lines about another visit to a URL that had a line before."""
         return self._lines - len(self._seen)
 
     def lacking(self, urls: Iterable[str]) -> int:

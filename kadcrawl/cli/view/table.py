@@ -1,4 +1,4 @@
-"""Peers as a table on a terminal, row by row; live if wanted. The only file that loads `rich`, which takes a while."""
+"""The table of peers on a terminal, live if wanted. Only this file loads `rich`, which takes a while."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from kadcrawl.link.wire.messages import Contact, PeerRow
 
 ROWS_SHOWN_MAX = 20
 FILE_WIDTH = 200
-"""Of a table that goes to a file: enough for all of it."""
+"""Columns of a table that goes to a file: enough for all of it."""
 
 
 class LiveTable:
