@@ -171,16 +171,8 @@ class Leaf(PeerBase):
         work = LeafCrawl(
             me=self._me,
             job=job,
-            config=self.config,
-            environment=self.environment,
-            store=self.store,
-            client=self.client,
-            counters=self.counters,
-            activity=self.activity,
-            clock=self.clock,
-            random=self.resources.random,
+            resources=self.resources,
             extraction=self._extraction,
-            poison_pages=self.resources.poison_pages,
             home=lambda: self._work_requester.known_home,
         )
         self._work_requester = WorkRequester(

@@ -12,16 +12,13 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 from kadcrawl.crawl.build import build
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.crawler import Crawler
 from kadcrawl.crawl.disk_guard import guard
-from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
@@ -30,16 +27,14 @@ from kadcrawl.leaf.late_reports import LateReports
 from kadcrawl.leaf.leaf_owners import LeafOwners
 from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
-from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, Lend, Link
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.peer.environment import Environment
+from kadcrawl.peer.resources import Resources
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
 from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
-from kadcrawl.settings.config import Config, Job
+from kadcrawl.settings.config import Job
 from kadcrawl.store.frontier_entry import FrontierEntry
-from kadcrawl.store.store import DONE, Store
-from kadcrawl.system.clock import Clock
+from kadcrawl.store.store import DONE
 from kadcrawl.urls import is_canonical
 
 LEAF_URLS_MAX = 500
@@ -55,25 +50,18 @@ class LeafCrawl:
         *,
         me: Contact,
         job: Job,
-        config: Config,
-        environment: Environment,
-        store: Store,
-        client: LinkClient,
-        counters: Counters,
-        activity: Activity,
-        clock: Clock,
-        random: Random,
+        resources: Resources,
         extraction: Extraction | None,
-        poison_pages: PoisonPages,
         home: Callable[[], Contact],
     ) -> None:
         """`home` returns the full peer that last answered.
 
         Raises StartError if the directory holds a full peer's crawl, or cannot take the outputs.
         """
+        config, store, client, clock = resources.config, resources.store, resources.client, resources.clock
         self.job = job
         self._config = config
-        self._environment = environment
+        self._environment = resources.environment
         self._store = store
         self._clock = clock
         try:
@@ -85,14 +73,14 @@ class LeafCrawl:
                 owners=LeafOwners(me, job.cell_bits, home),
                 client=client,
                 activity=Activity(),
-                counters=counters,
+                counters=resources.counters,
                 clock=clock,
-                random=random,
-                resolver=environment.resolver,
+                random=resources.random,
+                resolver=resources.environment.resolver,
                 may_start=lambda: False,
                 accept_here=_accept_nothing,
                 extraction=extraction,
-                poison_pages=poison_pages,
+                poison_pages=resources.poison_pages,
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {config.data}: {error}") from None
@@ -107,7 +95,7 @@ class LeafCrawl:
         frontier = Frontier(borrowed, config.limits, job.delay_s)
         frontier.connections = borrowed.connections
         self.crawler: Crawler = self.components.crawler_over(
-            borrowed, frontier, activity, self._may_start, config.limits
+            borrowed, frontier, resources.activity, self._may_start, config.limits
         )
         self.borrower = Borrower(
             me=lambda: me,
