@@ -73,7 +73,7 @@ class Watch:
         return time.thread_time() - begin
 
     def _note(self, data: bytes, error: Exception) -> None:
-        place = place_of(error)
+        place = fingerprint_of(error)
         if place not in self._places and len(self._places) < FAULTS_MAX:
             self._places.add(place)
             self.sight.faults.append(self._write("fault", data))
@@ -93,7 +93,7 @@ class Watch:
             partial.replace(self._told)
 
 
-def place_of(error: Exception) -> str:
+def fingerprint_of(error: Exception) -> str:
     """Return where in the code an exception comes from, and of what kind it is."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "/kadcrawl/" in frame.filename] or frames

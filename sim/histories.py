@@ -7,7 +7,7 @@ from contextlib import closing
 from kadcrawl.keys import Cell, Key
 from kadcrawl.store.bloom.encoding import from_bytes
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
-from kadcrawl.store.bloom.filter import place_of
+from kadcrawl.store.bloom.filter import fingerprint_of
 from kadcrawl.store.store import DONE, Store
 
 
@@ -54,5 +54,5 @@ class Histories:
             for cell, keys in self._keys.items()
             for key in keys
             if key not in records
-            and (place_of(key) in places or any(one.contains(key, now) for one in epoch_filters.get(cell, ())))
+            and (fingerprint_of(key) in places or any(one.contains(key, now) for one in epoch_filters.get(cell, ())))
         }

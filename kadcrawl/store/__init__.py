@@ -1,9 +1,12 @@
-"""What a peer knows of URLs, its own and those it keeps copies of: which were met, and which are still to do.
+"""The records of a peer: the URLs that it knows, their states, and the facts about sites.
 
-`schema` is the SQLite file, `store` the one door to it, `page_log` the files people read. A URL enters as PENDING,
-with its text, and becomes DONE once, when only its key stays. Nothing is acknowledged before the group commit that
-holds it is on disk (`Store.durable`), here and at the backups (`copies`). `placement`, `cell_map` and `holdings`
-decide who holds which cell; `sync`, `tell`, `arrival`, `inquiry` and `exchange` bring it there. `seen` (with
-`seen_slice`, `filters`, `seen_wire`) remembers keys for a time only; `seen_cells` keeps those of a store, and `slices`
-(with `slice_parts`) is how they travel.
+`store` is the entrance: `Store` owns the history (the state of every key) and the frontier (the text of PENDING keys).
+A URL enters as PENDING with its text, and becomes DONE once. Then only its key stays. `schema` defines the SQLite
+tables and the states. `journal` owns the files and the group commit: a write is acknowledged only after the commit that
+holds it is on disk (`Journal.durable`). `line_log` writes pages.jsonl and records.jsonl.
+
+The tables are plain objects over the journal: `frontier_table`, `visit_table`, `site_table`, `meta_table`, `saved_time`
+and `cell_digest_table`. `cell_scan` reads a cell in key order, and `site_key_counts` counts the keys of a site.
+`cell_digest` defines the digest that peers compare. `fingerprints` and bloom/ keep done keys as fingerprints that
+expire. `events` tells other rooms of changes. `frontier_entry` and `visit` are the values that travel between rooms.
 """

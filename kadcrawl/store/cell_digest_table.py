@@ -13,7 +13,7 @@ from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
 from kadcrawl.store.journal import Journal
 
 KEYS_MAX = 2**53
-"""Upper bound on the keys of a cell; a larger number in the table is damage."""
+"""Upper bound on the keys of a cell. A larger number in the table is damage."""
 
 
 class CellDigestTable:
@@ -22,7 +22,7 @@ class CellDigestTable:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.cells: dict[Cell, CellDigest] = {}
-        """The digest of every cell with records; read only."""
+        """The digest of every cell with records. Read only."""
         self.pending = 0
         """Number of PENDING records in all cells."""
         self._uncommitted: set[Cell] = set()

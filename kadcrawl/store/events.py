@@ -13,7 +13,7 @@ from kadcrawl.keys import Cell, Key
 
 @dataclass(frozen=True, slots=True)
 class StoreEvents:
-    """The listeners of one store; add to the lists."""
+    """The listeners of one store. Add to the lists."""
 
     record_changed: list[Callable[[Cell, Key], None]] = field(default_factory=list)
     """Listeners to each change of a record: of its state, its retry state or its depth."""

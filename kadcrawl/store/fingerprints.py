@@ -17,7 +17,7 @@ from kadcrawl.store.journal import Journal
 
 
 class Fingerprints:
-    """Changes to the epoch filters of whole cells; each change updates the digest of the cell."""
+    """Changes to the epoch filters of whole cells. Each change updates the digest of the cell."""
 
     def __init__(self, filters: ExpiringFilters, journal: Journal, digests: CellDigestTable) -> None:
         self._filters = filters
@@ -34,7 +34,7 @@ class Fingerprints:
         self._change(cell, self._filters.forget)
 
     def join(self, cell: Cell, epoch_filters: Iterable[EncodedFilter], *, adopt: bool) -> list[ExpiringFilter]:
-        """Join the epoch filters of another holder (`ExpiringFilters.join`); return the news."""
+        """Join the epoch filters of another holder (`ExpiringFilters.join`). Return the news."""
         news: list[ExpiringFilter] = []
         self._change(cell, lambda cell: news.extend(self._filters.join(cell, epoch_filters, adopt=adopt)))
         return news

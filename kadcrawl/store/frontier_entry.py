@@ -1,4 +1,4 @@
-"""One PENDING URL as the frontier and the journal both see it.
+"""One PENDING URL, as the frontier and the journal both see it.
 
 Tests: tests/crawl/frontier/test_frontier.py
 """
@@ -9,18 +9,18 @@ from kadcrawl.keys import Key
 
 
 class FrontierEntry(NamedTuple):
-    """A URL to crawl. Entries compare by depth, then by order of arrival: breadth first."""
+    """A URL to crawl. Entries sort by depth, then by order of arrival: breadth first."""
 
     depth: int
-    """Links away from the nearest seed, along the path it was found."""
+    """Number of links from the nearest seed, along the path by which the URL was found."""
     seq: int
-    """Order of arrival at this owner; unique."""
+    """Order of arrival at this owner, unique."""
     key: Key
     site: str
     url: str
     hops: int
-    """Redirects in a row that led here."""
+    """Number of consecutive redirects that led to the URL."""
     tries: int
-    """Fetches that failed in a passing way so far."""
+    """Number of fetches that failed temporarily so far."""
     due: float
-    """Wall-clock second before which it is not tried; 0 for at once."""
+    """Wall-clock second before which the URL is not fetched, or 0 for at once."""

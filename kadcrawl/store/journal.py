@@ -87,7 +87,7 @@ class Journal:
     # --- commits -------------------------------------------------------------------------------------------------
 
     def before_commit(self, step: CommitStep) -> None:
-        """Call `step` before each commit, after the steps added earlier; a step may write."""
+        """Call `step` before each commit, after the steps added earlier. A step may write."""
         self._commit_steps.append(step)
 
     def durable(self) -> asyncio.Future[None]:
@@ -181,7 +181,7 @@ class Journal:
         return changed
 
     def write_in_commit(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
-        """Write several rows from a commit step; `commit` turns the sqlite3.Error into a StorageError."""
+        """Write several rows from a commit step. `commit` turns the sqlite3.Error into a StorageError."""
         self._db.executemany(statement, rows)
 
     def write_page_line(self, line: bytes) -> None:
@@ -282,7 +282,7 @@ class Journal:
 
 
 def said(error: Exception) -> str:
-    """Return the text of an error of the journal's files; MemoryError has none of its own."""
+    """Return the text of an error of the journal's files. MemoryError has none of its own."""
     return str(error) or "reading needs more memory than the machine has, perhaps because the file is damaged"
 
 

@@ -44,7 +44,7 @@ class LineLog:
         return place
 
     def staged(self) -> bytes:
-        """Return the lines that are not appended yet; `append` takes them once they are journaled."""
+        """Return the lines that are not appended yet. `append` takes them once they are journaled."""
         return bytes(self._staged)
 
     def append(self, lines: bytes) -> None:

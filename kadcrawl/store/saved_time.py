@@ -14,7 +14,10 @@ class SavedTime:
         self._journal = journal
         self._meta = meta
         self.has_run = False
-        """Whether an earlier run used this journal; `restore` sets it. The end of that run may not be journaled."""
+        """True if an earlier run used this journal, as `restore` has found.
+
+        The end of that run may not be journaled.
+        """
 
     def save(self, now: float) -> None:
         """Journal the wall-clock second, so that the next run notices a clock that was put back."""

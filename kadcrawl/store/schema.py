@@ -1,12 +1,12 @@
 """The tables of a peer's SQLite file, and the states of a key.
 
-A key goes through rounds: in each it is first to be fetched, then finished. Its state is one number that only grows:
-1 and 2 in the first round, 3 and 4 in the second, and so on; so two histories of one cell merge by taking the larger of
+A key goes through rounds, and in each round it is first pending, then done. Its state is one number that only grows: 1
+and 2 in the first round, 3 and 4 in the second, and so on. So two histories of one cell merge by the larger state of
 each key. Without a recrawl there is one round.
 
-Invariant, at every commit: `frontier` has a row exactly for each `history` row that is pending, `cell` has a row
-exactly for each cell with history, which says what a scan of that cell would find (see cell_digest.py), and each key
-beyond its first round has a row in `visit` (visit.py).
+Three invariants hold at every commit. `frontier` has exactly one row for each `history` row that is pending. `cell` has
+exactly one row for each cell with history, equal to a scan of that cell (cell_digest.py). Each key beyond its first
+round has a row in `visit` (visit.py).
 
 Tests: tests/store/test_store.py
 """
@@ -16,21 +16,21 @@ PENDING, DONE = 1, 2
 
 
 STATE_MAX = 2**53
-"""The last one: what a message can tell. No page lives to see it, but a peer that lies may name it."""
+"""The largest state: the limit of a message. No page ever gets there, but a peer may lie."""
 
 
 def is_pending(state: int) -> bool:
-    """Return whether a key in this state is to be fetched."""
+    """Return whether a key in this state waits to be fetched."""
     return state % 2 == PENDING
 
 
 def finished(state: int) -> int:
-    """Return the state in which the round of this state ends."""
+    """Return the done state of the round of this state."""
     return state + state % 2
 
 
 def round_of(state: int) -> int:
-    """Return how many rounds were over before that of this state."""
+    """Return the number of rounds before the round of this state."""
     return (state - 1) // 2
 
 
@@ -58,4 +58,6 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 RECORD_OUTBOX = "CREATE TABLE IF NOT EXISTS record_outbox(place INTEGER PRIMARY KEY, line BLOB NOT NULL)"
-"""As `outbox`, for records.jsonl. Not in the schema, so that directories made before there were records go on."""
+"""The statement that makes the outbox of records.jsonl.
+
+It is not part of the schema, so that directories made before there were records still open."""

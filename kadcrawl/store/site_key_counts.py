@@ -8,7 +8,7 @@ from kadcrawl.store.frontier_table import BEYOND_SITE
 from kadcrawl.store.journal import Journal
 
 SITES_COUNTED_MAX = 50_000
-"""Limit on sites with a count in memory, about 10 MB; the next site clears all counts."""
+"""Limit on sites with a count in memory, about 10 MB. The next site clears all counts."""
 
 
 class SiteKeyCounts:

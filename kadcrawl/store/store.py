@@ -62,7 +62,7 @@ class Store:
         self._cell_bits = 0
         self._digests = CellDigestTable(self.journal)
         self.cells = self._digests.cells
-        """The digest of every cell with records; read only."""
+        """The digest of every cell with records. Read only."""
         self.scan = CellScan(self.journal)
         self.site_keys = SiteKeyCounts(self.journal)
         try:
@@ -177,7 +177,7 @@ class Store:
         return True
 
     def learn_done(self, key: Key) -> bool:
-        """Journal that a key is done in its first round, here or elsewhere; return False if that was known."""
+        """Journal that a key is done in its first round, here or elsewhere. Return False if that was known."""
         assert len(key) == ID_BYTES, "a key has 20 bytes"
         if self.expiring_filters is not None:
             return self._add_fingerprint(self.expiring_filters, key)
@@ -199,7 +199,10 @@ class Store:
     # --- the next rounds -----------------------------------------------------------------------------------------
 
     def begin_round(self, key: Key) -> FrontierEntry | None:
-        """Journal a due page as pending in its next round, and return its entry, or None if no round is to come."""
+        """Journal a due page as pending in its next round.
+
+        Returns its entry, or None if no round is to come.
+        """
         state, visit = self.state(key), self.visits.get(key)
         if state is None or is_pending(state) or visit is None or visit.due is None or state >= STATE_MAX:
             return None
@@ -210,7 +213,7 @@ class Store:
         return entry
 
     def hasten(self, key: Key, due: float) -> bool:
-        """Make a done page due at this wall-clock second; return False if it is pending, or due sooner already.
+        """Make a done page due at this wall-clock second. Return False if it is pending, or due sooner already.
 
         The state stays the same, so other holders do not learn of it. For them the page stays due at the old time.
         """
@@ -220,7 +223,7 @@ class Store:
         return self.visits.hasten(key, due)
 
     def learn_visit(self, visit: Visit, state: int, tries: int, due: float) -> FrontierEntry | None:
-        """Journal a visit and the state of its key from another holder, if the state is later than the known state.
+        """Journal a visit and its key's state from another holder, if the state is later than here.
 
         `tries` and `due` are the retry state of a pending key. Returns the new entry if the key has become pending.
         """
@@ -243,7 +246,7 @@ class Store:
     # --- retries, depths -----------------------------------------------------------------------------------------
 
     def shorten(self, key: Key, depth: int) -> bool:
-        """Keep the smaller depth of a URL that was met again; return whether a pending entry has changed.
+        """Keep the smaller depth of a URL that was met again. Return whether a pending entry has changed.
 
         The next visit to a done page follows its links again, because more of them may be within the depth.
         """
@@ -281,7 +284,7 @@ class Store:
         return self._frontier.window(site, count)
 
     def forget_cell(self, cell: Cell, count: int) -> int:
-        """Delete up to `count` records of a cell that other peers hold now; return the number of records left."""
+        """Delete up to `count` records of a cell that other peers hold now. Return the number of records left."""
         self.journal.refuse_if_failed()
         gone = self.scan.records(cell, b"", count)
         if self._fingerprints is not None and len(gone) < count:
@@ -307,7 +310,7 @@ class Store:
     def join_epoch_filters(
         self, cell: Cell, epoch_filters: Iterable[EncodedFilter], *, adopt: bool
     ) -> list[ExpiringFilter]:
-        """Join the epoch filters of another holder of a cell (`ExpiringFilters.join`); return the news.
+        """Join the epoch filters of another holder of a cell (`ExpiringFilters.join`). Return the news.
 
         A key that is PENDING here may be in the filters. It stays pending until the other holder names it.
         """
@@ -317,7 +320,7 @@ class Store:
         return self.expiring_filters is not None and self.expiring_filters.has(self.cell_of(key), key)
 
     def _add_fingerprint(self, filters: ExpiringFilters, key: Key) -> bool:
-        """Journal the fingerprint of a done key; return False if the key was known as done."""
+        """Journal the fingerprint of a done key. Return False if the key was known as done."""
         cell = self.cell_of(key)
         was_done = filters.has(cell, key)
         was_pending = self._write("DELETE FROM history WHERE key=?", (key,)) > 0
@@ -353,7 +356,7 @@ class Store:
             listener(cell, key)
 
     def _update(self, key: Key, statement: str, *values: float) -> bool:
-        """Change the depth or retry state of a PENDING record; on a change, call the listeners and return True."""
+        """Change the depth or retry state of a PENDING record. Calls the listeners and returns True on a change."""
         changed = self._write(statement, (key, *values)) > 0
         if changed:
             self.announce(key)

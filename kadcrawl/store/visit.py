@@ -1,7 +1,7 @@
-"""What is kept of a page beyond its state when it will be fetched again: where it is, when, and what it was like.
+"""The facts that a store keeps of a page that will be fetched again: its address, its time, and its last answer.
 
-A word, not an actor: made by `crawl.recrawl` when a page is finished, kept by the store of every holder of its cell,
-and read again when the next round begins.
+`crawl.recrawl` makes a visit when a page is finished. The store of every holder of the page's cell keeps it, and
+`crawl.recrawl` reads it when the next round begins.
 
 Tests: tests/store/test_visit_table.py, tests/crawl/recrawl/test_policy.py
 """
@@ -12,23 +12,23 @@ from kadcrawl.keys import Key
 
 
 class Visit(NamedTuple):
-    """The last visit to a page, and the next."""
+    """The last visit to a page, and the time of the next."""
 
     key: Key
     site: str
     url: str
     depth: int
     due: float | None
-    """Wall-clock second from which it is to be fetched again; None for never."""
+    """Wall-clock second from which the page is due again, or None for never."""
     period_s: float
-    """Seconds between two visits, as far as this page has shown what fits it."""
+    """Seconds between two visits, adapted to the changes of the page so far."""
     etag: str
-    """Its entity tag as received (RFC 9110 8.8.3), or empty."""
+    """Entity tag as received (RFC 9110, 8.8.3), or empty."""
     last_modified: str
-    """Its Last-Modified as received, or empty."""
+    """Last-Modified field as received, or empty."""
     digest: str
-    """Of its body when it was last received whole, as in the WARC; empty if it never was."""
+    """Payload digest of the last whole body, as in the WARC, or empty."""
     captured: str
-    """WARC-Date of the record that has this body, or empty."""
+    """WARC-Date of the record with that body, or empty."""
     gone: int
-    """Visits in a row that found it gone: 404 or 410."""
+    """Number of consecutive visits that found the page gone: status 404 or 410."""

@@ -19,7 +19,7 @@ class VisitTable:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.used = False
-        """Whether the table has rows. Most jobs fetch each page once, and must not pay for visits."""
+        """True if the table has rows. Most jobs fetch each page once, and must not pay for visits."""
 
     def load(self) -> None:
         """Find out whether an earlier run has left visits."""
@@ -34,7 +34,7 @@ class VisitTable:
         return visit._replace(due=None) if visit and visit.due is not None and visit.due < 0 else visit
 
     def next_due(self, cell: Cell) -> float | None:
-        """Return the wall-clock second at which the first page of a cell is due, or None if no page ever is."""
+        """Return the wall-clock second at which the first page of a cell is due, or None."""
         if not self.used:
             return None
         select = "SELECT due FROM visit WHERE cell=? AND due>=0 ORDER BY due LIMIT 1"
@@ -50,7 +50,7 @@ class VisitTable:
     # --- for `Store` -----------------------------------------------------------------------------------------------
 
     def put(self, cell: Cell, visit: Visit) -> None:
-        """Journal a visit in place of an earlier one to the same page."""
+        """Journal a visit in place of an earlier visit to the same page."""
         self.used = True
         self._journal.write(
             f"INSERT OR REPLACE INTO visit(cell, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -62,7 +62,7 @@ class VisitTable:
         self._journal.write("UPDATE visit SET due=NULL WHERE key=?", (key,))
 
     def hasten(self, key: Key, due: float) -> bool:
-        """Journal an earlier due time of a page, in wall-clock seconds; return False if it is due sooner already."""
+        """Journal an earlier due time of a page, in wall-clock seconds. Return False if it is due sooner already."""
         statement = "UPDATE visit SET due=?2 WHERE key=?1 AND (due IS NULL OR due>?2)"
         return self._journal.write(statement, (key, due)) > 0
 

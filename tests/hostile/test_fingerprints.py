@@ -14,8 +14,8 @@ from kadcrawl.link.wire.messages import (
     KeepFilterPart,
 )
 from kadcrawl.store.bloom.encoding import to_bytes
+from kadcrawl.store.bloom.epoch_filter import EpochFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter
-from kadcrawl.store.bloom.slice import EpochFilter
 from tests.hostile.test_members import LIAR, liar, say
 from tests.support.peers import MakePeer, make_peer as make_peer
 

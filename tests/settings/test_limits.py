@@ -92,7 +92,7 @@ CONSTANTS = {
     "replication.owner.work_quota.QUOTA_CELLS_MAX": 400_000,
     "replication.owner.work_quota.PEERS_MAX": 1_000,
     "replication.replicator.QUEUE_MAX": 50_000,
-    "store.bloom.cell_filters.PLACES_MAX": 250_000,
+    "store.bloom.cell_filters.FINGERPRINTS_MAX": 250_000,
     "replication.owner.providers.PROVIDERS_MAX": 8,
     "replication.owner.providers.NAMED_MAX": 64,
     "replication.owner.providers.ALL_MAX": 600_000,

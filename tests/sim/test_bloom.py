@@ -14,7 +14,7 @@ from kadcrawl.crawl import build
 from kadcrawl.replication import cells, epoch_filter_transfer
 from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
 from kadcrawl.settings.config import Job, Limits
-from kadcrawl.store.bloom import cell_filters, slice
+from kadcrawl.store.bloom import cell_filters, epoch_filter
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from sim.draw import draw
@@ -36,18 +36,18 @@ LATE_S = 25.0
 def test_with_filters_from_the_first_key_nothing_is_lost_or_fetched_twice(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (cell_filters, slice):
+    for module in (cell_filters, epoch_filter):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
-    monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
+    monkeypatch.setattr(epoch_filter, "CAPACITY_LEAST", 4)
     outcome = run(draw(seed, 16).kept_by("bloom"))
     assert {} == outcome.violations
     assert outcome.plan.events
 
 
 def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cell_filters, slice):
+    for module in (cell_filters, epoch_filter):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
-    monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
+    monkeypatch.setattr(epoch_filter, "CAPACITY_LEAST", 4)
     for module in (epoch_filter_transfer, cells):
         monkeypatch.setattr(module, "EPOCH_FILTER_BYTES_MAX", 60)
     arrived: list[EncodedFilter] = []
@@ -63,9 +63,9 @@ def test_nothing_is_lost_when_most_epoch_filters_travel_in_parts(monkeypatch: py
 
 
 def test_a_swarm_whose_fingerprints_are_often_wrong_still_comes_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (cell_filters, slice):
+    for module in (cell_filters, epoch_filter):
         monkeypatch.setattr(module, "EXACT_MAX", 1)
-    monkeypatch.setattr(slice, "CAPACITY_LEAST", 4)
+    monkeypatch.setattr(epoch_filter, "CAPACITY_LEAST", 4)
     monkeypatch.setattr(build, "period_of", lambda job: Period(1e9, 1, error=0.1))
     found: set[str] = set()
     for seed in (2, 3, 7):

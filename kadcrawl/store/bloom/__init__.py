@@ -1,1 +1,7 @@
-"""History as fingerprints that expire (P4): Bloom filters per cell and period."""
+"""The done keys of cells as fingerprints that expire (P4): Bloom filters by cell and epoch.
+
+`cell_filters` keeps the filters of all cells of a store, in the journal and in memory. A cell has one
+`expiring_filter`, made of one `epoch_filter` for each live epoch. `encoding` turns them into bytes for the wire and the
+disk. `filter` defines the shape of a single Bloom filter, and `engines` names the two packages that implement it:
+`pybloom` (Python) and `rbloom` (Rust).
+"""

@@ -1,12 +1,13 @@
-"""The finished keys of every cell of a store that keeps no key of them: slices of fingerprints, on disk and in memory.
+"""The epoch filters of all cells of a store, which replace its done keys, on disk and in memory.
 
-For `Store` of a job with ``history = "bloom"``. A cell's slices are one `Seen`, read when the cell is first asked for.
-Each slice has a *label*: how many keys were put into it, and the XOR of what they add to the digest of their cell
-(store/cell_digest.py). Two holders that put the same keys into a slice have the same label, in whatever order, so
-cells are compared as ever, and slices travel only where labels differ.
+`Store` uses them for a job with ``history = "bloom"``. The epoch filters of a cell are one `ExpiringFilter`, read from
+the journal when it is first needed. Each epoch filter has a *label*: the number of keys that were added, and the XOR of
+their contributions to the digest of their cell (store/cell_digest.py). Two holders that added the same keys have the
+same label, in whatever order they added them. So cells are compared as always, and an epoch filter travels only if its
+labels differ.
 
-What is added is journaled as a place of 8 bytes; when there are many places of a slice, they are written down as the
-slice's bits and deleted. Rows are written in the transaction of the change they are part of.
+A new key is journaled as its fingerprint of 8 bytes. Many fingerprints of one epoch are then replaced by the bits of
+their filter. Rows are written in the transaction of the change that they belong to.
 """
 
 import logging
@@ -18,9 +19,9 @@ from typing import Any, NamedTuple
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import EPOCH_FILTER_KEYS_MAX
 from kadcrawl.store.bloom.encoding import Pieces, from_bytes, to_bytes
+from kadcrawl.store.bloom.epoch_filter import EXACT_MAX, EpochFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
-from kadcrawl.store.bloom.filter import place_of
-from kadcrawl.store.bloom.slice import EXACT_MAX, EpochFilter
+from kadcrawl.store.bloom.filter import fingerprint_of
 from kadcrawl.store.cell_digest import DIGEST_BYTES, CellDigest, contribution
 from kadcrawl.store.schema import DONE
 
@@ -31,47 +32,54 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS slice_place("
     "cell INTEGER, grain INTEGER, place BLOB, PRIMARY KEY(cell, grain, place)) WITHOUT ROWID",
 )
-"""Not among the tables of every store: one without slices has none of them."""
+"""Statements that make the tables of epoch filters. Only a store with fingerprints has these tables.
+
+In their columns, "slice" means an epoch filter, "grain" an epoch, and "place" a fingerprint."""
 SLICE_TABLES = ("slice", "slice_bits", "slice_place")
 
 FOLDED_SHARE = 4
-"""Places of a slice are written down as bits when they are more than this part of it: so bits are written few times,
-and little is read one by one at the next start."""
-PLACES_MAX = 250_000
-"""Whatever a label says."""
+"""Divisor of an epoch filter's keys: with more single fingerprints in the journal than the quotient, bits replace them.
+
+So bits are written a few times only, and the next start reads few single rows."""
+FINGERPRINTS_MAX = 250_000
+"""Limit on the single fingerprints of an epoch filter, even if its label claims more keys."""
 FILTERS_BYTES_MAX = 512 * 1024 * 1024
-"""Of all slices in memory: of 180 million URLs, those of which copies are kept here with them. Those of cells asked for
-longest ago are then read from the journal again; so whoever sends slices of ever more cells takes no more than this."""
+"""Limit on all epoch filters in memory, for 180 million URLs with the cells that this peer backs up.
+
+Beyond it, the least recently used cells leave memory, and are read from the journal again when needed. So a peer that
+sends filters of ever more cells takes no more memory than this."""
 
 
 log = logging.getLogger(__name__)
 
 
 class Label(NamedTuple):
-    """What a slice has, without what is in it."""
+    """A summary of an epoch filter: holders of the same keys have the same label."""
 
     keys: int
+    """Number of keys that were added."""
     digest: int
+    """XOR of the contributions of the keys to the digest of their cell."""
 
 
 class EncodedFilter(NamedTuple):
-    """A slice as it travels."""
+    """An epoch filter in the form in which it travels."""
 
     epoch: int
     label: Label
     bits: bytes
-    """As `seen_wire` has a set of this one slice."""
+    """The encoding of an `ExpiringFilter` with this epoch filter only (encoding.py)."""
 
 
 class Large(NamedTuple):
-    """A slice as it travels in parts."""
+    """A large epoch filter, which travels in parts."""
 
     label: Label
     pieces: Pieces
 
 
 class ExpiringFilters:
-    """The slices of all cells of one store."""
+    """The epoch filters of all cells of one store."""
 
     def __init__(
         self,
@@ -80,173 +88,177 @@ class ExpiringFilters:
         write: Callable[[str, Sequence[object]], int],
         read: Callable[[tuple[type, ...], str, Sequence[object]], Iterator[Any]],
     ) -> None:
-        """`now` gives wall-clock seconds; `write` and `read` execute a statement in the store's open transaction, the
-        latter given the types of its columns."""
+        """Make the tables if needed, and read the labels. Raises StorageError.
+
+        `now` returns wall-clock seconds. `write` and `read` execute a statement in the journal's open transaction, and
+        `read` takes the types of the columns (`Journal.write`, `Journal.rows`).
+        """
         self.period = period
         self.now = now
         self._write = write
         self._read = read
         self._cells: OrderedDict[Cell, ExpiringFilter] = OrderedDict()
-        """Of the cells that were asked for, the latest last."""
+        """The filters of the cells in memory, the most recently used last."""
         self._bytes: dict[Cell, int] = {}
-        """What their slices take, when they were last read, or written down as bits."""
+        """Bytes of the filters of each cell in memory, when they were last read or written as bits."""
         self._bytes_all = 0
         self._labels: dict[Cell, dict[int, Label]] = {}
-        """Of all cells that have any."""
-        self._places: Counter[tuple[Cell, int]] = Counter()
-        """How many places of a slice are journaled one by one."""
+        """The labels of all cells with epoch filters, by epoch."""
+        self._journaled: Counter[tuple[Cell, int]] = Counter()
+        """Number of single fingerprints in the journal, by cell and epoch."""
         self._relabelled: set[tuple[Cell, int]] = set()
-        """Slices whose label is not written yet."""
+        """Cells and epochs whose label is not written yet."""
         self.keys = 0
-        """In all slices of all cells; one finished in two grains counts twice."""
+        """Number of keys in all epoch filters of all cells. A key of two epochs counts twice."""
         for statement in SCHEMA:
             write(statement, ())
         labels = read((int, int, int, bytes), "SELECT cell, grain, keys, digest FROM slice", ())
-        for cell, grain, keys, digest in labels:
-            self._labels.setdefault(Cell(cell), {})[grain] = Label(keys, int.from_bytes(digest, "big"))
+        for cell, epoch, keys, digest in labels:
+            self._labels.setdefault(Cell(cell), {})[epoch] = Label(keys, int.from_bytes(digest, "big"))
             self.keys += keys
         counted = "SELECT cell, grain, count(*) FROM slice_place GROUP BY cell, grain"
-        for cell, grain, count in read((int, int, int), counted, ()):
-            self._places[Cell(cell), grain] = count
+        for cell, epoch, count in read((int, int, int), counted, ()):
+            self._journaled[Cell(cell), epoch] = count
 
-    # --- asking --------------------------------------------------------------------------------------------------
+    # --- queries -------------------------------------------------------------------------------------------------
 
     def __contains__(self, cell: Cell) -> bool:
         return cell in self._labels
 
     def has(self, cell: Cell, key: Key) -> bool:
-        """Return whether a key was finished in a grain that lives; rarely also for one that was not."""
+        """Return whether a key became done in a live epoch. Rarely true for another key."""
         return cell in self._labels and self._filter(cell).contains(key, self.now())
 
     def labels(self, cell: Cell) -> dict[int, Label]:
-        """Return the labels of a cell's slices by grain; to be read only."""
+        """Return the labels of a cell's epoch filters by epoch, read only."""
         return self._labels.get(cell, {})
 
     def encoded(self, cell: Cell, epoch: int) -> EncodedFilter | None:
-        """Return a slice as it travels; None if it has expired or there is none."""
+        """Return an encoded epoch filter, or None if it has expired or does not exist."""
         label = self.labels(cell).get(epoch)
         bits = self._bits(cell, epoch) if label is not None else None
         return None if label is None or bits is None else EncodedFilter(epoch, label, bits)
 
     def large(self, cell: Cell, epoch: int) -> Large | None:
-        """Return the same without making any of it; what is added later may be in it, and a join is not."""
+        """Return an epoch filter for encoding in parts, or None as `encoded` does.
+
+        Keys added later may be in the parts. A later join is not.
+        """
         label = self.labels(cell).get(epoch)
         one = self._alone(cell, epoch) if label is not None else None
         return None if label is None or one is None else Large(label, Pieces(one))
 
     def may_live(self, epoch: int) -> bool:
-        """Return whether a slice of that grain can be taken up.
+        """Return whether this peer accepts an epoch filter of that epoch.
 
-        No clock is believed to be further ahead than that; what is nearer expires when its time comes.
+        No peer's clock is trusted to be further ahead. A nearer epoch expires when its time comes.
         """
         current = self.period.epoch(self.now())
         return current - self.period.epochs < epoch <= current + self.period.epochs
 
     def digest(self, cell: Cell) -> CellDigest:
-        """Return what the slices of a cell are to its tally."""
+        """Return the share of a cell's epoch filters in the digest of the cell."""
         keys = digest = 0
         for label in self.labels(cell).values():
             keys += label.keys
             digest ^= label.digest
         return CellDigest(keys, 0, digest)
 
-    # --- changing ------------------------------------------------------------------------------------------------
+    # --- changes -------------------------------------------------------------------------------------------------
 
     def add(self, cell: Cell, key: Key) -> None:
-        """A key that is not seen was finished now."""
+        """Add a key that is done now and was not known as done."""
         now = self.now()
-        grain = self.period.epoch(now)
-        seen = self._filter(cell)
-        seen.add(key, now)
-        keys, digest = self.labels(cell).get(grain, Label(0, 0))
-        self._label(cell, grain, Label(min(keys + 1, EPOCH_FILTER_KEYS_MAX), digest ^ contribution(key, DONE)))
-        place = place_of(key).to_bytes(8, "big")
-        row = (cell, grain, place)
-        self._places[cell, grain] += self._write("INSERT OR IGNORE INTO slice_place VALUES (?, ?, ?)", row)
-        if self._places[cell, grain] > min(max(EXACT_MAX, keys // FOLDED_SHARE), PLACES_MAX):
-            self._fold(cell, grain)
+        epoch = self.period.epoch(now)
+        self._filter(cell).add(key, now)
+        keys, digest = self.labels(cell).get(epoch, Label(0, 0))
+        self._label(cell, epoch, Label(min(keys + 1, EPOCH_FILTER_KEYS_MAX), digest ^ contribution(key, DONE)))
+        row = (cell, epoch, fingerprint_of(key).to_bytes(8, "big"))
+        self._journaled[cell, epoch] += self._write("INSERT OR IGNORE INTO slice_place VALUES (?, ?, ?)", row)
+        if self._journaled[cell, epoch] > min(max(EXACT_MAX, keys // FOLDED_SHARE), FINGERPRINTS_MAX):
+            self._fold(cell, epoch)
 
     def join(self, cell: Cell, theirs: Iterable[EncodedFilter], *, adopt: bool) -> list[ExpiringFilter]:
-        """Take up what another holder has of a cell; return what was news, as sets of one slice.
+        """Join the epoch filters of another holder of a cell. Return the news as filters of one epoch each.
 
-        Whoever has all that the other has keeps its label; the union of two that are unlike gets one of its own, so
-        that the owner sees that something is here which it lacks, and asks. If both have the same under two names, the
-        owner's is right: with `adopt` theirs, else ours. As slices only grow, one round of asking and telling by the
-        owner makes all holders alike, if nothing is added meanwhile.
+        A holder whose filter covers the other filter keeps its label. The union of two filters without such a relation
+        gets a new label, so that the owner sees that it lacks keys, and asks for them. If both filters are equal under
+        two labels, the owner's label is right: theirs with `adopt`, otherwise ours. As epoch filters only grow, one
+        exchange led by the owner makes all holders equal, if no key is added meanwhile.
 
-        Two that would err too much together (`EpochFilter.joined`) are not joined: with `adopt` theirs is taken in
-        place of ours, else ours stays; what is left out may be fetched again. What is not well formed or not of this
-        period is left out as well: its sender is told nothing, and the cells stay unlike.
+        Two filters whose join has too many false positives (`EpochFilter.joined`) are not joined. With `adopt` theirs
+        replaces ours, otherwise ours stays. The keys left out may be fetched again. A filter that is malformed or of
+        another period is left out too. Its sender is not told, and the cells stay different.
         """
         news = []
-        for grain, label, bits in {one.epoch: one for one in theirs}.values():
-            if self.labels(cell).get(grain) == label:
+        for epoch, label, bits in {one.epoch: one for one in theirs}.values():
+            if self.labels(cell).get(epoch) == label:
                 continue
-            if not self.may_live(grain):
+            if not self.may_live(epoch):
                 continue
             now = self.now()
             try:
-                one = from_bytes(bits, self.period, max(now, grain * self.period.epoch_s))
-                if [slice.epoch for slice in one.epoch_filters] != [grain]:
-                    continue  # It has expired meanwhile, or is another than it is said to be.
+                one = from_bytes(bits, self.period, max(now, epoch * self.period.epoch_s))
+                if [each.epoch for each in one.epoch_filters] != [epoch]:
+                    continue  # The filter has expired meanwhile, or has another epoch than its sender says.
             except ValueError:
                 continue
-            other, mine, known = one.epoch_filters[0], self._epoch_filter(cell, grain), self.labels(cell).get(grain)
+            other, mine, known = one.epoch_filters[0], self._epoch_filter(cell, epoch), self.labels(cell).get(epoch)
             if mine is not None and mine.covers(other):
                 if adopt and other.covers(mine):
-                    self._label(cell, grain, label)
+                    self._label(cell, epoch, label)
                 continue
-            named = label if mine is None or known is None or other.covers(mine) else both_of(known, label)
+            joined_label = label if mine is None or known is None or other.covers(mine) else both_of(known, label)
             try:
                 self._filter(cell).join(one, now)
             except ValueError as error:
-                log.warning("epoch_filter.apart cell=%d grain=%d adopt=%s why=%s", cell, grain, adopt, error)
+                log.warning("epoch_filter.not_joined cell=%d epoch=%d adopt=%s why=%s", cell, epoch, adopt, error)
                 if not adopt:
                     continue
                 self._filter(cell).replace(other)
-                named = label
-            joined = self._epoch_filter(cell, grain)
+                joined_label = label
+            joined = self._epoch_filter(cell, epoch)
             if joined is None:
                 continue
-            if (errs := joined.false_positive_rate) > self.period.epoch_error:
-                log.info("epoch_filter.false_positives cell=%d grain=%d share=%.1e", cell, grain, errs)
-            self._label(cell, grain, named)
-            self._fold(cell, grain)
+            if (rate := joined.false_positive_rate) > self.period.epoch_error:
+                log.info("epoch_filter.false_positives cell=%d epoch=%d rate=%.1e", cell, epoch, rate)
+            self._label(cell, epoch, joined_label)
+            self._fold(cell, epoch)
             news.append(one)
         return news
 
     def expire(self, cell: Cell) -> None:
-        """Drop the slices of a cell that have had their time."""
+        """Drop the expired epoch filters of a cell."""
         current = self.period.epoch(self.now())
-        dead = [grain for grain in self.labels(cell) if grain <= current - self.period.epochs]
-        for grain in dead:
-            self.keys -= self._labels[cell].pop(grain).keys
-            self._places.pop((cell, grain), None)
-            self._relabelled.discard((cell, grain))
+        expired = [epoch for epoch in self.labels(cell) if epoch <= current - self.period.epochs]
+        for epoch in expired:
+            self.keys -= self._labels[cell].pop(epoch).keys
+            self._journaled.pop((cell, epoch), None)
+            self._relabelled.discard((cell, epoch))
             for table in SLICE_TABLES:
-                self._write(f"DELETE FROM {table} WHERE cell=? AND grain=?", (cell, grain))
-        if dead and not self._labels[cell]:
+                self._write(f"DELETE FROM {table} WHERE cell=? AND grain=?", (cell, epoch))
+        if expired and not self._labels[cell]:
             del self._labels[cell]
-            self._let_go(cell)
-        elif dead and cell in self._cells:
+            self._unload(cell)
+        elif expired and cell in self._cells:
             self._cells[cell].live(self.now())
-            self._weigh(cell)
+            self._update_size(cell)
 
     def forget(self, cell: Cell) -> None:
-        """Drop all slices of a cell, which others hold now."""
-        for grain, label in self._labels.pop(cell, {}).items():
+        """Drop all epoch filters of a cell that other peers hold now."""
+        for epoch, label in self._labels.pop(cell, {}).items():
             self.keys -= label.keys
-            self._places.pop((cell, grain), None)
-            self._relabelled.discard((cell, grain))
-        self._let_go(cell)
+            self._journaled.pop((cell, epoch), None)
+            self._relabelled.discard((cell, epoch))
+        self._unload(cell)
         for table in SLICE_TABLES:
             self._write(f"DELETE FROM {table} WHERE cell=?", (cell,))
 
     def before_commit(self) -> None:
-        """Journal the labels that changed."""
-        for cell, grain in sorted(self._relabelled):
-            keys, digest = self._labels[cell][grain]
-            row = (cell, grain, keys, digest.to_bytes(DIGEST_BYTES, "big"))
+        """Journal the labels that changed since the last commit."""
+        for cell, epoch in sorted(self._relabelled):
+            keys, digest = self._labels[cell][epoch]
+            row = (cell, epoch, keys, digest.to_bytes(DIGEST_BYTES, "big"))
             self._write("INSERT OR REPLACE INTO slice VALUES (?, ?, ?, ?)", row)
         self._relabelled.clear()
 
@@ -259,82 +271,83 @@ class ExpiringFilters:
         self._relabelled.add((cell, epoch))
 
     def _filter(self, cell: Cell) -> ExpiringFilter:
-        """Return the set of a cell, as journaled if it was not asked for yet."""
-        seen = self._cells.get(cell)
-        if seen is not None:
+        """Return the filter of a cell, from memory or from the journal."""
+        expiring = self._cells.get(cell)
+        if expiring is not None:
             self._cells.move_to_end(cell)
-            return seen
-        seen = self._cells[cell] = ExpiringFilter(self.period)
+            return expiring
+        expiring = self._cells[cell] = ExpiringFilter(self.period)
         if cell in self._labels:
-            for slice in self._journaled(cell):
-                seen.put(slice)
-            self._weigh(cell)
-        return seen
+            for epoch_filter in self._read_cell(cell):
+                expiring.put(epoch_filter)
+            self._update_size(cell)
+        return expiring
 
-    def _weigh(self, cell: Cell) -> None:
-        """The slices of a cell are others now: let go what was asked for longest ago if all take too much."""
+    def _update_size(self, cell: Cell) -> None:
+        """Update the size of a cell's filters, and unload the least recently used cells above the limit."""
         now = sum(one.size_bytes for one in self._cells[cell].epoch_filters)
         self._bytes_all += now - self._bytes.get(cell, 0)
         self._bytes[cell] = now
-        while self._bytes_all > FILTERS_BYTES_MAX and (longest_ago := next(iter(self._cells))) != cell:
-            self._let_go(longest_ago)
+        while self._bytes_all > FILTERS_BYTES_MAX and (least_recent := next(iter(self._cells))) != cell:
+            self._unload(least_recent)
 
-    def _let_go(self, cell: Cell) -> None:
-        """Keep a cell's slices in memory no more."""
+    def _unload(self, cell: Cell) -> None:
+        """Remove a cell's filters from memory."""
         self._cells.pop(cell, None)
         self._bytes_all -= self._bytes.pop(cell, 0)
 
-    def _journaled(self, cell: Cell) -> Iterable[EpochFilter]:
-        slices: dict[int, EpochFilter] = {}
-        for grain, bits in list(self._read((int, bytes), "SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,))):
+    def _read_cell(self, cell: Cell) -> Iterable[EpochFilter]:
+        """Return the epoch filters of a cell as they are in the journal."""
+        by_epoch: dict[int, EpochFilter] = {}
+        for epoch, bits in list(self._read((int, bytes), "SELECT grain, bits FROM slice_bits WHERE cell=?", (cell,))):
             try:
-                # As of its own time: the clock may have been put back since.
-                one = from_bytes(bits, self.period, grain * self.period.epoch_s)
+                # The time of the epoch itself, as the clock may have been put back since.
+                one = from_bytes(bits, self.period, epoch * self.period.epoch_s)
             except ValueError as error:
-                # Copies of several strangers joined may err more than may travel: better forgotten than no start.
-                log.warning("epoch_filter.dropped cell=%d grain=%d why=%s", cell, grain, error)
+                # A join of several unrelated copies may exceed the limit of the encoding. The peer starts without it.
+                log.warning("epoch_filter.dropped cell=%d epoch=%d why=%s", cell, epoch, error)
                 continue
-            slices.update((slice.epoch, slice) for slice in one.epoch_filters)
-        places: defaultdict[int, list[int]] = defaultdict(list)
-        for grain, place in self._read((int, bytes), "SELECT grain, place FROM slice_place WHERE cell=?", (cell,)):
-            places[grain].append(int.from_bytes(place, "big"))
-        for grain, some in places.items():
-            if grain not in slices:
-                expected = min(self.labels(cell).get(grain, Label(0, 0)).keys, FOLDED_SHARE * len(some))
-                slices[grain] = EpochFilter(grain, self.period.make, self.period.epoch_error, expected)
-            for place in some:
-                slices[grain].add(place)
-        return slices.values()
+            by_epoch.update((each.epoch, each) for each in one.epoch_filters)
+        singles: defaultdict[int, list[int]] = defaultdict(list)
+        for epoch, place in self._read((int, bytes), "SELECT grain, place FROM slice_place WHERE cell=?", (cell,)):
+            singles[epoch].append(int.from_bytes(place, "big"))
+        for epoch, fingerprints in singles.items():
+            if epoch not in by_epoch:
+                expected = min(self.labels(cell).get(epoch, Label(0, 0)).keys, FOLDED_SHARE * len(fingerprints))
+                by_epoch[epoch] = EpochFilter(epoch, self.period.make, self.period.epoch_error, expected)
+            for fingerprint in fingerprints:
+                by_epoch[epoch].add(fingerprint)
+        return by_epoch.values()
 
     def _bits(self, cell: Cell, epoch: int) -> bytes | None:
-        """Return one slice of a cell as bytes; None if there is none, or it has expired."""
+        """Return an encoded epoch filter, or None if it has expired or does not exist."""
         one = self._alone(cell, epoch)
         return None if one is None else to_bytes(one, epoch * self.period.epoch_s)
 
     def _alone(self, cell: Cell, epoch: int) -> ExpiringFilter | None:
-        """Return the set of one slice of a cell."""
-        slice = self._epoch_filter(cell, epoch)
-        if slice is None:
+        """Return a filter with only this epoch of a cell, or None."""
+        epoch_filter = self._epoch_filter(cell, epoch)
+        if epoch_filter is None:
             return None
         one = ExpiringFilter(self.period)
-        one.put(slice)
+        one.put(epoch_filter)
         return one
 
     def _epoch_filter(self, cell: Cell, epoch: int) -> EpochFilter | None:
         return next((one for one in self._filter(cell).epoch_filters if one.epoch == epoch), None)
 
     def _fold(self, cell: Cell, epoch: int) -> None:
-        """Write a slice down as bits."""
+        """Replace the single fingerprints of an epoch filter in the journal by its bits."""
         bits = self._bits(cell, epoch)
         if bits is not None:
             self._write("INSERT OR REPLACE INTO slice_bits VALUES (?, ?, ?)", (cell, epoch, bits))
             self._write("DELETE FROM slice_place WHERE cell=? AND grain=?", (cell, epoch))
-            del self._places[cell, epoch]
-            self._weigh(cell)
+            del self._journaled[cell, epoch]
+            self._update_size(cell)
 
 
 def both_of(one: Label, other: Label) -> Label:
-    """Return the label of two unlike slices joined: new, and the same whoever joins whom."""
-    told = [keys.to_bytes(8, "big") + digest.to_bytes(DIGEST_BYTES, "big") for keys, digest in sorted((one, other))]
-    digest = int.from_bytes(blake2b(b"".join(told), digest_size=DIGEST_BYTES).digest(), "big")
+    """Return the label of a join of two different epoch filters: new, and the same on both sides."""
+    parts = [keys.to_bytes(8, "big") + digest.to_bytes(DIGEST_BYTES, "big") for keys, digest in sorted((one, other))]
+    digest = int.from_bytes(blake2b(b"".join(parts), digest_size=DIGEST_BYTES).digest(), "big")
     return Label(max(one.keys, other.keys), digest)

@@ -1,15 +1,15 @@
-"""A cell's slices as bytes, for the wire and the disk, and back, believing nothing.
+"""The epoch filters of a cell as bytes for the wire and the disk. The reader trusts no byte.
 
-    head     "seen", version, tag of the filters' engine, L; grain in s, error
-    slice    grain number, how many places, how many filters; one of both is 0, never both
-    place    8 bytes, ascending
-    filter   rung, capacity; its bits, as many as these two ask for
+    head          "seen", version, tag of the engine, number of epochs; epoch in s, error
+    epoch filter  epoch, number of fingerprints, number of filters; one of the two numbers is 0, never both
+    fingerprint   8 bytes, ascending
+    filter        stage, capacity; its bits, as many as these two determine
 
-All little-endian, everything in one order, so that equal sets have equal bytes; nothing is compressed, as a full filter
-cannot be. How many keys a filter has is not told but counted from its bits, and a slice that says yes to more than its
-share is refused: it would keep a cell from being crawled. Rungs are told from 0 on without a gap, and none has a filter
-smaller than growth makes it: the higher a rung, the more bytes it takes to claim one, and what there is room for in
-`BYTES_MAX` bounds them all. No memory is taken before the bytes it is for are there.
+All numbers are little-endian, and everything has one order, so that equal filters have equal bytes. Nothing is
+compressed, as a full filter does not compress. The number of keys in a filter is not encoded but estimated from its
+bits. The reader refuses an epoch filter whose false positive rate is above its share, which would keep a cell from
+being crawled. Stages count from 0 without a gap, and no filter is smaller than growth makes it. So a higher stage needs
+more bytes, and `FILTER_BYTES_MAX` bounds them all. The reader takes no memory before the bytes for it are there.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,7 @@ from struct import Struct, calcsize, pack, unpack
 from typing import TypeAlias
 
 from kadcrawl.link.wire.messages import EPOCH_FILTER_WHOLE_BYTES_MAX
-from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
-from kadcrawl.store.bloom.filter import Filter
-from kadcrawl.store.bloom.slice import (
+from kadcrawl.store.bloom.epoch_filter import (
     EXACT_MAX,
     FILTERS_MAX,
     EpochFilter,
@@ -30,35 +28,38 @@ from kadcrawl.store.bloom.slice import (
     least_capacity,
     make_exact_set,
 )
+from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
+from kadcrawl.store.bloom.filter import Filter
 
 MAGIC = b"seen"
 ENCODING_VERSION = 1
 FILTER_BYTES_MAX = EPOCH_FILTER_WHOLE_BYTES_MAX
-"""Of one cell: 10^7 keys in each of seven slices."""
+"""Limit on the encoded filters of one cell: room for 10^7 keys in each of seven epochs."""
 RATE_FACTOR_MAX = 4.0
-"""Times its share of the error a slice may come to err, all its filters full: more than `ERRS_JOINED`, as further
-filters may follow a join, and which bits are set is chance."""
+"""Limit on the rate of a full epoch filter over its share of the error.
+
+It is above `JOINED_RATE_FACTOR_MAX`, as further stages may follow a join, and the bits that are set are chance."""
 AHEAD = 1
-"""Grains that another peer's clock may be ahead of ours."""
+"""Number of epochs by which another peer's clock may be ahead of this peer's."""
 
 _HEAD = Struct("<4sBBHdd")
 _EPOCH_FILTER = Struct("<qHB")
 _FILTER = Struct("<BI")
 
 _Part: TypeAlias = bytes | Filter
-"""Some bytes, or the filter whose bits come next."""
+"""Some bytes, or a filter whose bits come next."""
 
 
 def to_bytes(expiring: ExpiringFilter, now: float) -> bytes:
-    """Return the live slices of a cell."""
+    """Return the encoded live epoch filters of a cell."""
     expiring.live(now)
     return b"".join(part if isinstance(part, bytes) else part.bits for part in _parts(expiring))
 
 
 class Pieces:
-    """The same for slices that may be large: some bytes, without making all others.
+    """The encoding of epoch filters that may be large, made piece by piece.
 
-    Each filter is the one there was; a key that is added to it meanwhile is in what is made later.
+    The filters are not copied, so a key that is added meanwhile is in the pieces made later.
     """
 
     def __init__(self, expiring: ExpiringFilter) -> None:
@@ -66,52 +67,52 @@ class Pieces:
         self.size = sum(map(_size, self._parts))
 
     def cut(self, at: int, most: int) -> bytes:
-        """Return up to so many bytes from `at` on."""
-        found = []
+        """Return up to `most` bytes of the encoding from offset `at` on."""
+        cuts: list[bytes] = []
         for part in self._parts:
             size = _size(part)
             if at < size and most > 0:
                 bits = part if isinstance(part, bytes) else part.bits
-                found.append(bits[at : at + most])
-                most -= len(found[-1])
+                cuts.append(bits[at : at + most])
+                most -= len(cuts[-1])
             at = max(0, at - size)
-        return b"".join(found)
+        return b"".join(cuts)
 
 
 def from_bytes(data: bytes, period: Period, now: float, bytes_max: int = FILTER_BYTES_MAX) -> ExpiringFilter:
-    """Return the set that `to_bytes` told of; slices that have expired meanwhile are left out.
+    """Return the filter that `to_bytes` encoded, without the epoch filters that have expired since.
 
-    Raises ValueError, saying what is wrong, unless the bytes are well formed, of this period and engine, within the
-    limits, and not of a later grain than the next one.
+    Raises ValueError with the reason unless the bytes are well formed, of this period and engine, within the limits,
+    and of no epoch after the next.
     """
     if len(data) > bytes_max:
-        raise ValueError(f"a cell's slices have at most {bytes_max:,} bytes, not {len(data):,}")
+        raise ValueError(f"a cell's epoch filters have at most {bytes_max:,} bytes, not {len(data):,}")
     reader = _FilterReader(data)
     _check_head(reader, period)
-    seen = ExpiringFilter(period)
+    expiring = ExpiringFilter(period)
     current = period.epoch(now)
     latest = None
     while reader.left:
-        grain, places, filters = reader.take(_EPOCH_FILTER, "a slice")
-        if latest is not None and grain <= latest:
-            raise ValueError(f"slices are in order of time, but {grain} comes after {latest}")
-        if grain > current + AHEAD:
-            raise ValueError(f"the slice of grain {grain} lies ahead of grain {current}: is either clock wrong?")
-        latest = grain
-        one = EpochFilter(grain, period.make, period.epoch_error)
-        if places and not filters:
-            one.exact_set = _read_exact_set(reader, places)
-        elif filters and not places:
+        epoch, exact, filters = reader.take(_EPOCH_FILTER, "an epoch filter")
+        if latest is not None and epoch <= latest:
+            raise ValueError(f"epoch filters are in order of time, but {epoch} comes after {latest}")
+        if epoch > current + AHEAD:
+            raise ValueError(f"epoch {epoch} lies ahead of epoch {current}: check the clocks of both peers")
+        latest = epoch
+        one = EpochFilter(epoch, period.make, period.epoch_error)
+        if exact and not filters:
+            one.exact_set = _read_exact_set(reader, exact)
+        elif filters and not exact:
             _read_filters(reader, one, filters, period.epoch_error)
         else:
-            raise ValueError(f"a slice has places or filters, not {places} and {filters}")
-        if grain > current - period.epochs:
-            seen.put(one)
-    return seen
+            raise ValueError(f"an epoch filter has fingerprints or filters, not {exact} and {filters}")
+        if epoch > current - period.epochs:
+            expiring.put(one)
+    return expiring
 
 
 class _FilterReader:
-    """Bytes, taken from the front."""
+    """Bytes that are read from the front."""
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
@@ -138,48 +139,48 @@ def _parts(expiring: ExpiringFilter) -> Iterator[_Part]:
     period = expiring.period
     yield _HEAD.pack(MAGIC, ENCODING_VERSION, period.make.tag, period.epochs, period.epoch_s, period.error)
     for one in expiring.epoch_filters:
-        places = one.exact_set if one.exact_set is not None else ()
-        yield _EPOCH_FILTER.pack(one.epoch, len(places), len(one.filters))
-        yield pack(f"<{len(places)}Q", *places)
-        for rung, filter in in_order(one.filters):
-            yield _FILTER.pack(rung, filter.shape.capacity)
+        exact = one.exact_set if one.exact_set is not None else ()
+        yield _EPOCH_FILTER.pack(one.epoch, len(exact), len(one.filters))
+        yield pack(f"<{len(exact)}Q", *exact)
+        for stage, filter in in_order(one.filters):
+            yield _FILTER.pack(stage, filter.shape.capacity)
             yield filter
 
 
 def _check_head(reader: _FilterReader, period: Period) -> None:
     magic, version, *theirs = _HEAD.unpack(reader.take_bytes(_HEAD.size, "the head"))
     if (magic, version) != (MAGIC, ENCODING_VERSION):
-        raise ValueError(f"these are no slices of version {ENCODING_VERSION}")
+        raise ValueError(f"these are no epoch filters of version {ENCODING_VERSION}")
     ours = [period.make.tag, period.epochs, period.epoch_s, period.error]
     if theirs != ours:
-        raise ValueError(f"slices of another kind: engine, grains, grain in s and error are {theirs}, ours {ours}")
+        raise ValueError(f"epoch filters of another kind: engine, epochs, epoch_s and error are {theirs}, not {ours}")
 
 
 def _read_exact_set(reader: _FilterReader, count: int) -> ExactSet:
     if count > EXACT_MAX:
-        raise ValueError(f"a slice has at most {EXACT_MAX} places, not {count}")
+        raise ValueError(f"an exact set has at most {EXACT_MAX} fingerprints, not {count}")
     form = f"<{count}Q"
-    places = unpack(form, reader.take_bytes(calcsize(form), f"a slice of {count} places"))
-    if any(one >= other for one, other in pairwise(places)):
-        raise ValueError("places are told in order, each once")
-    return make_exact_set(places)
+    fingerprints = unpack(form, reader.take_bytes(calcsize(form), f"an exact set of {count} fingerprints"))
+    if any(one >= other for one, other in pairwise(fingerprints)):
+        raise ValueError("fingerprints must ascend, and each must occur once")
+    return make_exact_set(fingerprints)
 
 
 def _read_filters(reader: _FilterReader, one: EpochFilter, count: int, epoch_error: float) -> None:
     if count > FILTERS_MAX:
-        raise ValueError(f"a slice has at most {FILTERS_MAX} filters, not {count}")
+        raise ValueError(f"an epoch filter has at most {FILTERS_MAX} filters, not {count}")
     latest = -1
     for _ in range(count):
-        rung, capacity = reader.take(_FILTER, "a filter")
-        if capacity < least_capacity(rung) or ladder(capacity) != capacity:
-            raise ValueError(f"there is no filter of rung {rung} for {capacity:,} keys")
-        if not max(latest, 0) <= rung <= latest + 1:
-            raise ValueError(f"no filter of rung {rung} follows one of rung {latest}")
-        latest = rung
-        shape = one.shape(rung, capacity)
+        stage, capacity = reader.take(_FILTER, "a filter")
+        if capacity < least_capacity(stage) or ladder(capacity) != capacity:
+            raise ValueError(f"there is no filter of stage {stage} for {capacity:,} keys")
+        if not max(latest, 0) <= stage <= latest + 1:
+            raise ValueError(f"no filter of stage {stage} follows one of stage {latest}")
+        latest = stage
+        shape = one.shape(stage, capacity)
         filter = one.make(shape, reader.take_bytes(shape.size_bytes, f"a filter for {capacity:,} keys"))
         if not filter.count:
             raise ValueError(f"a filter for {capacity:,} keys has none")
-        one.put(rung, filter)
-    if (errs := one.false_positive_rate_when_full) > RATE_FACTOR_MAX * epoch_error:
-        raise ValueError(f"a slice takes {errs:.1e} of all keys for seen, and may only {epoch_error:.1e}")
+        one.put(stage, filter)
+    if (rate := one.false_positive_rate_when_full) > RATE_FACTOR_MAX * epoch_error:
+        raise ValueError(f"the false positive rate is {rate:.1e}, and may only be {epoch_error:.1e}")

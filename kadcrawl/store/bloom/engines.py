@@ -1,4 +1,4 @@
-"""The two Bloom filter engines by name; each is imported when it is chosen.
+"""The two Bloom filter engines by name. Only the chosen engine is imported.
 
 Tests: tests/store/bloom/test_filter.py, tests/store/bloom/test_expiring_filter.py
 """
@@ -20,17 +20,17 @@ def _rbloom() -> type[Filter]:
         from kadcrawl.store.bloom.rbloom import RbloomFilter
     except ImportError:
         raise ConfigError(
-            "filters by rbloom need the extra fast-history: pip install 'kadcrawl[fast-history]', or choose pybloom"
+            "filters by rbloom need the extra fast-history: run pip install 'kadcrawl[fast-history]', or choose pybloom"
         ) from None
     return RbloomFilter
 
 
 ENGINES: dict[str, Callable[[], type[Filter]]] = {"pybloom": _pybloom, "rbloom": _rbloom}
-"""Imported when they are chosen: nobody needs both."""
+"""The functions that import an engine, by its name: a job needs only one of them."""
 
 
 def engine(name: str) -> type[Filter]:
-    """Return the filters by this name. Raises ConfigError if there are none or a package is missing."""
+    """Return the filter class of an engine. Raises ConfigError for an unknown name or a missing package."""
     if name not in ENGINES:
         raise ConfigError(f"there are no filters by {name!r}; choose one of {', '.join(ENGINES)}")
     return ENGINES[name]()

@@ -1,10 +1,11 @@
-"""Bloom filters for one slice of time: their shape, what the two engines that hold the bits have in common.
+"""The shape of a Bloom filter, and the interface that the two engines share.
 
-A key is hashed once more, to 64 bits, its *place*, from which an engine derives where its bits are. Of a site's keys
-only the last 8 bytes differ, of others more: all 20 go into the place, well mixed (XXH3, three times as fast as taking
-8 of them out). The engines derive bits differently, so who exchanges filters must have the same (`tag`).
+A key is hashed to 64 bits, its *fingerprint*, and an engine derives the positions of its bits from that. Keys of one
+site differ only in their last 8 bytes, keys of other sites in more. So all 20 bytes go into the hash (XXH3, three times
+as fast as a cut of 8 bytes). The engines derive positions differently, so peers that exchange filters must use the same
+engine (`tag`).
 
-Pure. What a filter can hold is for `seen_slice` to look at; its memory is taken when it is made, all of it.
+This module only computes. A filter takes all its memory when it is made, and `epoch_filter` watches its capacity.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,27 +19,29 @@ from xxhash import xxh3_64_intdigest
 from kadcrawl.keys import Key
 
 HASHES_LEAST = 4
-"""Fewer bits of a key than this err more than anybody would want."""
+"""Least number of bits per key. Fewer give a useless false positive rate."""
 HASHES_MAX = 64
-"""Bits of one key in one filter: an error of 2^-64 is that of two URLs with the same place."""
+"""Limit on the bits per key: two URLs share a fingerprint with the same probability of 2^-64."""
 CAPACITY_MAX = 1 << 28
-"""Keys of one filter: some 800 MB; for more, a slice opens a further one. A part has then fewer than 2^32 bits."""
+"""Limit on the keys of one filter, about 800 MB, so that a part has fewer than 2^32 bits.
+
+An epoch filter opens a further stage for more keys."""
 SHAPES_KEPT = 256
-"""Shapes in memory, which all filters of all cells share."""
+"""Number of shapes kept in memory, which all filters of all cells share."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What two filters must have in common for their bits to mean the same."""
+    """The parameters of a filter: the bits of two filters of equal shape mean the same."""
 
     capacity: int
-    """Keys with which the error is as designed."""
+    """Number of keys at which the false positive rate reaches `error`."""
     error: float
-    """Share of the keys never added that are taken for added, when the filter is full."""
+    """False positive rate of a full filter: the share of keys never added that it reports as added."""
     hashes: int
-    """k: bits of one key, one in each part."""
+    """Number of bits per key (k): each part has one of them."""
     part_bits: int
-    """Bits of each part; a multiple of 8."""
+    """Number of bits of each part, a multiple of 8."""
 
     @property
     def bits(self) -> int:
@@ -53,13 +56,13 @@ class Shape:
 def shape_for(capacity: int, error: float) -> Shape:
     """Return the smallest shape for so many keys at this error: k = log2(1/error), bits = capacity * log2(e) * k."""
     hashes = ceil(log2(1 / error))
-    assert 0 < capacity <= CAPACITY_MAX, "who asks for more opens several"
-    assert HASHES_LEAST <= hashes <= HASHES_MAX, "the error of a period is limited"
+    assert 0 < capacity <= CAPACITY_MAX, "a larger set needs several filters"
+    assert HASHES_LEAST <= hashes <= HASHES_MAX, "Period limits the error"
     return Shape(capacity, error, hashes, 8 * ceil(capacity * log(1 / error) / (8 * hashes * log(2) ** 2)))
 
 
-def place_of(key: Key) -> int:
-    """Return what stands for a key in every filter: 64 bits of all of it."""
+def fingerprint_of(key: Key) -> int:
+    """Return the 64-bit hash of a key that stands for the key in every filter."""
     return xxh3_64_intdigest(key)
 
 
@@ -67,31 +70,33 @@ class Filter(Protocol):
     """A Bloom filter of either engine."""
 
     tag: int
-    """Says on the wire how places were spread over the bits."""
+    """Number of the engine on the wire: engines spread fingerprints over the bits differently."""
     shape: Shape
     count: int
-    """Keys added; after a join, as many as the bits set make likely."""
+    """Number of keys added. After a join, an estimate by the bits that are set."""
 
     def __init__(self, shape: Shape, bits: bytes | None = None) -> None:
-        """Without `bits` an empty one; with them (`shape.size_bytes`) one whose count is estimated."""
+        """Make an empty filter, or a filter of `bits` (`shape.size_bytes` long) with an estimated count."""
 
     @staticmethod
     def asking(filters: Sequence[Any]) -> Callable[[int], bool]:
-        """Return place -> whether any of these filters of this engine has it: faster than asking each."""
+        """Return a function that says whether any of these filters has a fingerprint.
+
+        It is faster than a search of each filter."""
 
     @property
     def ones(self) -> int:
-        """How many bits are set; counts them."""
+        """Number of bits that are set. Counts them."""
 
     @property
     def bits(self) -> bytes:
-        """The bits; a copy."""
+        """A copy of the bits."""
 
-    def __contains__(self, place: int) -> bool:
-        """Return whether the place was added, or seems so."""
+    def __contains__(self, fingerprint: int) -> bool:
+        """Return whether the fingerprint was added, or seems so."""
 
-    def add(self, place: int) -> None:
-        """Add a place that is not in it yet."""
+    def add(self, fingerprint: int) -> None:
+        """Add a fingerprint that the filter does not have yet."""
 
     def covers(self, other: Self) -> bool:
         """Return whether every bit set in `other`, of the same shape, is set here."""
@@ -101,12 +106,12 @@ class Filter(Protocol):
 
 
 def error_of(filter: Filter) -> float:
-    """Return the share of keys never added that this filter takes for added now, by the bits that are set."""
+    """Return the false positive rate of a filter now, by the bits that are set."""
     return float((filter.ones / filter.shape.bits) ** filter.shape.hashes)
 
 
 def likely_count(shape: Shape, ones: int) -> int:
-    """Return how many keys set so many bits, most likely."""
+    """Return the most likely number of keys for so many bits that are set."""
     if ones >= shape.bits:
         return shape.capacity
     return min(shape.capacity, round(-shape.part_bits * log1p(-ones / shape.bits)))

@@ -1,12 +1,12 @@
-"""Bloom filters by pybloom-live: Python over bitarray, wherever it runs.
+"""Bloom filters by pybloom-live: Python over bitarray, on every platform.
 
-What pybloom-live would hash with, ``str(key)`` and SHA-2, takes longer than all else. Its filters let their
-`make_hashes` be replaced: here the bit in each part is the upper half of place times an odd constant (multiply-shift
-hashing), and one product of long numbers has them all. Most keys are new to most filters, and of the filters of a cell
-most have one shape: `asking` computes a few bits first, once for all of a shape, and looks them up itself.
+The hash of pybloom-live, ``str(key)`` and SHA-2, takes longer than all the rest. Its filters allow another
+`make_hashes`. Here the bit in each part is the upper half of the fingerprint times an odd constant (multiply-shift
+hashing), and one product of long integers computes all parts. Most keys are new to most filters, and most filters of a
+cell have one shape. So `asking` computes a few bits first, once per shape, and looks them up itself.
 
-Of its other offers none is safe here: `copy`, `union` and unpickling forget the count or the hashes, `add` raises by a
-count that no join corrects, and `fromfile` believes any header; ours is made here.
+Other functions of pybloom-live are not safe here. `copy`, `union` and unpickling forget the count or the hashes. `add`
+raises by a count that no join corrects. `fromfile` believes any header, so this module makes the header itself.
 
 Tests: tests/store/bloom/test_filter.py
 """
@@ -25,26 +25,26 @@ from pybloom_live import BloomFilter
 from kadcrawl.store.bloom.filter import HASHES_LEAST, HASHES_MAX, SHAPES_KEPT, Shape, likely_count
 
 FIRST = HASHES_LEAST
-"""Bits computed and looked up first; in a full filter one new key of 16 has them all."""
+"""Number of bits that are looked up first: in a full filter, 1 new key of 16 has them all."""
 
 _LANE_BITS = 128
 _LANES = [int.from_bytes(blake2b(b"%d" % lane, digest_size=8).digest(), "big") | 1 for lane in range(HASHES_MAX)]
 _SPREAD = sum(factor << _LANE_BITS * lane for lane, factor in enumerate(_LANES))
-"""Times a place, this has a hash of the place in bits 32 to 63 of every lane."""
+"""Factor whose product with a fingerprint has a hash of it in bits 32 to 63 of every lane."""
 _KEEP = sum(0xFFFFFFFF << _LANE_BITS * lane + 32 for lane in range(HASHES_MAX))
 
 Hash = Callable[[int], Sequence[int]]
-"""Place -> numbers of bits."""
+"""A function from a fingerprint to bit numbers."""
 
 
 class PybloomFilter:
-    """A filter whose places lie where the odd constants put them."""
+    """A pybloom-live filter with its own hash functions."""
 
     tag = 1
     __slots__ = ("_filter", "count", "shape")
 
     def __init__(self, shape: Shape, bits: bytes | None = None) -> None:
-        # As pybloom-live reads a filter from a file: the one way in for a shape of our own.
+        # Only `fromfile` of pybloom-live accepts a shape of the caller.
         head = pack(BloomFilter.FILE_FMT, shape.error, shape.hashes, shape.part_bits, shape.capacity, 0)
         self._filter = BloomFilter.fromfile(BytesIO(head + (bytes(shape.size_bytes) if bits is None else bits)))
         self._filter.make_hashes = _bits_in_parts(0, shape.hashes, shape.part_bits)
@@ -61,15 +61,15 @@ class PybloomFilter:
             for shape, arrays in by_shape.items()
         ]
 
-        def ask(place: int) -> bool:
+        def any_has(fingerprint: int) -> bool:
             for first, others, arrays in groups:
-                a, b, c, d = first(place)
+                a, b, c, d = first(fingerprint)
                 for bits in arrays:
-                    if bits[a] and bits[b] and bits[c] and bits[d] and bits[others(place)].all():
+                    if bits[a] and bits[b] and bits[c] and bits[d] and bits[others(fingerprint)].all():
                         return True
             return False
 
-        return ask
+        return any_has
 
     @property
     def ones(self) -> int:
@@ -79,12 +79,12 @@ class PybloomFilter:
     def bits(self) -> bytes:
         return bytes(self._filter.bitarray.tobytes())
 
-    def __contains__(self, place: int) -> bool:
-        return place in self._filter
+    def __contains__(self, fingerprint: int) -> bool:
+        return fingerprint in self._filter
 
-    def add(self, place: int) -> None:
-        self._filter.count = 0  # It would raise when full, by a count of its own that no join corrects.
-        self._filter.add(place, skip_check=True)
+    def add(self, fingerprint: int) -> None:
+        self._filter.count = 0  # Its own count would make it raise when full, and no join corrects that count.
+        self._filter.add(fingerprint, skip_check=True)
         self.count += 1
 
     def covers(self, other: Self) -> bool:
@@ -96,13 +96,13 @@ class PybloomFilter:
 
 @lru_cache(maxsize=SHAPES_KEPT)
 def _bits_in_parts(first: int, end: int, part_bits: int) -> Hash:
-    """Return place -> its bit in each part from `first` to before `end`, counted from the part's own first bit."""
+    """Return the function to bit numbers in parts `first` to `end` - 1, each from the part's own first bit."""
     return _hash(first, end, part_bits, 0, tuple)
 
 
 @lru_cache(maxsize=2 * SHAPES_KEPT)
 def _bits(first: int, end: int, part_bits: int) -> Hash:
-    """Return the same counted from the first bit of the filter, as a list: these can be looked up all at once."""
+    """Return the same function with numbers from the filter's first bit, as a list for one combined lookup."""
     return _hash(first, end, part_bits, part_bits, list)
 
 
@@ -114,9 +114,9 @@ def _hash(first: int, end: int, part_bits: int, step: int, made: Callable[[tuple
     begins = sum((first + lane) * step << _LANE_BITS * lane + 64 for lane in range(count))
     unpack = Struct("<" + "8xQ" * count).unpack
 
-    # Filters of one shape are asked one after another for the same place, and then it is added to one.
+    # All filters of one shape are searched for the same fingerprint in turn, and then one of them adds it.
     @lru_cache(maxsize=1)
-    def bits_of(place: int) -> Sequence[int]:
-        return made(unpack(((place * spread & keep) * part_bits + begins).to_bytes(size, "little")))
+    def bits_of(fingerprint: int) -> Sequence[int]:
+        return made(unpack(((fingerprint * spread & keep) * part_bits + begins).to_bytes(size, "little")))
 
     return bits_of

@@ -1,6 +1,6 @@
-"""Bloom filters by rbloom (Rust; the extra ``kadcrawl[fast-history]``): many times faster, of the same shapes.
+"""Bloom filters by rbloom (in Rust, the extra ``kadcrawl[fast-history]``): the same shapes, many times faster.
 
-It spreads a hash of 128 bits over the filter with a generator of its own. A place serves as that hash as it is:
+rbloom spreads a hash of 128 bits over the filter with its own generator. A fingerprint serves as that hash unchanged:
 the generator multiplies it first, and takes positions from the middle of the product.
 
 Tests: tests/store/bloom/test_filter.py
@@ -16,17 +16,17 @@ from rbloom import Bloom
 from kadcrawl.store.bloom.filter import Shape, likely_count
 
 HEAD_BYTES = 8
-"""Before the bits of a saved filter: k."""
+"""Length of the head of a saved filter, which holds k."""
 
 
 class RbloomFilter:
-    """A filter whose places lie where rbloom puts them."""
+    """An rbloom filter of a given shape."""
 
     tag = 2
     __slots__ = ("_filter", "count", "shape")
 
     def __init__(self, shape: Shape, bits: bytes | None = None) -> None:
-        # As it loads saved ones: k is then ours, where its constructor rounds it down.
+        # Only `load_bytes` keeps the caller's k; the constructor rounds k down.
         saved = pack("<Q", shape.hashes) + (bytes(shape.size_bytes) if bits is None else bits)
         self._filter = Bloom.load_bytes(saved, index)
         self.shape = shape
@@ -36,13 +36,13 @@ class RbloomFilter:
     def asking(filters: Sequence["RbloomFilter"]) -> Callable[[int], bool]:
         blooms = [one._filter for one in filters]
 
-        def ask(place: int) -> bool:
+        def any_has(fingerprint: int) -> bool:
             for bloom in blooms:  # noqa: SIM110 - `any` over a generator takes half as long again.
-                if place in bloom:
+                if fingerprint in bloom:
                     return True
             return False
 
-        return ask
+        return any_has
 
     @property
     def ones(self) -> int:
@@ -52,11 +52,11 @@ class RbloomFilter:
     def bits(self) -> bytes:
         return self._filter.save_bytes()[HEAD_BYTES:]
 
-    def __contains__(self, place: int) -> bool:
-        return place in self._filter
+    def __contains__(self, fingerprint: int) -> bool:
+        return fingerprint in self._filter
 
-    def add(self, place: int) -> None:
-        self._filter.add(place)
+    def add(self, fingerprint: int) -> None:
+        self._filter.add(fingerprint)
         self.count += 1
 
     def covers(self, other: Self) -> bool:

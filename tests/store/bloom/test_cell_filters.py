@@ -7,11 +7,11 @@ import pytest
 
 from kadcrawl.keys import Cell, Key
 from kadcrawl.link.wire.messages import EPOCH_FILTER_KEYS_MAX
-from kadcrawl.store.bloom import cell_filters, slice as slice_module
+from kadcrawl.store.bloom import cell_filters, epoch_filter
 from kadcrawl.store.bloom.cell_filters import SLICE_TABLES, EncodedFilter, Label
 from kadcrawl.store.bloom.encoding import from_bytes
+from kadcrawl.store.bloom.epoch_filter import EXACT_MAX
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
-from kadcrawl.store.bloom.slice import EXACT_MAX
 from kadcrawl.store.cell_digest import EMPTY, contribution
 from kadcrawl.store.schema import DONE, PENDING
 from kadcrawl.store.store import Store
@@ -107,7 +107,7 @@ async def test_a_crash_forgets_what_was_not_committed_and_no_more(make: Callable
 async def test_many_are_read_again_as_they_were(
     few: int, make: Callable[[str], Store], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (cell_filters, slice_module):
+    for module in (cell_filters, epoch_filter):
         monkeypatch.setattr(module, "EXACT_MAX", few)
     store = make("one")
     finish(store, *range(700))

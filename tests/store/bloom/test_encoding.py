@@ -11,9 +11,7 @@ from hypothesis import given, settings, strategies as st
 from kadcrawl.keys import Key
 from kadcrawl.store.bloom.encoding import FILTER_BYTES_MAX, Pieces, from_bytes, to_bytes
 from kadcrawl.store.bloom.engines import ENGINES
-from kadcrawl.store.bloom.expiring_filter import ERROR_MOST, ExpiringFilter, Period
-from kadcrawl.store.bloom.filter import CAPACITY_MAX
-from kadcrawl.store.bloom.slice import (
+from kadcrawl.store.bloom.epoch_filter import (
     CAPACITY_LEAST,
     EXACT_MAX,
     FILTERS_MAX,
@@ -23,6 +21,8 @@ from kadcrawl.store.bloom.slice import (
     ladder,
     least_capacity,
 )
+from kadcrawl.store.bloom.expiring_filter import ERROR_MOST, ExpiringFilter, Period
+from kadcrawl.store.bloom.filter import CAPACITY_MAX
 
 DAY = 86_400.0
 START = 1_577_836_800.0
@@ -127,38 +127,38 @@ def test_a_clock_may_be_one_epoch_ahead() -> None:
 HOSTILE = {
     "nothing": (b"", "the head needs 24 bytes"),
     "half a head": (HEAD[:10], "the head needs 24 bytes, but only 10"),
-    "other bytes": (b"sean" + HEAD[4:], "no slices of version 1"),
-    "another version": (HEAD[:4] + b"\2" + HEAD[5:], "no slices of version 1"),
+    "other bytes": (b"sean" + HEAD[4:], "no epoch filters of version 1"),
+    "another version": (HEAD[:4] + b"\2" + HEAD[5:], "no epoch filters of version 1"),
     "another engine": (HEAD[:5] + b"\2" + HEAD[6:], "of another kind"),
     "another period": (pack("<4sBBHdd", b"seen", 1, 1, 4, DAY, 1e-4), "of another kind"),
     "another grain": (pack("<4sBBHdd", b"seen", 1, 1, 3, 3_600.0, 1e-4), "of another kind"),
     "no number": (pack("<4sBBHdd", b"seen", 1, 1, 3, DAY, float("nan")), "of another kind"),
-    "half a slice": (HEAD + b"\0" * 5, "a slice needs 11 bytes, but only 5"),
-    "an empty slice": (HEAD + few(TODAY), "places or filters, not 0 and 0"),
-    "both": (HEAD + pack("<qHB", TODAY, 1, 1), "places or filters, not 1 and 1"),
+    "half a slice": (HEAD + b"\0" * 5, "an epoch filter needs 11 bytes, but only 5"),
+    "an empty slice": (HEAD + few(TODAY), "fingerprints or filters, not 0 and 0"),
+    "both": (HEAD + pack("<qHB", TODAY, 1, 1), "fingerprints or filters, not 1 and 1"),
     "a later slice first": (HEAD + few(TODAY, 1) + few(TODAY - 1, 1), "order of time"),
     "one slice twice": (HEAD + few(TODAY, 1) + few(TODAY, 1), "order of time"),
     "a slice of next year": (HEAD + few(TODAY + 365, 1), "lies ahead"),
     "the end of time": (HEAD + few(2**63 - 1, 1), "lies ahead"),
-    "too few places": (HEAD + few(TODAY, 1, 2)[:-1], "2 places needs 16 bytes, but only 15"),
-    "too many places": (HEAD + few(TODAY, *range(EXACT_MAX + 1)), f"at most {EXACT_MAX} places"),
-    "places out of order": (HEAD + few(TODAY, 2, 1), "in order"),
-    "a place twice": (HEAD + few(TODAY, 1, 1), "each once"),
+    "too few places": (HEAD + few(TODAY, 1, 2)[:-1], "2 fingerprints needs 16 bytes, but only 15"),
+    "too many places": (HEAD + few(TODAY, *range(EXACT_MAX + 1)), f"at most {EXACT_MAX} fingerprints"),
+    "places out of order": (HEAD + few(TODAY, 2, 1), "must ascend"),
+    "a place twice": (HEAD + few(TODAY, 1, 1), "each must occur once"),
     "too many filters": (HEAD + filters_of(TODAY, FILTERS_MAX + 1), f"at most {FILTERS_MAX} filters"),
-    "a filter of nothing": (HEAD + filters_of(TODAY, 1, capacity=0), "no filter of rung 0 for 0 keys"),
-    "an odd capacity": (HEAD + filters_of(TODAY, 1, capacity=1_025), "no filter of rung 0 for 1,025 keys"),
+    "a filter of nothing": (HEAD + filters_of(TODAY, 1, capacity=0), "no filter of stage 0 for 0 keys"),
+    "an odd capacity": (HEAD + filters_of(TODAY, 1, capacity=1_025), "no filter of stage 0 for 1,025 keys"),
     "a capacity beyond all": (HEAD + filters_of(TODAY, 1, capacity=2**32 - 1), "no filter"),
-    "a rung beyond all": (HEAD + filters_of(TODAY, 1, rung=FILTERS_MAX), f"no filter of rung {FILTERS_MAX}"),
+    "a rung beyond all": (HEAD + filters_of(TODAY, 1, rung=FILTERS_MAX), f"no filter of stage {FILTERS_MAX}"),
     "the largest, unsaid": (HEAD + filters_of(TODAY, 1, capacity=CAPACITY_MAX), "but only 0 are left"),
     "a rung without those before it": (
         HEAD + filters_of(TODAY, 1, rung=1),
-        "rung 1 follows one of rung -1",
+        "stage 1 follows one of stage -1",
     ),
     "a high rung for a few": (
         HEAD + filters_of(TODAY, 1, rung=2, capacity=6 * CAPACITY_LEAST - 128),
-        "no filter of rung 2 for 6,016 keys",
+        "no filter of stage 2 for 6,016 keys",
     ),
-    "a higher one": (HEAD + filters_of(TODAY, 1, rung=9, capacity=CAPACITY_LEAST), "no filter of rung 9"),
+    "a higher one": (HEAD + filters_of(TODAY, 1, rung=9, capacity=CAPACITY_LEAST), "no filter of stage 9"),
     "too few bits": (
         HEAD + filters_of(TODAY, 1, bits=bytes(SHAPE.size_bytes - 1)),
         f"but only {SHAPE.size_bytes - 1:,} are left",
@@ -166,16 +166,16 @@ HOSTILE = {
     "no bit set": (HEAD + filters_of(TODAY, 1, bits=bytes(SHAPE.size_bytes)), "has none"),
     "all bits set": (
         HEAD + filters_of(TODAY, 1, bits=b"\xff" * SHAPE.size_bytes),
-        "takes 1.0e[+]00 of all keys for seen",
+        "the false positive rate is 1.0e[+]00",
     ),
-    "too many bits set": (HEAD + filters_of(TODAY, 1, bits=b"\x77" * SHAPE.size_bytes), "of all keys for seen"),
+    "too many bits set": (HEAD + filters_of(TODAY, 1, bits=b"\x77" * SHAPE.size_bytes), "the false positive rate is"),
     "many filters as good as empty": (
         HEAD
         + pack("<qHB", TODAY, 0, 8)
         + 8 * (pack("<BI", 0, CAPACITY_LEAST) + b"\xff" * 8 + bytes(SHAPE.size_bytes - 8)),
-        "of all keys for seen",
+        "the false positive rate is",
     ),
-    "something after all": (HEAD + few(TODAY, 1) + b"\0", "a slice needs 11 bytes, but only 1"),
+    "something after all": (HEAD + few(TODAY, 1) + b"\0", "an epoch filter needs 11 bytes, but only 1"),
 }
 
 
@@ -191,9 +191,9 @@ def test_rungs_are_told_in_order_and_without_a_gap() -> None:
     told = to_bytes(seen, START)
     ends = [pack("<BI", rung, filter.shape.capacity) + filter.bits for rung, filter in seen.epoch_filters[0].filters]
     assert HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends) == told
-    with pytest.raises(ValueError, match="no filter of rung 1 follows one of rung -1"):
+    with pytest.raises(ValueError, match="no filter of stage 1 follows one of stage -1"):
         from_bytes(HEAD + pack("<qHB", TODAY, 0, 2) + b"".join(ends[::-1]), PERIOD, START)
-    with pytest.raises(ValueError, match="no filter of rung 0 follows one of rung 1"):
+    with pytest.raises(ValueError, match="no filter of stage 0 follows one of stage 1"):
         from_bytes(HEAD + pack("<qHB", TODAY, 0, 3) + b"".join([*ends, ends[0]]), PERIOD, START)
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key, site_hash
-from kadcrawl.store.bloom import slice as slice_module
+from kadcrawl.store.bloom import epoch_filter
 from kadcrawl.store.bloom.encoding import to_bytes
 from kadcrawl.store.bloom.engines import ENGINES, engine
+from kadcrawl.store.bloom.epoch_filter import CAPACITY_LEAST, EXACT_MAX, FILTERS_MAX, EpochFilter, ladder, stage_error
 from kadcrawl.store.bloom.expiring_filter import EPOCHS_MAX, ExpiringFilter, Period
 from kadcrawl.store.bloom.filter import CAPACITY_MAX, HASHES_MAX
-from kadcrawl.store.bloom.slice import CAPACITY_LEAST, EXACT_MAX, FILTERS_MAX, EpochFilter, ladder, stage_error
 
 HOUR, DAY = 3_600.0, 86_400.0
 START = 1_577_836_800.0
@@ -308,7 +308,7 @@ def test_sets_of_unlike_periods_are_not_joined() -> None:
 
 
 def test_a_join_that_would_take_too_many_filters_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slice_module, "FILTERS_MAX", 2)
+    monkeypatch.setattr(epoch_filter, "FILTERS_MAX", 2)
     both = made("pybloom", (2, "few", 3), (3, "one", 1_024))
     both.join(made("pybloom", (3, "two", 1_024)), NOW)
     told = to_bytes(both, NOW)

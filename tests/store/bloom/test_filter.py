@@ -9,7 +9,7 @@ import pytest
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import Key, site_hash, url_key
 from kadcrawl.store.bloom.engines import ENGINES, engine
-from kadcrawl.store.bloom.filter import Filter, Shape, error_of, likely_count, place_of, shape_for
+from kadcrawl.store.bloom.filter import Filter, Shape, error_of, fingerprint_of, likely_count, shape_for
 
 ASKED = 40_000
 engines = pytest.mark.parametrize("make", [engine(name) for name in ENGINES], ids=list(ENGINES))
@@ -30,7 +30,7 @@ def filled(make: type[Filter], shape: Shape, added: list[int]) -> Filter:
 def test_urls_of_one_site_have_places_of_their_own() -> None:
     site = site_hash("example.org")
     keys = [url_key(site, f"https://example.org/{number}") for number in range(2_000)]
-    assert len(keys) == len({place_of(key) for key in keys})
+    assert len(keys) == len({fingerprint_of(key) for key in keys})
 
 
 @pytest.mark.parametrize(("error", "hashes", "bits_per_key"), [(1e-2, 7, 9.6), (1e-4, 14, 19.2), (1e-6, 20, 28.8)])
@@ -62,7 +62,7 @@ def test_keys_that_differ_in_a_few_bits_err_no_more(make: type[Filter], differs:
     def place(number: int) -> int:
         key = bytearray(20)
         key[differs] = number.to_bytes(4, "big")
-        return place_of(Key(bytes(key)))
+        return fingerprint_of(Key(bytes(key)))
 
     one = filled(make, shape_for(2_000, 1e-3), [place(number) for number in range(2_000)])
     assert sum(place(number) in one for number in range(2_000, 2_000 + ASKED)) <= 1.5 * 1e-3 * ASKED
@@ -139,4 +139,4 @@ def test_without_its_package_rbloom_is_refused_with_what_to_install(monkeypatch:
 
 
 def test_places_are_the_same_on_every_machine() -> None:
-    assert 2917394212576059053 == place_of(Key(bytes(range(20))))
+    assert 2917394212576059053 == fingerprint_of(Key(bytes(range(20))))

@@ -11,12 +11,12 @@ import pytest
 from kadcrawl.keys import Cell, id_bytes
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, packed
-from kadcrawl.store.bloom import cell_filters, slice as slice_module
+from kadcrawl.store.bloom import cell_filters, epoch_filter
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.encoding import RATE_FACTOR_MAX, from_bytes, to_bytes
 from kadcrawl.store.bloom.engines import ENGINES, engine
+from kadcrawl.store.bloom.epoch_filter import JOINED_RATE_FACTOR_MAX, EpochFilter
 from kadcrawl.store.bloom.expiring_filter import ExpiringFilter, Period
-from kadcrawl.store.bloom.slice import JOINED_RATE_FACTOR_MAX, EpochFilter
 from kadcrawl.store.store import DONE, Store
 from tests.support.stores import key
 
@@ -91,9 +91,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     made: list[Holder] = []
 
     def owner(backups: int, period: Period) -> Holder:
-        for module in (cell_filters, slice_module):
+        for module in (cell_filters, epoch_filter):
             monkeypatch.setattr(module, "EXACT_MAX", 8)
-        monkeypatch.setattr(slice_module, "CAPACITY_LEAST", 32)
+        monkeypatch.setattr(epoch_filter, "CAPACITY_LEAST", 32)
         others: list[Holder] = []
         one = Holder(tmp_path / "1", period, 1, others)
         others += [Holder(tmp_path / f"{number}", period, number, []) for number in range(2, 2 + backups)]
@@ -183,7 +183,7 @@ async def test_what_would_err_too_much_is_left_out_and_all_are_alike(
     assert all(holder.told == [told] for holder in owner.others)
     errs = from_bytes(told.bits, period, NOW).false_positive_rate(NOW)
     assert 0.01 < errs <= JOINED_RATE_FACTOR_MAX * 0.01
-    assert "epoch_filter.apart" in caplog.text
+    assert "epoch_filter.not_joined" in caplog.text
     before = owner.messages
     await owner.sync()
     assert before == owner.messages
@@ -217,7 +217,7 @@ def test_joins_of_full_filters_err_as_much_as_they_say_and_are_allowed(filters: 
         assert pytest.approx(measured(union), rel=0.15) == union.false_positive_rate
     assert 2 * error < union.false_positive_rate <= JOINED_RATE_FACTOR_MAX * error < RATE_FACTOR_MAX * error
     assert union.false_positive_rate <= union.false_positive_rate_when_full
-    with pytest.raises(ValueError, match="joined they would take"):
+    with pytest.raises(ValueError, match="joined they would have a false positive rate"):
         union.joined(full(3, count, error, filters))
 
 
