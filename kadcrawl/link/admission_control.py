@@ -210,7 +210,10 @@ class PeerQuota:
             self.turn_at = self._admission_control.begins()
 
     def take_turn(self) -> None:
-        """Let the next requests of the member begin: together they cost less than alternating with others."""
+        """Let the member's next requests begin, as many as may.
+
+        Together they cost less than alternating with those of others.
+        """
         self._is_queued = False
         while self._waiting and not self._is_unread() and self._admission_control.has_turns():
             one = self._waiting.popleft()

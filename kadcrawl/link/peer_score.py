@@ -120,7 +120,7 @@ class PeerScore:
 
 
 class LogLimiter:
-    """Limits log lines of refusals: the first for each reason is logged, then at most one every `LOG_INTERVAL_S`."""
+    """Limits log lines of refusals: the first for each reason, and then at most one every `LOG_INTERVAL_S`."""
 
     def __init__(self) -> None:
         self._reasons: dict[str, tuple[float, int]] = {}

@@ -42,7 +42,10 @@ class SwarmKey:
 
     @classmethod
     def from_text(cls, text: str, source: str = "") -> "SwarmKey":
-        """Return the key in a text. Raises ConfigError for all but 64 hexadecimal digits, without repeating them."""
+        """Return the key in a text of 64 hexadecimal digits.
+
+        Raises ConfigError for any other text, without repeating it.
+        """
         digits = text.strip()
         try:
             if len(digits) != 2 * KEY_BYTES or not digits.isascii():

@@ -58,7 +58,7 @@ class Lookup:
                 self._add(contact)
 
     def next(self) -> Contact | None:
-        """Return a candidate to ask now, and count it as asked. Return None while enough are asked, or after all."""
+        """Return a candidate to ask now, and count it as asked. None while enough are asked, or after all were."""
         in_flight = sum(c.progress is CandidateProgress.ASKED for c in self._nearest)
         if in_flight >= self._alpha or self._asks_left == 0:
             return None

@@ -1,4 +1,4 @@
-"""What all messages are made of: the limits of the wire, the types of their fields, and where a peer is.
+"""The basics of all messages: the limits of the wire, the types of their fields, and the contact of a peer.
 
 Tests: tests/link/wire/test_codec.py, tests/link/wire/test_messages.py
 """
@@ -10,22 +10,24 @@ from msgspec import Meta, Struct
 from kadcrawl.keys import ID_BYTES
 
 WIRE_VERSION = 11
-"""Of the wire. A peer that hears another version answers nothing and logs it."""
+"""The version of the wire. A peer that receives another version answers nothing and logs it."""
 DATAGRAM_BYTES_MAX = 1120
-"""Fits an IPv6 path without fragments, with the 77 bytes that sealing adds (members/sealing.py)."""
+"""Bytes of a datagram before sealing. With the 77 bytes of the seal (members/sealing.py) it fits an IPv6 path without
+fragments.
+"""
 CONTACTS_MAX = 20
 """Contacts in one reply: k of Kademlia."""
 BATCH_MAX = 500
 """Links, records or cells in one message."""
 ROWS_MAX = 10_000
-"""Peers listed one by one in a wave or the answer to it; no array or map of any message is longer."""
+"""Peers listed in a wave or its answer. No array or map of any message is longer."""
 URL_CHARS_MAX = 8192
 MY_CELLS_MAX = 65_536
-"""Cells in one Claimed: all there are, by default."""
+"""Cells in one MyCells: all cells there are, by default."""
 ROBOTS_BYTES_MAX = 64 * 1024
-"""Of one robots.txt that moves with its site; a longer one is fetched again."""
+"""Bytes of one robots.txt that moves with its site. A longer robots.txt is fetched again."""
 REASONS_MAX = 80
-"""Names of failures or limits in one `Counters`: some more than there are (crawl/output/counters.py)."""
+"""Names of failures or limits in one `PeerCounters`: some more than there are (crawl/output/counters.py)."""
 
 COUNT_MAX = 2**53
 SMALL_MAX = 1_000_000
@@ -33,8 +35,9 @@ LONG_S_MAX = 2.0**33
 """Seconds: two centuries."""
 
 PRINTABLE = r"^[ -~]*\Z"
-"""Of words that are shown to a person: none of them steers a terminal, or begins a line in a log. A ``$`` would let a
-line end come last."""
+"""The pattern of words shown to a person: no character steers a terminal, or begins a line in a log. A ``$`` would let
+a line end come last.
+"""
 
 IdBytes = Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
 Host = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[!-~]+\Z")]
@@ -55,7 +58,7 @@ class Message(Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fie
 
 
 class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=False):
-    """Where a peer is: its ID and the IP address and port that serve both UDP and TCP."""
+    """The contact of a peer: its ID, and the IP address and port that serve both UDP and TCP."""
 
     id: IdBytes
     host: Host
@@ -75,16 +78,16 @@ class Contact(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, 
 
 
 class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one peer has done since its directory was made; each number only grows, and they add up over peers."""
+    """Counters of one peer since its directory was made. Each number only grows, and they add up over peers."""
 
     pages: Count = 0
-    """URLs answered, with whatever status."""
+    """URLs answered, with any status."""
     bytes: Count = 0
-    """Bodies as received."""
+    """Bytes of bodies as received."""
     urls: Count = 0
     """URLs this peer has accepted as their owner."""
     done: Count = 0
-    """Of these: finished, fetched or failed."""
+    """URLs among these that are finished, fetched or failed."""
     links_seen: Count = 0
     """Links found on pages, repeats included."""
     duplicates: Count = 0
@@ -94,10 +97,10 @@ class PeerCounters(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     failed: Reasons = {}
     """URLs recorded as failed, by reason."""
     left_out: Reasons = {}
-    """Links that a limit kept from being followed as they were found, by limit; repeats included."""
+    """Links found and not followed because of a limit, by limit, repeats included."""
     revisits: Count = 0
-    """Of the pages: those fetched again, as they were due."""
+    """Pages fetched again when they were due."""
     unchanged: Count = 0
-    """Of these: as they had been."""
+    """Pages among these that had not changed."""
     records: Count = 0
     """Lines of records.jsonl."""

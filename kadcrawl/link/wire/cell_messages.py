@@ -1,5 +1,9 @@
-"""The part of the wire that keeps history: copies at the backups, and cells on the move (replication/owner/sync.py,
-replication/holder_side.py).
+"""Messages about cells: replication to backups, and the move of cells to new owners (replication/owner/sync.py,
+replication/holder.py).
+
+A *cell* is the unit of ownership. Its *records* are the state of its URLs. A *holder* has records of a cell, its
+*owner* crawls it. A job that keeps no keys of finished URLs keeps *epoch filters*: the fingerprints of the keys
+finished within one epoch of time.
 
 Tests: tests/link/wire/test_messages.py
 """
@@ -26,23 +30,25 @@ from kadcrawl.link.wire.basics import (
 )
 
 VALIDATOR_CHARS_MAX = 256
-"""Of an entity tag or a date by which a server knows what it sent."""
+"""Characters of an entity tag or a date by which a server recognizes a version."""
 DIGEST_CHARS_MAX = 64
 COMPARED_MAX = 64
-"""Windows in one Compare: reading them takes either side some 30 ms."""
+"""Windows in one CompareDigests: reading them takes either side some 30 ms."""
 EPOCH_FILTER_BYTES_MAX = 4 * 1024 * 1024
-"""Of all slices in one message: a million URLs of one cell in one grain, as the next filter is larger. What is longer
-travels in parts as long as this."""
+"""Bytes of all epoch filters in one message: a million URLs of one cell in one epoch. A longer filter travels in parts
+of this size.
+"""
 EPOCH_FILTER_WHOLE_BYTES_MAX = 256 * 1024 * 1024
-"""Of one slice in parts: some 67 million URLs of one cell in one grain."""
+"""Bytes of one epoch filter in parts: some 67 million URLs of one cell in one epoch."""
 EPOCH_FILTERS_MAX = 1_000
-"""Slices of a cell: those that live, and as many ahead of a clock that was put back
-(store/bloom/expiring_filter.py)."""
+"""Epoch filters of a cell: those that live, and as many ahead of a clock that was put back
+(store/bloom/expiring_filter.py).
+"""
 EPOCH_FILTER_KEYS_MAX = 2**40
 
 
 class CellSummary(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a peer holds of one cell (store/cell_digest.py); equal digests mean equal records."""
+    """The records of one cell at one peer, in numbers (store/cell_digest.py). Equal digests mean equal records."""
 
     cell: CellNumber
     keys: Count
@@ -58,20 +64,20 @@ class PendingRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     hops: Small
     tries: Small
     wait_s: Seconds
-    """Until it may be tried again."""
+    """Seconds until its next try."""
 
 
 class VisitRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A page that is fetched again and again: its state, its last visit, and the next (store/visit.py)."""
+    """A page that is fetched repeatedly: its state, its last visit, and the next (store/visit.py)."""
 
     url: Url
     depth: Small
     state: Annotated[int, Meta(ge=1, le=2**53)]
     tries: Small
     wait_s: Seconds
-    """Of a pending one: until it may be tried."""
+    """Seconds until the next try of a pending page."""
     due_s: LongSeconds | None
-    """Until it is to be fetched again; None for never, or if it is pending."""
+    """Seconds until its next fetch, or None for never, or if it is pending."""
     period_s: LongSeconds
     etag: Annotated[str, Meta(max_length=VALIDATOR_CHARS_MAX)]
     last_modified: Annotated[str, Meta(max_length=VALIDATOR_CHARS_MAX)]
@@ -84,7 +90,7 @@ Visits = Annotated[list[VisitRecord], Meta(max_length=BATCH_MAX)]
 
 
 class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A site's politeness: how long its next request must still wait, and the delay between requests."""
+    """The politeness of a site: the wait before its next request, and the delay between requests."""
 
     site: Url
     wait_s: Seconds
@@ -92,7 +98,7 @@ class SiteRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What an origin's robots.txt said, and how long ago."""
+    """The rules of an origin's robots.txt, and their age."""
 
     origin: Url
     rules: Annotated[bytes, Meta(max_length=ROBOTS_BYTES_MAX)]
@@ -100,9 +106,9 @@ class RobotsRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class Batch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Some records of the history. Merging is a join in a lattice: later states, more tries, later instants win.
+    """Records of the history. Merging is a join in a lattice: later states, more tries, later instants win.
 
-    `done` and `pending` are of the first round, and of pages that are fetched once.
+    `done` and `pending` are of the first round, and of pages that are fetched once. A repeat changes nothing.
     """
 
     done: Keys
@@ -113,75 +119,96 @@ class Batch(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Replicate(Message, frozen=True):
-    """Journal these: from the owner of their cells to a backup, or from who finished one late to its owner."""
+    """A request to journal these records: from the owner of their cells to a backup, or from a late finisher to the
+    owner.
+
+    Answered by Replicated. A repeat merges the same records again and changes nothing.
+    """
 
     sender: Contact
     batch: Batch
 
 
 class Replicated(Message, frozen=True):
-    """The batch is journaled here."""
+    """The answer to Replicate: the batch is journaled here."""
 
 
 class FindMyCells(Message, frozen=True):
-    """I have come, or was away: which cells that you crawl are nearer to me? May be repeated."""
+    """A peer that has come, or was away, asks another: which cells that you crawl are nearer to me?
+
+    Answered by MyCells. It may be repeated.
+    """
 
     newcomer: Contact
 
 
 class MyCells(Message, frozen=True):
-    """These: their numbers, four bytes big-endian each. Should there be more, the rest comes as Have."""
+    """The answer to FindMyCells: the numbers of these cells, four bytes big-endian each. Cells beyond the limit come as
+    CellsHeld.
+    """
 
     cells: Annotated[bytes, Meta(max_length=4 * MY_CELLS_MAX)]
 
 
 class CellsHeld(Message, frozen=True):
-    """You own these cells now, and I hold this of them: sync. A repeat is another reminder."""
+    """A holder sends the owner of cells summaries of its records, so that the owner syncs.
+
+    Answered by CellsAccepted. A repeat is another reminder.
+    """
 
     holder: Contact
     cells: Annotated[list[CellSummary], Meta(max_length=BATCH_MAX)]
 
 
 class CellsAccepted(Message, frozen=True):
-    """I sync these; the others are not mine, as far as I know yet."""
+    """The answer to CellsHeld: the receiver syncs these cells. The others are not its own, as far as it knows yet."""
 
     cells: Annotated[list[CellNumber], Meta(max_length=BATCH_MAX)]
 
 
 class TakeOver(Message, frozen=True):
-    """I own these cells now: what have you of them? Stop crawling them. May be repeated until you have stopped."""
+    """The new owner of cells asks a holder to stop crawling them and to describe its records of them.
+
+    Answered by TakeOverAnswer. It is repeated until the holder has stopped.
+    """
 
     owner: Contact
     cells: Annotated[list[CellNumber], Meta(max_length=BATCH_MAX)]
 
 
 class CellState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one peer has of one cell that another wants to own."""
+    """The state of one cell at a peer, for another peer that wants to own it."""
 
     held: CellSummary
     rival: Contact | None
-    """A peer nearer to the cell than you that lives, as far as I know."""
+    """A live peer nearer to the cell than the asker, as far as this peer knows."""
     others: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
-    """Who else holds something of it: whose copy I keep, or who kept copies of mine."""
+    """Other holders of the cell: peers whose copy this peer keeps, or that kept copies of its own."""
     releasing: bool
-    """I was crawling it and still have requests under way: ask again."""
+    """This peer was crawling the cell and still has requests under way, so the asker must ask again."""
     released: bool
-    """I was crawling it and have stopped; these are its clocks."""
+    """This peer was crawling the cell and has stopped. `sites` are its clocks."""
     sites: Annotated[list[SiteRecord], Meta(max_length=BATCH_MAX)]
     in_progress: Keys = []
-    """PENDING pages of it I have fetched, and finish once their links have arrived: leave them to me for a while."""
+    """Pending pages that this peer has fetched, and finishes once their links have arrived. The asker leaves them for a
+    while.
+    """
     clocks_incomplete: bool = False
-    """I was crawling it, have stopped, and cannot tell all its clocks: whatever others tell, leave its sites alone."""
+    """This peer was crawling the cell, has stopped, and cannot tell all its clocks. The asker leaves its sites alone,
+    whatever others tell.
+    """
 
 
 class TakeOverAnswer(Message, frozen=True):
-    """One answer per cell asked for, in the same order."""
+    """The answer to TakeOver: one state per cell asked for, in the same order."""
 
     cells: Annotated[list[CellState], Meta(max_length=BATCH_MAX)]
 
 
 class Window(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What the asker has beyond the window before and up to `last`, which is included; None for the cell's end."""
+    """A window of a cell's keys at the asker: from the window before up to `last`, included, or None for the cell's
+    end.
+    """
 
     last: IdBytes | None
     keys: Count
@@ -189,7 +216,11 @@ class Window(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class CompareDigests(Message, frozen=True):
-    """Which of these windows of a cell are not the same with you? The first begins after `after`, or at the cell."""
+    """A question: which of these windows of a cell differ at your side?
+
+    The first window begins after `after`, or at the cell's begin. Answered by DigestsCompared. A repeat is answered
+    again.
+    """
 
     cell: CellNumber
     after: IdBytes | None
@@ -197,7 +228,7 @@ class CompareDigests(Message, frozen=True):
 
 
 class DigestsCompared(Message, frozen=True):
-    """The indices of the windows that differ."""
+    """The answer to CompareDigests: the indices of the windows that differ."""
 
     differing: Annotated[list[Annotated[int, Meta(ge=0, lt=COMPARED_MAX)]], Meta(max_length=COMPARED_MAX)]
 
@@ -210,9 +241,11 @@ class LaterState(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class Reconcile(Message, frozen=True):
-    """Beyond `after` and up to `last` I have these of a cell: what more do you know, and what do you lack?
+    """The asker's keys of a cell beyond `after` and up to `last`: the receiver returns the records that the asker
+    lacks.
 
-    `done` and `pending` are in their first round.
+    `done` and `pending` are in their first round. The receiver also names the keys that it lacks itself. Answered by
+    Reconciled. A repeat is answered again.
     """
 
     cell: CellNumber
@@ -224,7 +257,10 @@ class Reconcile(Message, frozen=True):
 
 
 class Reconciled(Message, frozen=True):
-    """What the asker lacks, as far as `upto`, and what it should send; None when that is the whole window."""
+    """The answer to Reconcile: the records that the asker lacks, and the keys whose records it should send.
+
+    `upto` is the last key covered, or None for the whole window.
+    """
 
     batch: Batch
     wanted: Keys
@@ -235,7 +271,7 @@ Epoch = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class EpochFilterLabel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What one has of a cell's finished keys of one grain of time; equal labels mean equal keys."""
+    """The label of an epoch filter: the finished keys of a cell within one epoch. Equal labels mean equal keys."""
 
     epoch: Epoch
     keys: Annotated[int, Meta(ge=1, le=EPOCH_FILTER_KEYS_MAX)]
@@ -243,7 +279,7 @@ class EpochFilterLabel(Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class EpochFilterRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A slice: its label, and its fingerprints as store/bloom/encoding.py has them."""
+    """An epoch filter: its label, and its fingerprints as store/bloom/encoding.py encodes them."""
 
     label: EpochFilterLabel
     bits: Annotated[bytes, Meta(max_length=EPOCH_FILTER_BYTES_MAX)]
@@ -259,7 +295,11 @@ Part = Annotated[bytes, Meta(max_length=EPOCH_FILTER_BYTES_MAX)]
 
 
 class GetEpochFilters(Message, frozen=True):
-    """Of this cell I have these slices, of jobs that keep fingerprints: which of later grains than `after` differ?"""
+    """A question with the asker's labels of a cell: which epoch filters of later epochs than `after` differ at your
+    side?
+
+    Only for jobs that keep fingerprints. Answered by GotEpochFilters. A repeat is answered again.
+    """
 
     cell: CellNumber
     after: Annotated[int, Meta(ge=-1, le=2**53)]
@@ -267,18 +307,20 @@ class GetEpochFilters(Message, frozen=True):
 
 
 class GotEpochFilters(Message, frozen=True):
-    """These, in order of time; `upto` is the grain from which to go on, None if that is all."""
+    """The answer to GetEpochFilters: these filters, in order of time. `upto` is the epoch to go on from, or None if
+    that is all.
+    """
 
     epoch_filters: EpochFilterRecords
     differing: Epochs
-    """Which of those asked about are otherwise or not at all here."""
+    """Epochs of the question whose filters differ or are absent here."""
     upto: Epoch | None
     large: Epochs = field(default_factory=list)
-    """Which are unlike as well but too large for a message: each is asked for by `GetFilterPart`."""
+    """Epochs whose filters differ as well but are too large for a message. Each is requested by `GetFilterPart`."""
 
 
 class GetFilterPart(Message, frozen=True):
-    """Of this slice I have so many bytes: which come next?"""
+    """A question: which bytes of this filter follow `offset`? Answered by GotFilterPart. A repeat is answered again."""
 
     cell: CellNumber
     epoch: Epoch
@@ -286,31 +328,40 @@ class GetFilterPart(Message, frozen=True):
 
 
 class GotFilterPart(Message, frozen=True):
-    """These, as many as one message takes. It may have grown since the last part: then its label has changed."""
+    """The answer to GetFilterPart: as many bytes as one message takes.
+
+    The filter may have grown since the last part. Then its label has changed.
+    """
 
     label: EpochFilterLabel | None
-    """None if there is no such slice any more."""
+    """The present label, or None if there is no such filter any more."""
     size: Offset
-    """Of the whole slice, in bytes."""
+    """Bytes of the whole filter."""
     bits: Part
 
 
 class CellEpochFilters(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Slices of one cell, in order of time."""
+    """Epoch filters of one cell, in order of time."""
 
     cell: CellNumber
     epoch_filters: EpochFilterRecords
 
 
 class KeepEpochFilters(Message, frozen=True):
-    """As the owner of these cells I have these slices: join them to yours, and call them as I do. May be repeated."""
+    """The owner of cells sends its epoch filters: the receiver joins them to its own, and takes over their labels.
+
+    Answered by Replicated. A repeat changes nothing.
+    """
 
     owner: Contact
     cells: Annotated[list[CellEpochFilters], Meta(max_length=BATCH_MAX)]
 
 
 class KeepFilterPart(Message, frozen=True):
-    """The same of one slice in parts; this one begins at byte `at`. Joined when it is whole. May be repeated."""
+    """A part of one epoch filter of the owner, from byte `offset`. The receiver joins the filter when it is whole.
+
+    Answered by KeptFilterPart. A repeat changes nothing.
+    """
 
     owner: Contact
     cell: CellNumber
@@ -321,15 +372,18 @@ class KeepFilterPart(Message, frozen=True):
 
 
 class KeptFilterPart(Message, frozen=True):
-    """So many bytes of it are here: go on from there. None: others are sending, so ask later."""
+    """The answer to KeepFilterPart: so many bytes are here, so go on from there. None means that others are sending, so
+    ask later.
+    """
 
     upto: Offset | None
 
 
 class AssignReplica(Message, frozen=True):
-    """As their owner I say: keep a copy of these cells under placement key `role`, or, if that is 0, drop them.
+    """The owner of cells asks a peer to keep a copy of them under placement key `role`, or to drop them if `role` is 0.
 
-    The digests are what I think you have; you drop only what is exactly that.
+    The digests are the owner's view of the copy. The receiver drops only a copy with exactly that digest. Answered by
+    ReplicaAssigned. A repeat changes nothing.
     """
 
     owner: Contact
@@ -338,6 +392,6 @@ class AssignReplica(Message, frozen=True):
 
 
 class ReplicaAssigned(Message, frozen=True):
-    """Done, but for these cells, of which I have something else."""
+    """The answer to AssignReplica: done, except for these cells, whose copy here differs."""
 
     differing: Annotated[list[CellSummary], Meta(max_length=BATCH_MAX)]

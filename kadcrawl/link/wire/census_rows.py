@@ -1,7 +1,7 @@
-"""The rows of a census: packed by each peer for itself, and read by who asked, a few at a time.
+"""The rows of a census: each peer packs its own, and only the peer that asked reads them, a few at a time.
 
-On their way they are bytes that nobody looks into; so what a member may put into them costs only who asked, and never
-more than some milliseconds in one go. A row that is none is left out.
+On their way they are opaque bytes. So the content that a member puts into them costs only the asker, and never more
+than some milliseconds at once. A malformed row is left out.
 
 Tests: tests/link/wire/test_messages.py, tests/hostile/test_wire.py
 """
@@ -17,16 +17,16 @@ from kadcrawl.link.wire.leaf_messages import LEAF_STATE
 from kadcrawl.link.wire.messages import LEFT, ROWS_MAX, PeerRow
 
 ROWS_AT_ONCE = 20
-"""The largest take a quarter of a millisecond each."""
+"""Rows read before other tasks run. The largest take a quarter of a millisecond each."""
 
 LEFT_STATES = (LEFT, LEAF_STATE + LEFT)
-"""Of peers that are not there any more, and of leaves."""
+"""States of peers, and of leaves, that have left."""
 
 log = logging.getLogger(__name__)
 
 
 def has_left(row: PeerRow) -> bool:
-    """Say whether this describes a peer that is not there any more."""
+    """Return whether this row describes a peer that has left."""
     return row.state in LEFT_STATES
 
 
@@ -36,7 +36,7 @@ def packed_rows(rows: Iterable[PeerRow]) -> list[Raw]:
 
 
 def fitting(rows: Sequence[Raw], bytes_max: int) -> list[Raw]:
-    """Return as many rows, in their order, as one message takes: some peer may make its own as long as it can."""
+    """Return the first rows that fit a message. A peer may make its own row as long as it can."""
     for count, row in enumerate(rows[:ROWS_MAX]):
         bytes_max -= memoryview(row).nbytes
         if bytes_max < 0:
@@ -45,7 +45,7 @@ def fitting(rows: Sequence[Raw], bytes_max: int) -> list[Raw]:
 
 
 async def read_rows(rows: Sequence[Raw]) -> list[PeerRow]:
-    """Return what rows say, in their order, but for those that are none."""
+    """Return the rows that are well-formed, in their order."""
     read: list[PeerRow] = []
     why = None
     for number, row in enumerate(rows, 1):

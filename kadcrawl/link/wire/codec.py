@@ -1,8 +1,8 @@
-"""Messages to bytes and back: ``[tag, field, ...]`` in msgpack, with every size bounded before anything is built.
+"""Messages as bytes: ``[tag, field, ...]`` in msgpack, with every size bounded before an object is built.
 
-Bytes from the network become a message of the expected type, with all limits of `messages` checked, or MalformedError.
-They are decoded by that type: the first value that is none of it, or a count above its limit, ends it there; so what
-is built is never more than a message, nor nested deeper. What that leaves open in messages with maps: `maps`.
+Bytes from the network become a message of the expected type within all limits of `messages`, or MalformedError.
+Decoding follows the type: the first value of another type, or a count above its limit, ends it. So the objects built
+are never larger than a message, nor nested deeper. `map_checks` covers the remaining risks of messages with maps.
 """
 
 from functools import cache
@@ -16,24 +16,24 @@ from kadcrawl.link.wire.map_checks import Check, MapError, check_once, has_maps,
 from kadcrawl.link.wire.messages import Message
 
 WHY_CHARS_MAX = 300
-"""Of what was wrong."""
+"""Characters of a description of an error."""
 
 _ENCODER = Encoder()
 _MISBEHAVIORS = (DecodeError, ValueError, ArithmeticError, RecursionError, msgpack.UnpackException)
-"""What decoding raises. (A MapError is a ValueError.)"""
+"""The exceptions of decoding. (A MapError is a ValueError.)"""
 _SHORT_ARRAY, _SHORT_TEXT = range(0x90, 0xA0), range(0xA0, 0xC0)
-"""The first byte of a message, and that of its tag, as this wire writes them: with their lengths."""
+"""The first byte of a message, and that of its tag, as this wire writes them, with their lengths."""
 
 
 Part = TypeVar("Part", bound=Struct)
 
 
 class MalformedError(Exception):
-    """Bytes that are no message of this wire. The text says what was wrong, for the log."""
+    """Bytes that are no message of this wire. The text gives the reason, for the log."""
 
 
 class VersionError(MalformedError):
-    """Bytes that begin as those of another version of the wire do."""
+    """Bytes that begin like those of another version of the wire."""
 
 
 def pack(message: Message) -> bytes:
@@ -42,13 +42,13 @@ def pack(message: Message) -> bytes:
 
 
 class _Reading(NamedTuple):
-    """How messages of some kind are read."""
+    """The way to read messages of some type."""
 
     decoder: Decoder[Any]
     jobs: dict[bytes, Check]
-    """What looks at those that have a job, by tag."""
+    """The job checks of messages with a job, by tag."""
     maps: frozenset[bytes]
-    """Tags of those that have maps."""
+    """Tags of messages with maps."""
 
 
 def pack_part(part: Struct) -> bytes:
@@ -58,7 +58,7 @@ def pack_part(part: Struct) -> bytes:
 
 @cache
 def _reading(kind: Any) -> _Reading:
-    """Return how to read a message class or a union of them."""
+    """Return the way to read a message class or a union of classes."""
     kinds = {one.__struct_config__.tag.encode(): one for one in get_args(kind) or [kind]}
     jobs = {tag: look for tag, one in kinds.items() if (look := job_look(one)) is not None}
     return _Reading(Decoder(kind), jobs, frozenset(tag for tag, one in kinds.items() if has_maps(one)))
@@ -108,6 +108,6 @@ def _part_decoder(kind: type) -> Decoder[Any]:
 
 
 def _malformed(error: Exception) -> MalformedError:
-    """Return what becomes of whatever a decoder raises."""
+    """Return the MalformedError for an exception of a decoder."""
     why = str(error) if isinstance(error, (DecodeError, MapError)) else f"not msgpack: {error}"
     return MalformedError(why[:WHY_CHARS_MAX])  # It may quote what was wrong.

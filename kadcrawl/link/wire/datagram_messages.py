@@ -1,4 +1,4 @@
-"""The part of the wire that goes by datagrams: small, idempotent, may be lost or repeated.
+"""Messages by datagram: small and idempotent. A datagram may be lost or repeated.
 
 Tests: tests/link/wire/test_messages.py
 """
@@ -12,16 +12,19 @@ from kadcrawl.link.wire.joining_messages import GetRange, OwnRange
 
 
 class Ping(Message, frozen=True):
-    """Are you there? Doubles as the heartbeat between siblings. A repeat is another heartbeat."""
+    """A question whether the receiver is alive, also the heartbeat between siblings.
+
+    Answered by Pong. A repeat is another heartbeat.
+    """
 
     sender: IdBytes
     load: Small
     state_fingerprint: Fingerprint = 0
-    """Fingerprint of what the sender takes the swarm to be told (peer/swarm_state.py); 0 if it does not know yet."""
+    """Fingerprint of the sender's swarm state (peer/swarm_state.py), or 0 if it does not know the state yet."""
 
 
 class Pong(Message, frozen=True):
-    """I am, and this is my ID, load level (heavy blocks times 100) and course."""
+    """The answer to Ping: the ID, load level (heavy blocks times 100) and state fingerprint of a live peer."""
 
     sender: IdBytes
     load: Small
@@ -29,27 +32,30 @@ class Pong(Message, frozen=True):
 
 
 class FindNode(Message, frozen=True):
-    """Which peers do you know nearest to `target`? A repeat is answered again."""
+    """A question: which peers do you know nearest to `target`? Answered by Nodes. A repeat is answered again."""
 
     sender: IdBytes
     target: IdBytes
 
 
 class Nodes(Message, frozen=True):
-    """The nearest live contacts the sender knows, nearest first."""
+    """The answer to FindNode: the nearest live contacts that the sender knows, nearest first."""
 
     sender: IdBytes
     contacts: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
 
 
 class Leave(Message, frozen=True):
-    """I am going; forget me now instead of after three missed heartbeats. Harmless when repeated."""
+    """A goodbye: the receiver forgets the sender now instead of after three missed heartbeats.
+
+    Answered by Left. A repeat is harmless.
+    """
 
     sender: IdBytes
 
 
 class Left(Message, frozen=True):
-    """Forgotten."""
+    """The answer to Leave: the sender of the goodbye is forgotten."""
 
     sender: IdBytes
 

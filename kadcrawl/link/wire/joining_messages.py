@@ -1,8 +1,8 @@
-"""The part of the wire by which a newcomer takes its place: how large the ranges are that its IDs would split.
+"""Messages of a newcomer that selects its ID: how large are the ranges that its IDs would split?
 
-A newcomer draws a few node IDs and is of the swarm under none of them yet, so it asks its bootstrap peer by the link;
-that one finds the owners and asks each for its range by a datagram. What is told may be a lie: it then draws newcomers
-or keeps them off, which costs balance, never a URL (balance/identity.py).
+A newcomer draws a few node IDs and is not yet in the swarm under any of them, so it asks its bootstrap peer by the
+link. That peer finds the owners and asks each for its range by a datagram. An answer may be a lie: it then attracts
+newcomers or keeps them off, which costs balance, never a URL (balance/identity.py).
 
 Tests: tests/link/wire/test_messages.py
 """
@@ -14,24 +14,30 @@ from msgspec import Meta, Struct
 from kadcrawl.link.wire.basics import IdBytes, Message
 
 DRAWN_MAX = 8
-"""IDs a newcomer may ask about."""
+"""IDs that a newcomer may ask about."""
 
 
 class GetRange(Message, frozen=True):
-    """Which of your buckets have a live peer? (a datagram; a repeat is answered again)"""
+    """A question by datagram: which of your buckets have a live peer? Answered by OwnRange. A repeat is answered again."""
 
     sender: IdBytes
 
 
 class OwnRange(Message, frozen=True):
-    """These: bit i of `live_mask`, a number of 20 bytes big-endian, is set if bucket i (firstdiff i) has one."""
+    """The answer to GetRange: bit i of `live_mask` is set if bucket i (firstdiff i) has a live peer.
+
+    The mask is a number of 20 bytes, big-endian.
+    """
 
     sender: IdBytes
     live_mask: IdBytes
 
 
 class FindRanges(Message, frozen=True):
-    """A newcomer asks its bootstrap peer: who is nearest to each of these IDs, and what is its range?"""
+    """A newcomer asks its bootstrap peer for the peer nearest to each of these IDs, and for the range of that peer.
+
+    Answered by Ranges. A repeat is answered again.
+    """
 
     ids: Annotated[list[IdBytes], Meta(min_length=1, max_length=DRAWN_MAX)]
 
@@ -44,6 +50,6 @@ class FoundRange(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class Ranges(Message, frozen=True):
-    """Those found in time, in the order of the question; None for the others."""
+    """The answer to FindRanges: the ranges found in time, in the order of the question, None for the others."""
 
     found: Annotated[list[FoundRange | None], Meta(max_length=DRAWN_MAX)]

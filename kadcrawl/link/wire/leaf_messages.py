@@ -1,8 +1,8 @@
-"""The part of the wire by which a leaf works: a peer that owns nothing and listens on nothing, so that it always asks.
+"""Messages of a leaf: a peer that owns nothing and listens on nothing, so that it always asks.
 
-A leaf *draws* pages of a full peer; what it is lent is a loan like any (`loan_messages`), on which it reports. Nothing
-can be said to a leaf but in an answer: a loan that is called back is missing among those that stand, and what the swarm
-does comes with what is drawn. Nothing a leaf says of itself is believed beyond the loans it has: it is shown, no more.
+A leaf requests pages from a full peer. They are loans like any other (`loan_messages`), on which it reports. A leaf
+receives messages only as answers: a recalled loan is absent from the active loans, and the state of the swarm comes
+with the work. A leaf's claims about itself are shown to a person and not believed beyond the loans it has.
 """
 
 from typing import Annotated, Literal
@@ -13,54 +13,54 @@ from kadcrawl.link.wire.basics import CONTACTS_MAX, PRINTABLE, Contact, Count, I
 from kadcrawl.link.wire.loan_messages import Lend
 
 GRANT_LOANS_MAX = 6
-"""Loans in one answer: so that it is below 5 MB whatever their URLs, 8 KB each, and their robots.txt, 512 KB a loan."""
+"""Loans in one answer. It stays below 5 MB whatever their URLs, 8 KB each, and their robots.txt, 512 KB a loan."""
 GRANT_URLS_MAX = 200
 """URLs of all loans in one answer."""
 WORK_WAIT_S_MAX = 2.0
-"""How long a question waits at the other end at most."""
+"""Longest wait of a request at the other end."""
 
 NO_HOST, NO_PORT = "0.0.0.0", 1
-"""Where a leaf is: nowhere. No address a question could be sent to (overlay/addresses.py)."""
+"""The address of a leaf: none. No request can be sent to it (overlay/addresses.py)."""
 
 LEAF_STATE = "leaf: "
-"""How the state of a leaf begins where peers describe themselves (`PeerRow`)."""
+"""The first word of a leaf's state where peers describe themselves (`PeerRow`)."""
 
 SwarmActivity = Literal["crawling", "paused", "ended", "stopped"]
-"""What the whole swarm does, as far as one peer knows; "stopped" if every peer was told to end."""
+"""The activity of the whole swarm, as far as one peer knows. "stopped" means that every peer was told to end."""
 
 
 class WorkRequest(Message, frozen=True):
-    """A leaf asks for up to `room` URLs to fetch. A repeat draws again."""
+    """A leaf asks for up to `urls_max` URLs to fetch. Answered by WorkGrant. A repeat requests further work."""
 
     leaf: IdBytes
     urls_max: Annotated[int, Meta(ge=0, le=GRANT_URLS_MAX)]
     wait_s: Annotated[float, Meta(ge=0, le=WORK_WAIT_S_MAX)]
-    """How long the answer may wait for something to lend, or for the swarm to do something else than `known`."""
+    """Seconds that the answer may wait for work to lend, or for another activity than `known_activity`."""
     known_activity: SwarmActivity
     state: Annotated[str, Meta(max_length=30, pattern=PRINTABLE)]
-    """How the leaf describes itself, for a person; so all that follows."""
+    """The leaf's description of itself, for a person, as are all fields below."""
     in_flight: Count
     uptime_s: Count
     counters: PeerCounters
 
 
 class WorkGrant(Message, frozen=True):
-    """These, on a lease; they are over unless they are soon reported on."""
+    """The answer to WorkRequest: loans on a lease. They end unless the leaf soon reports on them."""
 
     lender: Contact
     loans: Annotated[list[Lend], Meta(max_length=GRANT_LOANS_MAX)]
     activity: SwarmActivity
     seeds: Count
-    """How many the job has by now; the job itself is told by Welcome."""
+    """Seeds of the job by now. The job itself comes in Welcome."""
     others: Annotated[list[Contact], Meta(max_length=CONTACTS_MAX)]
-    """Some more peers to draw from."""
+    """Further peers to request work from."""
 
 
 def leaf_contact(leaf: bytes) -> Contact:
-    """Return how a leaf of this ID is called where a peer would be."""
+    """Return the contact of a leaf of this ID, for fields that name a peer."""
     return Contact(leaf, NO_HOST, NO_PORT)
 
 
 def is_leaf(contact: Contact) -> bool:
-    """Say whether this is a leaf, to whom nothing can be sent."""
+    """Return whether this contact is a leaf's, which receives no requests."""
     return contact.host == NO_HOST

@@ -1,8 +1,8 @@
-"""The part of the wire by which what a peer did stays in the swarm's totals when it has left.
+"""Messages that keep the work of a departed peer in the swarm's totals.
 
-Whoever leaves tells two peers, those nearest to its ID, and what it keeps of others it hands to those nearest to them.
-It is for a person who asks how the crawl stands, and decides nothing: a member can make such figures up, as it can make
-up its own. When a peer comes back, its own row takes the place of what is kept (peer/membership/departed.py).
+A peer that leaves tells the two peers nearest to its ID, and hands what it keeps of others to the peers nearest to
+them. The totals are for a person, and decide nothing: a member can make up such figures, as it can make up its own.
+When a peer comes back, its own row replaces what is kept (peer/membership/departed.py).
 
 Tests: tests/link/wire/test_messages.py
 """
@@ -14,20 +14,22 @@ from msgspec import Meta, Struct
 from kadcrawl.link.wire.basics import Contact, IdBytes, Message, PeerCounters
 
 DEPARTED_MAX = 128
-"""Peers in one Farewell, and kept by one peer: 1.1 MB on the wire at most and 4 MB in memory; a tenth as a rule."""
+"""Peers in one LeaveStats, and kept by one peer: 1.1 MB on the wire at most and 4 MB in memory, usually a tenth."""
 LEFT = "left"
-"""State of a peer that is shown for what it did."""
+"""The state of a departed peer in a census."""
 
 
 class Departed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A peer that left, and what it did."""
+    """A departed peer, and its counters."""
 
     contact: Contact
     counters: PeerCounters
 
 
 class LeaveStats(Message, frozen=True):
-    """I leave: keep in mind what these did, I may be one of them. A repeat changes nothing."""
+    """A peer that leaves asks another to keep these counters, its own perhaps among them. Answered by Ok. A repeat
+    changes nothing.
+    """
 
     sender: IdBytes
     departed: Annotated[list[Departed], Meta(max_length=DEPARTED_MAX)]

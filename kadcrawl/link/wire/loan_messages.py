@@ -1,9 +1,9 @@
-"""The part of the wire that balances load: pages of an owner that another peer fetches for it, on a lease.
+"""Messages of load balance: pages of an owner that another peer fetches for it, on a lease.
 
-A *loan* is some PENDING URLs of one site, and some of the connections the site may have at a time; with a delay between
-requests it has only one. The URLs stay PENDING at their owner, the *giver*. The *taker* begins once its first
-report was answered, and stops when it has had no answer for some time (balance/leases.py); so a lost message costs time
-only.
+A *loan* is some pending URLs of one site, and some of the connections the site may have at a time. With a delay between
+requests a site has only one. The URLs stay pending at their owner, the *lender*. The *borrower* begins once its first
+report was answered, and stops when it has had no answer for some time (balance/leases.py). So a lost message costs only
+time.
 
 Tests: tests/link/wire/test_messages.py
 """
@@ -18,44 +18,50 @@ from kadcrawl.link.wire.cell_messages import PendingRecord, RobotsRecord, SiteRe
 LOANS_MAX = 64
 """Loans in one message, and between two peers in one direction."""
 CONNECTIONS_MAX = 1000
-"""Of one site, in one loan."""
+"""Connections of one site, in one loan."""
 
 LoanId = Annotated[bytes, Meta(min_length=8, max_length=8)]
 LEVEL_MAX = 1e6
 Level = Annotated[float, Meta(ge=-LEVEL_MAX, le=LEVEL_MAX)]
 URL_S_MIN, URL_S_MAX = 1e-6, 1e5
-"""Seconds for a URL: no peer is quicker; and one as slow as this is as good as idle."""
+"""Seconds per URL: no peer is quicker, and a slower peer is as good as idle."""
 BUSY_S_MAX = 1e9
 
 
 class BacklogRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a peer has before it, by time (balance/drain.py)."""
+    """The work ahead of a peer, by time (balance/drain.py)."""
 
     pending: Small
     """Own URLs that wait for the peer and not for their sites."""
     url_s: Annotated[float, Meta(ge=URL_S_MIN, le=URL_S_MAX)]
-    """How long it takes for one."""
+    """Seconds per URL."""
     busy_s: Annotated[float, Meta(ge=0, le=BUSY_S_MAX)]
-    """What is borrowed, in seconds."""
+    """Seconds of borrowed work."""
 
 
 class GetLoad(Message, frozen=True):
-    """How loaded are you? So am I; None: by number, or not known."""
+    """A question: how loaded are you? It carries the asker's own backlog, or None if that is unknown, or balanced by
+    number.
+
+    Answered by Load. A repeat is answered again.
+    """
 
     asker: IdBytes
     backlog: BacklogRecord | None
 
 
 class Load(Message, frozen=True):
-    """This much, in heavy blocks (balance/level.py), below zero for light; loans not begun are counted."""
+    """The answer to GetLoad: the level in heavy blocks (balance/level.py), below zero for light. Loans not begun are
+    counted.
+    """
 
     level: Level
     backlog: BacklogRecord | None
-    """The same by time; None: not told, or not known."""
+    """The load by time, or None if it is unknown or not told."""
 
 
 class Lend(Message, frozen=True):
-    """Fetch these for me. A repeat of a loan that is known is answered again."""
+    """A lender asks another peer to fetch these URLs. Answered by Lent. A repeat of a known loan is answered again."""
 
     lender: Contact
     loan: LoanId
@@ -67,7 +73,7 @@ class Lend(Message, frozen=True):
 
 
 class Lent(Message, frozen=True):
-    """Whether I shall. Nothing is fetched before the first report was answered."""
+    """The answer to Lend: whether the loan is accepted. Nothing is fetched before the first report was answered."""
 
     accepted: bool
 
@@ -81,25 +87,31 @@ class ReturnedUrl(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class LoanReport(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """How far one loan is. `done` are on the reporter's disk; a repeat changes nothing."""
+    """The progress of one loan. The URLs in `done` are on the borrower's disk. A repeat changes nothing."""
 
     loan: LoanId
     clock: SiteRecord
     done: Keys
     returned: Annotated[list[ReturnedUrl], Meta(max_length=BATCH_MAX)]
     over: bool
-    """No request is under way, and nothing more of it will be fetched."""
+    """No request is under way, and nothing more of the loan will be fetched."""
 
 
 class RenewLease(Message, frozen=True):
-    """How far the loans from one giver are; its answer renews the lease."""
+    """A borrower reports the progress of the loans from one lender. The answer, LeaseRenewed, renews the lease.
+
+    A repeat changes nothing, and renews the lease again.
+    """
 
     borrower: Contact
     loans: Annotated[list[LoanReport], Meta(max_length=LOANS_MAX)]
 
 
 class ActiveLoan(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A loan that goes on, and how its site must be treated, as far as its giver knows: it may have heard of others."""
+    """A loan that goes on, and the clock of its site as the lender knows it.
+
+    The lender may have heard of requests that the borrower does not know.
+    """
 
     loan: LoanId
     wait_s: Seconds
@@ -107,17 +119,21 @@ class ActiveLoan(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class LeaseRenewed(Message, frozen=True):
-    """What is done is journaled here. These loans go on; of all others nothing more is to be fetched."""
+    """The answer to RenewLease: finished work is journaled here, and these loans go on. Nothing more of any other may
+    be fetched.
+    """
 
     active: Annotated[list[ActiveLoan], Meta(max_length=LOANS_MAX)]
 
 
 class Recall(Message, frozen=True):
-    """Fetch nothing more of these loans, and report. Harmless when repeated."""
+    """A lender ends these loans: the borrower fetches nothing more of them, and reports. Answered by Recalled. A repeat
+    is harmless.
+    """
 
     lender: Contact
     loans: Annotated[list[LoanId], Meta(max_length=LOANS_MAX)]
 
 
 class Recalled(Message, frozen=True):
-    """Nothing more will be begun."""
+    """The answer to Recall: no further request will begin."""

@@ -1,8 +1,8 @@
-"""What decoding by type does not see to in messages with maps, which are few: repeated keys, and the lists of a job.
+"""Checks of messages with maps that decoding by type does not make: repeated keys, and the lists of a job.
 
-Of a key that stands twice the last one would win. What a job has that this release does not know would be passed over,
-and the swarm be crawled otherwise here than elsewhere. And the lists of a job have no limits of their own but those
-that the job checks once it is made; so it is looked at before anything is built of it.
+Of a repeated key the last value would win. An unknown key of a job would be ignored, and the swarm be crawled
+differently here than elsewhere. And the lists of a job are limited only by checks of the finished job, so the bytes are
+checked before anything is built of them.
 
 Tests: tests/link/wire/test_codec.py
 """
@@ -18,30 +18,30 @@ from msgspec.msgpack import Decoder
 from kadcrawl.link.wire.basics import ROWS_MAX
 
 Check = Callable[["_MapReader"], None]
-"""Reads one value."""
+"""A check that reads one value."""
 
 _TEXT = Decoder(str)
 
 
 class MapError(ValueError):
-    """A map, or a list in one, that no message of this wire has."""
+    """A map, or a list in a map, that no message of this wire has."""
 
 
 def has_maps(kind: type) -> bool:
-    """Say whether messages of a class can have maps."""
+    """Return whether messages of a class can have maps."""
     return _any_map(inspect.type_info(kind))
 
 
 def look_at_job(data: bytes, look: Check) -> None:
-    """Look at the job in a packed message, given what looks at its class. Raises ValueError, msgpack.UnpackException.
+    """Check the job in a packed message by the check of its class. Raises ValueError, msgpack.UnpackException.
 
-    Nothing is built but one key at a time.
+    No object is built except one key at a time.
     """
     look(_MapReader(data))
 
 
 def job_look(kind: type) -> Check | None:
-    """Return what looks at the job in messages of a class; None if there is none."""
+    """Return the check of the job in messages of a class, or None if they have no job."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     looks: list[Check] = [_MapReader.skip]  # The tag.
@@ -54,7 +54,7 @@ def job_look(kind: type) -> Check | None:
 
 
 def check_once(data: bytes) -> None:
-    """Raise MapError if a key stands twice in one map of a packed message that is of its type in all else."""
+    """Raise MapError if a map of a packed message has a key twice. All else in the message is of its type."""
     # Nothing is kept of it but what is open just then.
     msgpack.unpackb(data, object_pairs_hook=_once, list_hook=_nothing, strict_map_key=False)
 
@@ -81,7 +81,7 @@ def _any_map(info: inspect.Type) -> bool:
 
 
 class _MapReader:
-    """Goes through packed bytes."""
+    """Reads packed bytes, value by value."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -118,7 +118,7 @@ def _looker(info: inspect.Type) -> Check | None:
 
 
 def _at_fields(looks: list[Check], reader: _MapReader) -> None:
-    """The first fields of a message; those that follow are nothing to look at."""
+    """Check the first fields of a message. The fields after them need no check."""
     reader.array()
     for look in looks:
         look(reader)

@@ -1,13 +1,12 @@
-"""The wire: every message peers exchange, its meaning, its limits, and what a repeat of it means.
+"""All messages of the wire, and the definition of those about links, waves and commands.
 
 A message is ``[tag, field, ...]`` in msgpack (`codec`). Bytes from the network are checked against these types and
-limits before anyone reads a field. Limits and common types stand in `basics`, the messages about cells in
-`cell_messages`, those about loans in `loan_messages`, of leaves in `leaf_messages`, about a newcomer's ID in
-`joining_messages`, of who leaves in `farewell_messages`, about what the swarm was told in `course_messages`; all are
-found here as well.
+limits before any field is read. This module re-exports the messages of the other files: `basics` (limits and common
+types), `cell_messages`, `loan_messages`, `leaf_messages`, `joining_messages` (a newcomer's ID), `leave_messages`
+(departed peers) and `swarm_state_messages`.
 
 Datagrams (UDP, at most `DATAGRAM_BYTES_MAX`) carry Ping, FindNode, Leave, GetRange and their replies
-(`datagram_messages`); the rest goes by TCP.
+(`datagram_messages`). All other messages travel by TCP.
 """
 
 from typing import Annotated, Literal
@@ -148,24 +147,26 @@ class Link(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Offer(Message, frozen=True):
-    """Links for their owner. A repeat finds them known and changes nothing."""
+    """Links for their owner. Answered by Accepted. A repeat finds the links known and changes nothing."""
 
     links: Annotated[list[Link], Meta(max_length=BATCH_MAX)]
     seeds_fingerprint: Fingerprint = 0
-    """Of the seeds the sender crawls by (peer/swarm_state.py): what is out of scope by others may be in by these."""
+    """Fingerprint of the sender's seeds (peer/swarm_state.py): a link out of scope by other seeds may be in scope by
+    these.
+    """
 
 
 class DatedLink(Link, frozen=True):
-    """A link of a sitemap that says when its page changed last."""
+    """A link of a sitemap with the date of its page's last change."""
 
     modified: LongSeconds | None = None
-    """As wall-clock second; None if this one's was not said."""
+    """Wall-clock second of the last change, or None if unknown."""
 
 
 class DatedOffer(Message, frozen=True):
-    """An Offer some of whose links have dates, if pages are fetched again; answered like one.
+    """An Offer whose links may have dates, for jobs that fetch pages again. Answered by Accepted.
 
-    A repeat brings no page forward twice, as what is due soon stays as it is (crawl/recrawl/policy.py).
+    A repeat brings no page forward twice, as a page that is due soon stays as it is (crawl/recrawl/policy.py).
     """
 
     links: Annotated[list[DatedLink], Meta(max_length=BATCH_MAX)]
@@ -173,63 +174,66 @@ class DatedOffer(Message, frozen=True):
 
 
 class Redirect(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The link at `index` of an offer is not mine: ask `owner`."""
+    """The link at `index` of an offer belongs to another peer: `owner`."""
 
     index: Annotated[int, Meta(ge=0, lt=BATCH_MAX)]
     owner: Contact
 
 
 class Accepted(Message, frozen=True):
-    """All links of the offer are journaled here, but for those listed: ask their owners, which this peer may be."""
+    """The answer to an offer: all its links are journaled here, except those redirected. Ask their owners, possibly
+    this peer again.
+    """
 
     redirects: Annotated[list[Redirect], Meta(max_length=BATCH_MAX)]
 
 
 class Refused(Message, frozen=True):
-    """The request was understood and will not be done; `why` is one sentence for a person."""
+    """The answer to a request that was understood and will not be done. `why` is one sentence for a person."""
 
     why: Annotated[str, Meta(max_length=1000)]
 
 
 class Hello(Message, frozen=True):
-    """A newcomer asks its bootstrap peer for the job. A repeat is answered again."""
+    """A newcomer asks its bootstrap peer for the job. Answered by Welcome. A repeat is answered again."""
 
     version: Small
 
 
 class Welcome(Message, frozen=True):
-    """The job, and whether the swarm is paused just now."""
+    """The answer to Hello: the job, and whether the swarm is paused."""
 
     job: Job
     paused: bool
     update_s: Seconds
-    """Until the next look at the load levels."""
+    """Seconds until the next comparison of load levels."""
     stamp: Count = 0
-    """Of the last order to pause or to resume."""
+    """Stamp of the last order to pause or to resume."""
 
 
 class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a part of the swarm has left to do; tallies of disjoint parts add up (see overlay/waves/quiescence.py)."""
+    """The remaining work of a part of the swarm. Tallies of disjoint parts add up (overlay/waves/quiescence.py)."""
 
     members: Count
     view: Annotated[bytes, Meta(min_length=16, max_length=16)]
-    """XOR over the members of H(ID, incarnation, activity counter): equal only if nobody came, went or did anything."""
+    """XOR over the members of H(ID, incarnation, activity counter): equal only if no member came, went or was active.
+    """
     pending: Count
     """URLs accepted and not finished that may still be fetched."""
     unacknowledged: Count
     """Links and records on their way to other peers."""
     missing: Count
-    """Subtrees that did not answer."""
+    """Subtrees without an answer."""
     due_s: LongSeconds | None = None
-    """Until the first page is to be fetched again; None if none is."""
+    """Seconds until the first page is due again, or None if no page is."""
 
 
 RESTING = "resting"
-"""State of a peer: in all of the swarm nothing is to be fetched until a page is due again."""
+"""State of a peer while no page of the swarm is to be fetched until a page is due again."""
 
 
 class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One peer as it describes itself."""
+    """One peer's description of itself."""
 
     contact: Contact
     state: Annotated[str, Meta(max_length=40, pattern=PRINTABLE)]
@@ -238,50 +242,58 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     uptime_s: Count
     counters: PeerCounters
     allowance: Count
-    """Fetches it may still begin of the budget --max-pages."""
+    """Fetches that the peer may still begin of the budget --max-pages."""
     granted: Count
-    """Fetches of that budget it has ever been granted."""
+    """Fetches of that budget that the peer was ever granted."""
     lent: Count = 0
-    """Of its pending URLs, those that others fetch for it just now."""
+    """Pending URLs of the peer that others fetch for it at present."""
     borrowed: Count = 0
-    """URLs of others that it fetches for them just now."""
+    """URLs of others that the peer fetches for them at present."""
     due_s: LongSeconds | None = None
-    """Until the first of its pages is to be fetched again; None if none is."""
+    """Seconds until the first of its pages is due again, or None if no page is."""
     lag: Count = 0
-    """Bytes of its page log, records and WARC files that its sinks have not got yet."""
+    """Bytes of its page log, records and WARC files that its sinks have not received yet."""
     fingerprints: Count = 0
-    """Of finished URLs, its own and copies, in a job that keeps no keys of them."""
+    """Fingerprints of finished URLs, its own and copies, in a job that keeps no keys of them."""
 
 
 class Survey(Message, frozen=True):
-    """What is left to do? (termination; aggregated, so it costs the same at any size)"""
+    """A wave's question for the remaining work (termination). Answers are added up, so its cost is the same at any
+    size.
+    """
 
 
 class Census(Message, frozen=True):
-    """Describe yourselves, one row a peer (status)."""
+    """A wave's question for the description of each peer, one row a peer (status)."""
 
 
 class Order(Message, frozen=True):
-    """Do this: pause, resume, stop (finish what is in flight and exit); or hear that the swarm is quiescent.
+    """An order by wave: pause, resume, or stop (finish requests in flight and exit), or the news that the swarm is
+    quiescent.
 
-    Then it is either ended, or it rests until pages are due again.
+    A quiescent swarm has either ended, or rests until pages are due again. A repeat changes nothing.
     """
 
     verb: Literal["pause", "resume", "stop", "ended", "rest"]
     stamp: Count = 0
-    """To pause or to resume: the giver's clock, in milliseconds, but later than the last such order known to it."""
+    """The stamp of an order to pause or to resume: the sender's clock in milliseconds, but later than the last such
+    order it knows.
+    """
 
 
 class NewSeeds(Message, frozen=True):
-    """Widen the scope by these seeds; whoever sends it offers them to their owners as well."""
+    """Further seeds by wave: they widen the scope. The sender offers them to their owners as well. A repeat changes
+    nothing.
+    """
 
     urls: Annotated[list[Url], Meta(max_length=BATCH_MAX)]
 
 
 class Grant(Message, frozen=True):
-    """Shares of the budget --max-pages: how many fetches each listed peer is granted in all (crawl/page_budget.py).
+    """Shares of the budget --max-pages by wave: the total fetches that each listed peer is granted
+    (crawl/page_budget.py).
 
-    Totals, not additions, so that a repeat changes nothing. `spent` says that nothing is left for anybody.
+    Totals, not additions, so that a repeat changes nothing. `spent` says that no fetch is left for any peer.
     """
 
     totals: Annotated[dict[IdBytes, Count], Meta(max_length=ROWS_MAX)]
@@ -294,44 +306,48 @@ Question = Survey | Census | Order | NewSeeds | Grant
 class Wave(Message, frozen=True):
     """A question for every peer of a subtree: the receiver answers and asks its own buckets below `limit`.
 
-    Every question may be repeated: answering twice changes nothing.
+    Answered by Answer. Every question may be repeated, as a second answer changes nothing.
     """
 
     limit: Annotated[int, Meta(ge=0, le=160)]
     deadline_s: Annotated[float, Meta(gt=0, le=120)]
-    """Seconds the answer may take; each level passes on a little less."""
+    """Seconds the answer may take. Each level passes on a little less."""
     question: Question
 
 
 class Answer(Message, frozen=True):
-    """The tally of a subtree, and its rows when they were asked for.
+    """The answer to Wave: the tally of a subtree, and its rows if the question is a Census.
 
-    Thousands of rows would take a second to read in one go, so each is a packed `PeerRow` that is passed on unread, and
-    read by who asked (link/wire/census_rows.py).
+    Reading thousands of rows at once would take a second. So each row is a packed `PeerRow` that is passed on unread,
+    and read by the asker (link/wire/census_rows.py).
     """
 
     tally: Tally
     rows: Annotated[list[Raw], Meta(max_length=ROWS_MAX)]
     left: Annotated[list[Raw], Meta(max_length=ROWS_MAX)] = field(default_factory=list)
-    """Of peers that are not there any more: apart, so that however many they are all others are told."""
+    """Rows of departed peers. They are separate, so that however many they are, all other rows are told."""
 
 
 # --- control: from a person's command to any one peer -------------------------------------------------------------
 
 
 class GetStatus(Message, frozen=True):
-    """The whole swarm, row by row (runs a Census wave)."""
+    """A command asks for the whole swarm, row by row: the peer runs a Census wave. Answered by Status. A repeat is
+    answered again.
+    """
 
 
 class SwarmStatus(Message, frozen=True, tag="Answer"):
-    """The answer of the whole swarm to a census, for a person: read, and each peer once; who left comes last."""
+    """The whole swarm's answer to a census, for a person: rows are read, each peer stands once, departed peers come
+    last.
+    """
 
     tally: Tally
     rows: Annotated[list[PeerRow], Meta(max_length=ROWS_MAX)]
 
 
 class Status(Message, frozen=True):
-    """The job and one row per peer that answered."""
+    """The answer to GetStatus: the job and one row per peer that answered."""
 
     job: Job
     answer: SwarmStatus
@@ -340,27 +356,33 @@ class Status(Message, frozen=True):
 
 
 class Add(Message, frozen=True):
-    """Crawl these as well: further seeds. Answered once their owners have them."""
+    """A command adds seeds. Answered by Ok once their owners have them. A repeat changes nothing."""
 
     urls: Annotated[list[Url], Meta(max_length=BATCH_MAX)]
 
 
 class Command(Message, frozen=True):
-    """pause, resume or stop the swarm; leave: only the asked peer goes."""
+    """A person's command: pause, resume or stop the swarm, or leave, by which only the asked peer goes.
+
+    Answered by Ok. A repeat changes nothing.
+    """
 
     verb: Literal["pause", "resume", "stop", "leave"]
 
 
 class Rekey(Message, frozen=True):
-    """From whoever runs a peer to it: let in who has this key of the swarm, and for an hour who has the former one."""
+    """The operator of a peer gives it a new key of the swarm. For an hour the former key is valid too.
+
+    Answered by Ok. A repeat changes nothing.
+    """
 
     peer: IdBytes
-    """Its own ID: only who has its key, and so its directory, may ask it this. No other member may."""
+    """The peer's own ID. Only a sender with its key, and so its directory, may send this; no other member may."""
     key: Annotated[bytes, Meta(min_length=KEY_BYTES, max_length=KEY_BYTES)]
 
 
 class Ok(Message, frozen=True):
-    """Done."""
+    """The answer to a command that was carried out."""
 
 
 Request = (

@@ -1,4 +1,4 @@
-"""What peers say of the course of their swarm, when their heartbeats differ (peer/swarm/state_gossip.py).
+"""Messages that spread the swarm's state, when heartbeats carry different fingerprints (peer/swarm/state_gossip.py).
 
 Tests: tests/link/wire/test_messages.py
 """
@@ -12,13 +12,16 @@ from kadcrawl.settings.config import SEEDS_MAX
 
 
 class GetSwarmState(Message, frozen=True):
-    """A peer asks another whose heartbeat has another fingerprint what it was told. A repeat is answered again."""
+    """A peer asks another, whose heartbeat has another fingerprint, for its swarm state.
+
+    Answered by GotSwarmState. A repeat is answered again.
+    """
 
 
 class GotSwarmState(Message, frozen=True):
-    """What the sender takes the swarm to be told (peer/swarm_state.py)."""
+    """The answer to GetSwarmState: the sender's swarm state (peer/swarm_state.py)."""
 
     stamp: Count
-    """Of the last order to pause or to resume: milliseconds since 1970; 0 if there was none."""
+    """Stamp of the last order to pause or to resume: milliseconds since 1970, or 0 without any order."""
     paused: bool
     seeds: Annotated[list[Url], Meta(max_length=SEEDS_MAX)]
