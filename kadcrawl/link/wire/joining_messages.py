@@ -18,7 +18,10 @@ DRAWN_MAX = 8
 
 
 class GetRange(Message, frozen=True):
-    """A question by datagram: which of your buckets have a live peer? Answered by OwnRange. A repeat is answered again."""
+    """A question by datagram: which of your buckets have a live peer?
+
+    Answered by OwnRange. A repeat is answered again.
+    """
 
     sender: IdBytes
 
@@ -34,7 +37,7 @@ class OwnRange(Message, frozen=True):
 
 
 class FindRanges(Message, frozen=True):
-    """A newcomer asks its bootstrap peer for the peer nearest to each of these IDs, and for the range of that peer.
+    """A newcomer asks its bootstrap peer for the peer nearest to each of these IDs, and its range.
 
     Answered by Ranges. A repeat is answered again.
     """
