@@ -21,11 +21,11 @@ from yarl import URL
 
 FETCHERS: Final = 64
 PER_HOST: Final = 8
-"""Connections; as many as kadcrawl and Scrapy are given."""
+"""Connections, as many as kadcrawl and Scrapy are given."""
 
 
 async def crawl(seeds: Sequence[str], wanted: re.Pattern[str]) -> int:
-    """Fetch all that is wanted and reachable on the seeds' origins; return how many URLs answered with 200."""
+    """Fetch all wanted and reachable pages on the seeds' origins. Return how many URLs answered with 200."""
     origins = tuple(seed[: seed.index("/", len("https://")) + 1] for seed in seeds)
     met = set(seeds)
     queue: asyncio.Queue[str] = asyncio.Queue()
@@ -67,7 +67,7 @@ def _hrefs(body: bytes) -> Iterator[str]:
 
 
 def main() -> None:
-    """Crawl to the end and print what was done."""
+    """Crawl to the end and print the figures."""
     parser = argparse.ArgumentParser(description="Crawl URL... with the least that a crawler can do.")
     parser.add_argument("--wanted", default="", metavar="REGEX", help="only URLs that begin like this")
     parser.add_argument("seeds", nargs="+", metavar="URL")

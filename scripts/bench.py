@@ -35,7 +35,8 @@ from scripts.sites import MORE_PACKAGES, PACKAGES, SitesError, StoredSite, sites
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 SCRAPY_PYTHON: Final = REPOSITORY / ".venv-bench/bin/python"
 PAGE_PATTERN: Final = r"^http://[^/]+/(?:[^?#]*(?:/|\.html?))?$"
-"""HTML pages by their names; the same as Scrapy's, but for the hosts, which the scope already says."""
+"""A pattern of HTML pages by their names: the same pattern as Scrapy's, but for the hosts, which the scope already
+limits."""
 PROFILE_VARIABLE: Final = "KADCRAWL_PROFILE"
 """Environment variable that makes every peer write a cProfile dump to the file it names, its PID appended."""
 BARE_LOOP: Final = "bare loop"
@@ -54,7 +55,7 @@ class TimedCrawl(NamedTuple):
     missing: int
     """URLs of the truth that were not fetched."""
     crawl_s: float
-    """From the first request to the last."""
+    """Seconds from the first request to the last."""
     server_cpu_s: float
 
     @property
@@ -70,7 +71,7 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description="Crawl real sites with kadcrawl and with Scrapy, in turn.")
     parser.add_argument("--more", action="store_true", help="7,000 pages instead of 2,600")
-    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="of each crawler; default 3")
+    parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="runs of each crawler, 3 by default")
     parser.add_argument("--data", type=Path, default=REPOSITORY / "bench-data", metavar="DIR")
     options = parser.parse_args()
     if options.repetitions < 1:
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 class BenchError(Exception):
-    """The benchmark has no result; the text says why in one sentence."""
+    """The benchmark has no result. The text says why in one sentence."""
 
 
 def bench(directory: Path, more: bool, repetitions: int) -> str:

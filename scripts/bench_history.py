@@ -1,12 +1,12 @@
-"""What a peer's history costs by mode: a link met, a page finished, and bytes of disk for each finished URL.
+"""This benchmark measures a peer's history by mode: time of a link and of a page, and disk bytes of a finished URL.
 
     python -m scripts.bench_history
     python -m scripts.bench_history --count 1000000 --cells 1000
 
-One store with keys (`exact`), one with fingerprints (`bloom`), each given the same URLs in turn: accepted, finished,
-and met again. *New* and *known* are one look each at a key never met and one that is done; *accept* and *finish* are
-what a new URL needs besides, in CPU time with a commit after each thousand. What a filter before the exact history
-could spare is the look at a new key; accepting it writes into the same page of the file anyway.
+A store with keys (`exact`) and a store with fingerprints (`bloom`) take the same URLs in turn: accepted, finished, and
+met again. *New* and *known* are single looks at a key never met and at a key that is done. *Accept* and *finish* are
+the further cost of a new URL, in CPU time with a commit after each thousand. A filter before the exact history could
+spare only the look at a new key, and accepting the key writes into the same page of the file anyway.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ LINE = b"{}\n"
 
 
 class StoreCost(NamedTuple):
-    """What one store took for so many URLs."""
+    """The cost of so many URLs in one store."""
 
     history: str
     keys: int
@@ -43,7 +43,7 @@ class StoreCost(NamedTuple):
     new_us: float
     known_us: float
     disk_bytes: float
-    """Of each finished URL, in the journal."""
+    """Bytes of each finished URL in the journal."""
     wrong: int
     """URLs taken for known that were not."""
 
@@ -118,7 +118,9 @@ def table_of(costs: Sequence[StoreCost]) -> Table:
 
 @click.command(help=__doc__)
 @click.option("--count", default=300_000, show_default=True, type=click.IntRange(1_000), help="URLs.")
-@click.option("--cells", default=300, show_default=True, type=click.IntRange(1, 1 << CELL_BITS), help="They are in.")
+@click.option(
+    "--cells", default=300, show_default=True, type=click.IntRange(1, 1 << CELL_BITS), help="Cells of the URLs."
+)
 def main(count: int, cells: int) -> None:
     keys, strangers = keys_of(count, cells, 1), keys_of(min(ASKED_MOST, count), cells, 2)
     costs = []

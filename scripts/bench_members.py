@@ -1,12 +1,12 @@
-"""Measure what it costs that only members are let in: in small, over a whole crawl, and under a flood of strangers.
+"""This benchmark measures the cost of keys and encryption: single steps, a whole crawl, and a flood of non-members.
 
     python -m scripts.bench_members
     python -m scripts.bench_members --part flood
 
-Small: microseconds of CPU of one process, both ends of a conversation in it. Crawl: the same crawl with a key and with
---insecure, in turn, CPU of all processes. Flood: one peer crawls while another process sends it 100,000 datagrams a
-second, as one who knows nothing of the swarm, as one who has seen its datagrams go by, and as one who repeats them;
-CPU of that peer alone. Idle: 1,000 connections that say nothing, the peer's files and memory, and whether a member
+Single steps: microseconds of CPU of one process with both ends of a conversation. Crawl: the same crawl with a key and
+with --insecure, in turn, CPU of all processes. Flood: one peer crawls while another process sends it 100,000 datagrams
+a second, first without knowledge of the swarm, then as an eavesdropper on its datagrams, then by repeating them. The
+figure is the CPU of that peer alone. Idle: 1,000 silent connections, the peer's files and memory, and whether a member
 still gets in.
 """
 
@@ -83,7 +83,7 @@ def each_us(work: Callable[[], object], count: int) -> float:
 
 
 def datagrams() -> list[tuple[str, float]]:
-    """Return what a datagram costs, in microseconds."""
+    """Return the cost of a datagram, in microseconds."""
     key = SwarmKey.generate()
     anne, bert = Sealing(PeerKey.generate(), (key,), 0), Sealing(PeerKey.generate(), (key,), 0)
     bert.open(anne.seal(b"", None) or b"")
@@ -116,7 +116,7 @@ def datagrams() -> list[tuple[str, float]]:
 
 
 async def connections(place: Path) -> list[tuple[str, float]]:
-    """Return what connections and requests cost, in microseconds, with a key and without one."""
+    """Return the cost of connections and requests, in microseconds, with a key and without."""
     found = []
     for keyring in (Keyring(SwarmKey.generate()), None):
         asked = await _asked(place, keyring)
@@ -281,7 +281,7 @@ def _flood(address: tuple[str, int], datagram: bytes, ended: EventType) -> None:
 
 
 async def flooded(place: Path) -> list[tuple[str, float, float]]:
-    """Return (what came, share of a core, pages a second) of a peer that crawls."""
+    """Return (kind of flood, share of a core, pages a second) of a crawling peer."""
     key_file = place / "swarm.key"
     key = SwarmKey.generate()
     key_file.write_text(key.text)
@@ -297,7 +297,7 @@ async def flooded(place: Path) -> list[tuple[str, float, float]]:
 
 @asynccontextmanager
 async def _crawling(data: Path, key_file: Path) -> AsyncIterator[tuple[int, tuple[str, int]]]:
-    """Start a peer that crawls a web without end; yield its process ID and address."""
+    """Start a peer that crawls a web without end. Yield its process ID and address."""
     web_of_pages = SomeWeb(10**9)
     process = await asyncio.create_subprocess_exec(
         *[str(Path(sys.executable).with_name("kadcrawl")), "start", web_of_pages.seed, "--data", str(data)],
@@ -392,7 +392,7 @@ def _lines(data: Path) -> int:
 
 @click.command(help=__doc__)
 @click.option("--part", "parts", type=click.Choice(PARTS), multiple=True, help="Only this. Repeatable.")
-@click.option("--repetitions", type=click.IntRange(1), default=3, show_default=True, help="Of the crawl.")
+@click.option("--repetitions", type=click.IntRange(1), default=3, show_default=True, help="Repetitions of the crawl.")
 def main(parts: tuple[str, ...], repetitions: int) -> None:
     console = Console()
     with TemporaryDirectory() as directory:

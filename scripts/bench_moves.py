@@ -1,9 +1,9 @@
-"""Does work follow what moves, not what is stored (P1 1.3)? Measured for joins and leaves; the claims are checked.
+"""This benchmark checks that work follows the moved records, not the stored records (P1 1.3), for joins and leaves.
 
     python -m scripts.bench_moves
     python -m scripts.bench_moves --records 10000 --peers 8 --peers 50 --json moves.json
 
-First the decisions: the cells that all peers of a swarm look at when one comes or goes, beside those that move
+First the decisions: the cells that all peers of a swarm examine when a peer comes or goes, beside the cells that move
 (`moving_cells`). Then the records of some cells, from one real store to another of growing size (`moving_records`).
 Fails if a claim does not hold.
 """
@@ -38,7 +38,7 @@ GROWTH_MAX = 2.0
 """CPU per moved record in the greatest store, as against the smallest: 100 times the records, some noise."""
 
 Claim = tuple[str, bool]
-"""What is claimed, with the figure, and whether it holds."""
+"""A claim with its figure, and whether the claim holds."""
 
 
 def cells_of(records: int, random: Random) -> dict[Cell, int]:
@@ -48,7 +48,7 @@ def cells_of(records: int, random: Random) -> dict[Cell, int]:
 
 
 def claims(cells: Sequence[CellMoves], records: Sequence[RecordMoves]) -> Iterator[Claim]:
-    """Check what can be said of counts."""
+    """Check the claims about counts."""
     wrong = sum(one.wrong for one in cells)
     yield f"exactly the cells whose holders changed move: {wrong} others", wrong == 0
     for event in ("join", "leave"):
@@ -66,7 +66,7 @@ def claims(cells: Sequence[CellMoves], records: Sequence[RecordMoves]) -> Iterat
 
 
 def time_claims(records: Sequence[RecordMoves]) -> Iterator[Claim]:
-    """Check that the time a moved record takes does not grow with what is stored."""
+    """Check that the time of a moved record does not grow with the store."""
     by_event = defaultdict(list)
     for one in records:
         by_event[one.event].append(one)

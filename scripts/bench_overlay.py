@@ -38,7 +38,7 @@ KILLED = 0.3
 JOINING_AT_ONCE = 8
 OVERLAY_SETTLE_S = 10.0
 QUESTIONS = 400
-"""Asked while quiet, this many in all ..."""
+"""Questions in all while the swarm is quiet, ..."""
 QUESTIONS_PER_S = 100
 """... and after the kill each second (the plain package: once, as its answers take longer than that)."""
 ASKED_AT_ONCE = 20
@@ -48,7 +48,7 @@ CALM_S = 5
 
 
 class BenchPeer(Protocol):
-    """What is measured: ours or the package's."""
+    """The peer under measurement: ours or the package's."""
 
     number: int
 
@@ -85,7 +85,7 @@ class OurPeer:
 
 
 class PlainPeer:
-    """A peer with the package alone; its owner of a key is the nearest its spider finds, or itself."""
+    """A peer with the package alone. Its owner of a key is the nearest peer that its spider finds, or itself."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -143,7 +143,7 @@ class Row:
     quiet_lookup_ms: tuple[float, float] = (0.0, 0.0)
     kill_percent_first: float = 0.0
     right_after_s: float | None = None
-    """When, counted from the kill, the first of the last unbroken seconds with all answers right began."""
+    """Seconds from the kill to the first of the last unbroken seconds with all answers right."""
     kill_lookup_ms: tuple[float, float] = (0.0, 0.0)
 
 
@@ -172,7 +172,7 @@ class Bench:
         await asyncio.gather(*(peer.kill() for peer in self.peers))
 
     async def _join(self) -> float:
-        """Start all peers; return the median seconds one took."""
+        """Start all peers. Return the median seconds of a start."""
         seconds: list[float] = []
         slots = asyncio.Semaphore(JOINING_AT_ONCE)
 
@@ -193,7 +193,7 @@ class Bench:
         return await self._ask(count, lambda peer, cell: peer.owner(cell))
 
     async def ask_lookups(self, count: int, at_once: int = ASKED_AT_ONCE) -> LatencySample:
-        """The same by lookup, whatever the peer knows already."""
+        """Ask the same by lookup, regardless of the peer's own knowledge."""
         return await self._ask(count, lambda peer, cell: peer.lookup(anchor(cell, CELL_BITS)), at_once)
 
     async def _ask(
@@ -256,7 +256,7 @@ async def measure_plain(peers: int, seed: int) -> Row:
 
 
 def measure(kind: Callable[[int, int], Any], peers: int, seed: int) -> Row:
-    """Run one measurement on a loop of its own; the entry of the measuring process."""
+    """Run one measurement on a loop of its own, as the main function of the measuring process."""
     logging.disable()
     # A full collection of hundreds of peers in one heap holds all of them up at once for longer than their time-outs;
     # a peer in a process of its own never sees that.
@@ -300,7 +300,7 @@ def show(rows: Sequence[Row]) -> None:
 @click.command(help=__doc__)
 @click.argument("sizes", type=click.IntRange(20, 2000), nargs=-1)
 @click.option("--plain", is_flag=True, help="Measure the plain package, too.")
-@click.option("--seed", default=1, show_default=True, help="Of the IDs and the questions.")
+@click.option("--seed", default=1, show_default=True, help="The seed of IDs and questions.")
 def main(sizes: tuple[int, ...], plain: bool, seed: int) -> None:
     kinds = [measure_ours, measure_plain] if plain else [measure_ours]
     rows = []

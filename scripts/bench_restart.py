@@ -1,11 +1,12 @@
-"""How soon does a peer with a million known URLs serve again after a restart, alone and in a swarm?
+"""This benchmark times the restart of a peer with a million known URLs, alone and in a swarm.
 
     python -m scripts.bench_restart
     python -m scripts.bench_restart --urls 100000
 
-One real peer on loopback, in a process of its own, comes back to a directory that knows so many URLs: first as the only
-peer, then joining another that has the same, as after a restart. Seconds from opening the directory until it answers
-`Hello`, until the first cell may be crawled, and until all of its cells may; and the CPU it has used by then.
+One real peer on loopback, in a process of its own, comes back to a directory with so many URLs: first as the only peer,
+then joining another peer that has the same URLs, as after a restart. The figures are seconds from opening the directory
+until the peer answers `Hello`, until the first cell may be crawled, and until all of its cells may, with the CPU used
+by then.
 """
 
 import asyncio
@@ -34,16 +35,16 @@ from kadcrawl.store.store import Store
 from scripts.moving_records import JOB, fill
 
 SERVES_MAX_S = 3.0
-"""To answering, and to the first cell that may be crawled."""
+"""The most seconds to the first answer, and to the first cell that may be crawled."""
 PEER_POLL_S = 0.02
 RESTART_TIMEOUT_S = 300.0
 STEADY_S = 1.0
-"""For how long nothing may be left to sync before all is said to be open."""
+"""Seconds without anything to sync before all cells count as open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Since the start."""
+    """Time since the start."""
 
     wall_s: float
     cpu_s: float
@@ -59,7 +60,7 @@ class Restart:
     all_open: Passed
     opened: int
     syncs: int
-    """How often cells were synced: once each, at best."""
+    """Syncs of cells: at best one for each cell."""
     lag_max_s: float
     """Longest time for which the loop did nothing else."""
 
@@ -84,7 +85,7 @@ class PeerWatch:
 
 
 async def restart(directory: Path, bootstrap: tuple[str, int] | None, pipe: Connection) -> None:
-    """Start a peer on a directory, send its address and what was measured, and stop when told."""
+    """Start a peer on a directory, send its address and the measurements, and stop when told."""
     watch = PeerWatch()
     async with Peer(Config(data=directory, port=0), None if bootstrap else JOB) as peer, asyncio.TaskGroup() as group:
         pipe.send(peer.contact.address)

@@ -1,12 +1,12 @@
-"""What a seen-set that expires costs, beside the sets of Scrapy: time and bytes of a URL; the claims are checked.
+"""This benchmark compares an expiring filter with the sets of Scrapy: time and bytes of a URL. The claims are checked.
 
     python -m scripts.bench_seen
     python -m scripts.bench_seen --count 10000000 --engine rbloom
 
-Each of our sets has lived through two whole periods before it is measured, so that its filters are of the size that was
-expected; the first period, in which they grow, has a row of its own. *New* are keys never added, *known* the youngest
-ones. CPU time, medians of pieces of the keys, with the loop around each call in it. Then what small cells take,
-with all objects, as there are 65,536 of them.
+Each of our sets has lived through two whole periods before it is measured, so that its filters have the expected size.
+The first period, in which they grow, has a row of its own. *New* are keys never added, *known* the youngest keys. CPU
+time, medians of pieces of the keys, with the loop around each call in it. Then the bytes of small cells, with all
+objects, as there are 65,536 cells.
 """
 
 import sys
@@ -39,17 +39,17 @@ DAY_S = 86_400.0
 WEEK = 7
 ERROR = 1e-4
 BYTES_MOST = 2.5
-"""Of a URL in a slice that errs by 1e-4."""
+"""Bytes of a URL in an epoch filter with an error of 1e-4."""
 CHECK_MOST_US = 3.0
 
 One = TypeVar("One")
 Claim = tuple[str, bool]
-"""What is claimed, with the figure, and whether it holds."""
+"""A claim with its figure, and whether the claim holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterCost:
-    """What one set of so many keys costs."""
+    """The cost of one set of so many keys."""
 
     name: str
     keys: int
@@ -60,9 +60,9 @@ class FilterCost:
     wrong: float
     """Share of new keys taken for known."""
     epoch_filters: int = 0
-    """That live; 0 for what does not expire."""
+    """Live epoch filters, or 0 for a set that does not expire."""
     grown: bool = False
-    """Its filters grew, as nobody knew how many keys there would be."""
+    """True if its filters grew, as the number of keys was unknown."""
 
 
 def new_keys(count: int, name: str) -> list[Key]:
@@ -72,7 +72,7 @@ def new_keys(count: int, name: str) -> list[Key]:
 
 
 def us_per_key(use: Callable[[Sequence[One]], object], keys: Sequence[One]) -> float:
-    """Return what one key takes: the median over pieces."""
+    """Return the time of a key: the median over pieces."""
     ends = [len(keys) * number // PIECES for number in range(PIECES + 1)]
     took = []
     for piece in (keys[begin:end] for begin, end in pairwise(ends)):
@@ -139,7 +139,7 @@ def of_a_set(name: str, count: int, fingerprint: Callable[[Key], One]) -> Filter
 
 
 def cell_bytes(keys: int) -> float:
-    """Return what a cell takes that met so many keys today: all of Python's memory, so not rbloom's."""
+    """Return the bytes of a cell that met so many keys today: all of Python's memory, so not rbloom's."""
     period = Period(epoch_s=DAY_S, epochs=WEEK, error=ERROR)
     fill = new_keys(keys, "cell")
     ExpiringFilter(period).add(Key(bytes(20)), 0.0)  # What is made once for all cells.
@@ -164,7 +164,7 @@ def costs(count: int, engines: Sequence[str]) -> Iterator[FilterCost]:
 
 
 def claims(measured: Sequence[FilterCost]) -> Iterator[Claim]:
-    """Check what was to be reached."""
+    """Check the figures against their aims."""
     for one in measured:
         if not one.epoch_filters or one.grown:
             continue

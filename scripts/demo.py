@@ -25,7 +25,7 @@ from sim.sample_web import SampleWeb
 
 PEERS: Final = 4
 DELAY_S: Final = 0.1
-"""Between two requests to one site; the default of 1 s would make a long demo."""
+"""Seconds between two requests to one site. The default of 1 s would make a long demo."""
 MARKER: Final = ".kadcrawl-demo"
 """Stands in a directory the demo made, and may therefore delete."""
 TRAPS: Final = {
@@ -36,7 +36,7 @@ TRAPS: Final = {
     "session_id": "that are each a new URL of a page in the shop, followed without their session IDs",
     "site_pages": "to the next day of a calendar, when the site had its share of pages",
 }
-"""What each limit leaves out of `sim.sample_traps`."""
+"""The links of `sim.sample_traps` that each limit leaves out."""
 SHOWN_MAX: Final = 5
 """Faults of one kind that are printed."""
 
@@ -105,7 +105,7 @@ async def _run(command: list[str]) -> int:
 
 
 def _faults(verdict: Verdict) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield (what is wrong, where) for each kind of fault the judge found."""
+    """Yield (fault, places) for each kind of fault that the judge found."""
     kinds = {
         "pages left out": verdict.missing,
         "URLs nobody may want": verdict.extra,

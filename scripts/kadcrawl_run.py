@@ -1,6 +1,6 @@
-"""One run of the `kadcrawl` command as seen from outside: how it is started, and what it leaves behind.
+"""A run of the `kadcrawl` command as seen from outside: its start and its results.
 
-Shared by the demo, the benchmark and the tests, which use kadcrawl as its users do and not by its imports.
+The demo, the benchmark and the tests share this module, and use kadcrawl as its users do and not by its imports.
 """
 
 import json
@@ -16,11 +16,11 @@ class LoggedPage(NamedTuple):
     """One line of a peer's pages.jsonl, as far as it matters here."""
 
     directory: Path
-    """Of the peer."""
+    """The peer's directory."""
     url: str
     status: int | None
     failed: str | None
-    """Why the URL has no page; None when it has one."""
+    """The reason that the URL has no page, or None."""
     fields: dict[str, Any]
     """The whole line."""
 

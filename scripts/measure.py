@@ -1,8 +1,7 @@
-"""What a program costs: CPU seconds and peak memory of all its processes, from outside, on Linux.
+"""The cost of a program from outside: CPU seconds and peak memory of all its processes, on Linux.
 
-CPU is what the kernel reports of the program and every descendant it waited for (wait4). Peak memory is
-summed over the processes, each at its own peak (VmHWM, looked up while they run), so shared pages count once
-for each.
+CPU is the kernel's figure for the program and every descendant that it waited for (wait4). Peak memory is summed over
+the processes, each at its own peak (VmHWM, read while they run), so shared pages count once for each.
 """
 
 import os
@@ -15,12 +14,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 LOOK_INTERVAL_S: Final = 0.25
-"""Between two looks at the processes; one that lives shorter may be missed in the memory, never in the
-CPU."""
+"""Seconds between two looks at the processes. A shorter process may be missed in the memory, never in the CPU."""
 
 
 class Cost(NamedTuple):
-    """Of one run of a program."""
+    """The cost of one run of a program."""
 
     exit_code: int
     wall_s: float
@@ -34,7 +32,7 @@ def cost_of(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Cost:
-    """Run `command` to its end, its output going to a file, and return what it cost. Raises OSError."""
+    """Run `command` to its end, with its output in a file, and return its cost. Raises OSError."""
     peaks: dict[int, int] = {}
     ended = threading.Event()
     began = time.perf_counter()

@@ -1,9 +1,9 @@
-"""What a join and a leave make all peers of a swarm look at, and whether just the right cells move (P1 1.3.2).
+"""The cells that all peers examine at a join or a leave, and a check that the right cells move (P1 1.3.2).
 
-Only decisions: the `Holdings` of every peer, filled with where each cell belongs. One peer after the other comes or
-goes, everybody decides, and that is compared with working out the holders of every single cell anew. A cell is *held*
-by three peers; a *look* is one placement read by one of those who decide about it: its holder, or, for a backup, the
-owner who watches over it as well.
+Only decisions: the `Holdings` of every peer, filled with the places of all cells. One peer after the other comes or
+goes, all peers decide, and the result is compared with the holders of every single cell, worked out anew. Three peers
+*hold* a cell. A *look* is one placement read by a peer that decides about the cell: its holder, or, for a backup, also
+the owner, which watches over the backup.
 """
 
 import time
@@ -27,7 +27,7 @@ class CellMoves:
     event: str
     peers: int
     records: int
-    """Different records in the swarm; each is stored by three peers."""
+    """Different records in the swarm, each stored by three peers."""
     events: int = 0
     cells_stored: int = 0
     """Placements: three to a cell. This and all the following are sums over the events."""
@@ -81,7 +81,7 @@ class CellSwarm:
             self._settle(cell, chosen)
 
     def worked_out(self) -> dict[Cell, list[Contact]]:
-        """Return the holders of every cell, without regard to who held it."""
+        """Return the holders of every cell, without regard to former holders."""
         return {
             cell: holders([[self._contacts[one] for one in nearest(self._numbers, place, HOLDERS)] for place in places])
             for cell, places in self._places.items()
@@ -111,7 +111,8 @@ class CellSwarm:
         self._move(found, moves)
 
     def leave(self, moves: CellMoves) -> None:
-        """Let a peer go, drawn at random: it tells of all it holds; the others look for what they shared with it."""
+        """Let a peer leave, drawn at random. The peer tells of all cells it holds, and the others look for cells
+        shared with it."""
         leaver = self._random.choice(self._numbers)
         self._numbers.remove(leaver)
         began = time.process_time()
@@ -164,7 +165,7 @@ def _looks(holdings: Holdings) -> tuple[int, int]:
 def cell_moves(
     peers: int, records: Mapping[Cell, int], events: int, random: Random, cell_bits: int = CELL_BITS
 ) -> list[CellMoves]:
-    """Let `events` peers come to a swarm of this size and as many go; return both sums."""
+    """Let `events` peers come to a swarm of this size and as many go. Return both sums."""
     swarm = CellSwarm(peers, records, random, cell_bits)
     total = sum(records.values())
     joins, leaves = CellMoves("join", peers, total), CellMoves("leave", peers, total)

@@ -1,10 +1,10 @@
-"""What it costs to move records between two peers, whatever they store already: real stores, exchangers and batches.
+"""The cost of moving records between two real stores of any size, by anti-entropy and batches.
 
-Three ways, each with about as many records on the move whatever the size of the big store: a newcomer fetches cells
-from a peer that stores much (*join, owner*), such a peer sends a newcomer the copies it is to keep (*join, backup*),
-and a peer that stores much fetches cells that a small one leaves behind (*leave*). Which cells these are is decided
-elsewhere (`moving_cells`); here they are drawn at random. Both ends run in this process, which packs and unpacks every
-message; CPU counts both, journaling included.
+Three ways, each with about as many records on the move for every size of the large store. A newcomer fetches cells from
+a peer that stores much (*join, owner*). Such a peer sends a newcomer the copies to keep (*join, backup*). A peer that
+stores much fetches cells that a small peer leaves behind (*leave*). moving_cells.py decides which cells move, and here
+they are drawn at random. Both ends run in this process, which packs and unpacks every message. CPU counts both, with
+the journals.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class RecordMoves:
     cells: int
     """Cells that moved."""
     examined: int
-    """Records read at either end to find what differs."""
+    """Records read at either end to find the differences."""
     moved: int
     wrong: int
     """Cells that do not end as they should at the end that receives."""
@@ -68,7 +68,7 @@ class StoreEnd:
         self.store = store
         self.contact = Contact(id_bytes(number), "127.0.0.1", 1)
         self.other: StoreEnd = self
-        """Whom its questions go to."""
+        """The other end, which answers this end's questions."""
         frontier = Frontier(store, LIMITS, JOB.delay_s)
         intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), by_depth=False)
         partitioner = Partitioner(JOB.partition, JOB.cell_bits)
@@ -77,7 +77,7 @@ class StoreEnd:
         self.anti_entropy = AntiEntropy(lambda: self.contact, client, store, self._records.moving, self._records.merge)
 
     async def ask(self, to: Contact, message: Message, expected: Any, deadline_s: float) -> Any:
-        """Stand in for the LinkClient: what would be on the wire goes right to the other end."""
+        """Stand in for the LinkClient: a message goes right to the other end."""
         question = unpack(pack(message), type(message), LIMITS.message_bytes_max)
         answer = await self.other.answer(question)
         return unpack(pack(answer), expected, LIMITS.message_bytes_max)
@@ -118,7 +118,7 @@ async def fill(store: Store, count: int, name: str, but: Collection[Cell] = ()) 
 
 @asynccontextmanager
 async def opened(directory: Path, number: int) -> AsyncIterator[StoreEnd]:
-    """Open one peer's store in a directory and commit what is written to it."""
+    """Open one peer's store in a directory and commit its writes."""
     store = Store(directory, LIMITS.commit_spacing_s)
     committer = asyncio.create_task(store.journal.run(), name="commit")
     try:

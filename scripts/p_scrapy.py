@@ -57,7 +57,7 @@ def page_pattern(seeds: list[str]) -> str:
 
 
 def lean_spider(seeds: list[str], done: Counter[str]) -> type[Any]:
-    """Make the spider of least work; it counts its pages in `done`."""
+    """Make the spider of least work, which counts its pages in `done`."""
     wanted = re.compile(page_pattern(seeds)).match
 
     class Lean(scrapy.Spider):  # type: ignore[misc, unused-ignore]
@@ -91,7 +91,7 @@ def lean_spider(seeds: list[str], done: Counter[str]) -> type[Any]:
 
 
 def main() -> None:
-    """Crawl to the end and print what was done."""
+    """Crawl to the end and print the figures."""
     parser = argparse.ArgumentParser(description="Crawl URL... with Scrapy.")
     parser.add_argument("seeds", nargs="+", metavar="URL")
     seeds = parser.parse_args().seeds

@@ -1,10 +1,9 @@
-"""Where the peers' CPU goes: cProfile dumps, told by the rooms of kadcrawl and what each uses. No I/O but the
-dumps.
+"""The peers' CPU time by room of kadcrawl, from cProfile dumps. No I/O but the dumps.
 
-A function's own time belongs to the room its file lies in. What is built in has no file, and what is the
-standard library's or another package's serves many: their time goes to those who called them, in proportion, until a
-room is reached. So aiohttp's client is in "fetch" or "peer messages" by who asked; only what arrives is called by
-the event loop and stands for itself. What else only the event loop calls stays with the event loop.
+A function's own time belongs to the room of its file. Built-in functions have no file, and functions of the standard
+library and of other packages serve many rooms: their time goes to their callers, in proportion, until a room is
+reached. So aiohttp's client is in "fetch" or "peer messages" by its caller. The event loop calls only the code for
+arriving data, which stands for itself. All else that only the event loop calls stays with the event loop.
 """
 
 import pstats
@@ -41,9 +40,9 @@ ROOMS: Final = (
     ("/aiohttp/web", "peer messages"),
     ("/asyncio/", LOOP),
 )
-"""(part of a file's path, room); the first that fits counts."""
+"""(part of a file's path, room). The first match counts."""
 JOURNAL: Final = frozenset({"run", "commit", "_commit", "durable", "set", "sync_files", "_checkpoint"})
-"""Functions of the store that make what was written durable; the others are history."""
+"""Functions of the store that make writes durable. The other functions are history."""
 REPOSITORY: Final = f"{Path(__file__).resolve().parents[1].as_posix()}/"
 PASSES_MAX: Final = 30
 """Calls in a row through which time is handed up to a room."""

@@ -23,7 +23,7 @@ class Package(NamedTuple):
     root: str
     """The site's directory in the package."""
     entry: str = ""
-    """Path of the page a crawl starts from, below the root; "" when the root has an index.html."""
+    """The path of the crawl's first page, below the root, or "" when the root has an index.html."""
 
 
 PACKAGES: Final = (
@@ -34,11 +34,11 @@ PACKAGES: Final = (
 )
 """About 2,650 pages, 23 MB to fetch."""
 MORE_PACKAGES: Final = (Package("cppreference-doc-en-html", "usr/share/cppreference/doc/html", "en/index.html"),)
-"""For volume: some 4,400 pages more for 4 MB more to fetch."""
+"""A package for volume: some 4,400 pages more for 4 MB more to fetch."""
 
 
 class SitesError(Exception):
-    """A package cannot be had here; the text says why in one sentence."""
+    """A package cannot be had here. The text says why in one sentence."""
 
 
 class StoredSite(NamedTuple):
@@ -56,7 +56,7 @@ def cache_directory() -> Path:
 
 
 def sites(packages: tuple[Package, ...] = PACKAGES) -> list[StoredSite]:
-    """Return the sites of `packages`, fetching what the cache lacks. Raises SitesError when that fails."""
+    """Return the sites of `packages`, and fetch those that the cache lacks. Raises SitesError when that fails."""
     return [_site(package) for package in packages]
 
 

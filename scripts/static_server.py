@@ -28,13 +28,13 @@ from aiohttp import web
 FIRST_ADDRESS: Final = 2
 """Sites live on 127.0.0.2, 127.0.0.3, ..."""
 KEPT_BYTES_MAX: Final = 1_000_000_000
-"""Files kept in memory, all sites together; what goes beyond is read again each time."""
+"""Bytes of files kept in memory, all sites together. Files beyond it are read again each time."""
 
 Log = Callable[[dict[str, str | int | float]], None]
 
 
 class StaticReply(NamedTuple):
-    """What one path of a site answers."""
+    """The answer for one path of a site."""
 
     status: int
     body: bytes
@@ -75,7 +75,7 @@ class StaticDirectory:
 
 
 def content_type(name: str) -> str:
-    """Return the media type of a file by its name; compressed files are served as what they are."""
+    """Return the media type of a file by its name. Compressed files keep their own type."""
     media_type, encoding = mimetypes.guess_type(name)
     if encoding is not None:
         return f"application/{encoding}"
@@ -83,7 +83,7 @@ def content_type(name: str) -> str:
 
 
 async def serve(roots: list[Path], log: Log, stack: AsyncExitStack) -> list[str]:
-    """Serve each of `roots` until `stack` is closed; return their URLs, each ending in a slash."""
+    """Serve each of `roots` until `stack` is closed. Return their URLs, each ending in a slash."""
     return [await _serve(StaticDirectory(root), number, log, stack) for number, root in enumerate(roots)]
 
 

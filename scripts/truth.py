@@ -1,7 +1,7 @@
-"""Which URLs a correct crawl fetches, found out breadth-first by the simplest means.
+"""The URLs that a correct crawl fetches, found breadth-first by the simplest means.
 
-One request after the other, the standard library alone, and not a line of kadcrawl: what both agree on was
-worked out twice. Meant for loopback servers; it keeps no delay and trusts what it reads.
+One request after the other, the standard library alone, and not a line of kadcrawl: a result on which both agree was
+worked out twice. Meant for loopback servers: this script keeps no delay and trusts the pages that it reads.
 
 ``python -m scripts.truth URL...`` prints a JSON object: URL -> status.
 """
@@ -20,14 +20,14 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from urllib.robotparser import RobotFileParser
 
 TRIES_MAX: Final = 4
-"""Requests for a URL that answers 5xx; the last answer counts."""
+"""Requests for a URL that answers 5xx. The last answer counts."""
 
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
 _REFRESH_URL = re.compile(r"""[\d.\s]*[;,]\s*(?:url\s*=)?\s*["']?(?P<url>[^"']+)""", re.IGNORECASE)
 _ESCAPE = re.compile("%[0-9a-fA-F]{2}")
 _PATH = re.compile("[^?#]*")
 _SAFE = string.punctuation.translate(str.maketrans("", "", '"<>`{}'))
-"""Characters of a URL that stay as they are, "%" among them; others are sent as escaped UTF-8."""
+"""Characters of a URL that stay as they are, "%" among them. Others are sent as escaped UTF-8."""
 
 
 def crawl(seeds: Sequence[str], wanted: Callable[[str], bool] = lambda url: True) -> dict[str, int]:
@@ -144,7 +144,7 @@ def _links(text: str, url: str) -> Iterator[str]:
 
 
 class _Page(HTMLParser):
-    """Collects what a page links to, as written."""
+    """A parser that collects the links of a page, as written."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,12 +1,12 @@
-"""Real processes, and what really happens to them: eight peers crawl real pages, and a judge says how it went.
+"""Chaos runs: eight real peer processes crawl real pages under faults, and a judge gives a verdict.
 
-Each scenario is a function: what happens, to whom, and when; see `chaos_processes` and, for ``--network``,
-`chaos_network`. With ``--network`` every peer is alone in a network namespace, and the packets between them pass
-through a hub that loses, delays, doubles and cuts; that takes Linux, root and `ip`, and where they are not there this
-says so and is done.
+Each scenario is a function that chooses faults, victims and instants: see processes.py and, for ``--network``,
+network.py. With ``--network`` every peer is alone in a network namespace, and the packets between them pass through a
+hub that loses, delays, doubles and cuts. That takes Linux, root and `ip`. Without these the command says so and is
+done.
 
-``python -m scripts.chaos [--network] [--repetitions N] [--only SCENARIO] [--first-seed N] [--json FILE]``; exit code 0
-only if all went well. The directory of a run that did not is kept, and named.
+``python -m scripts.chaos [--network] [--repetitions N] [--only SCENARIO] [--first-seed N] [--json FILE]`` exits with 0
+only if all went well. The directory of a failed run is kept, and named.
 """
 
 import argparse
@@ -38,12 +38,14 @@ FAULTS_SHOWN_MAX: Final = 5
 def main() -> None:
     """Run the scenarios."""
     parser = argparse.ArgumentParser(
-        prog="python -m scripts.chaos", description="Let things happen to a real swarm while it crawls."
+        prog="python -m scripts.chaos", description="Run faults against a real swarm while it crawls."
     )
-    parser.add_argument("--network", action="store_true", help="to the network between the peers (as root)")
-    parser.add_argument("--repetitions", type=int, default=1, metavar="N", help="of each scenario (default 1)")
-    parser.add_argument("--first-seed", type=int, default=1, metavar="N", help="of the first repetition (default 1)")
-    parser.add_argument("--only", action="append", metavar="SCENARIO", help="this scenario; may be repeated")
+    parser.add_argument("--network", action="store_true", help="faults of the network between the peers (as root)")
+    parser.add_argument("--repetitions", type=int, default=1, metavar="N", help="runs of each scenario (default 1)")
+    parser.add_argument(
+        "--first-seed", type=int, default=1, metavar="N", help="the seed of the first repetition (default 1)"
+    )
+    parser.add_argument("--only", action="append", metavar="SCENARIO", help="run only this scenario, repeatable")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every outcome")
     options = parser.parse_args()
     scenarios = NETWORK if options.network else PROCESSES

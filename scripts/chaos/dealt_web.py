@@ -27,14 +27,14 @@ from scripts.truth import crawl
 from sim.judge import Access
 
 PAGE_BYTES_MAX: Final = 40_000
-"""Larger pages are passed over: the peers' processor time is not what is measured."""
+"""Larger pages are left out, as the peers' processor time is not the subject."""
 DOCUMENTATION: Final = next(package for package in PACKAGES if package.name == "postgresql-doc-15")
 
 _LINK: Final = re.compile(r'\b(?:href|src)="([^"]*)"')
 
 
 def documentation(count: int) -> dict[str, str]:
-    """Return up to `count` pages of the PostgreSQL manual, path -> text; none if it has not been fetched."""
+    """Return up to `count` pages of the PostgreSQL manual, path -> text, or none if the manual has not been fetched."""
     if not (cache_directory() / DOCUMENTATION.name).is_dir():
         return {}
     root = sites((DOCUMENTATION,))[0].root
@@ -63,7 +63,7 @@ class DealtWeb:
 
     def __init__(self, pages: Mapping[str, str], site_count: int, machines: PeerHosts | None = None) -> None:
         self.machines = machines or Loopback()
-        """Where the sites are, and the peers that crawl them."""
+        """The hosts of the sites, and of the peers that crawl them."""
         self.access_log: list[Access] = []
         """Every request since the crawl under judgment began, in the order of arrival."""
         self.origins: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class DealtWeb:
 
     @property
     def fetched(self) -> Counter[str]:
-        """How often each URL was asked for, robots.txt aside."""
+        """The number of requests for each URL, without robots.txt."""
         return Counter(access.url for access in self.access_log if access.path != "/robots.txt")
 
     def _walk(self, called_off: threading.Event) -> dict[str, int]:
@@ -141,7 +141,7 @@ class DealtWeb:
 
 
 def _read(file: Path) -> str | None:
-    """Return a page's text; None if it is no page, or too large."""
+    """Return a page's text, or None for a file that is no page or too large."""
     try:
         body = file.read_bytes()
     except OSError:

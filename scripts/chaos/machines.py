@@ -1,7 +1,7 @@
-"""Where the processes of a real swarm run, and the web they crawl: on this machine's loopback, or on a hub of its own.
+"""The hosts of a real swarm's processes and of its web: this machine's loopback, or a hub of its own.
 
 On the hub each peer is alone in a network namespace, and so is the web, so that the network between them can be made
-worse than loopback is. The web's servers stay in the process that asks for them; only their sockets are elsewhere.
+worse than loopback. The web's servers stay in the calling process, and only their sockets are elsewhere.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from scripts.kadcrawl_run import LOOPBACK
 
 
 class PeerHost(NamedTuple):
-    """Where one peer runs."""
+    """The host of one peer."""
 
     address: str
     prefix: Sequence[str]
-    """What to put before a command so that it runs there."""
+    """The words before a command that make it run there."""
 
 
 class PeerHosts(Protocol):
-    """What a swarm and its web need of the machines they are on."""
+    """The hosts, as a swarm and its web use them."""
 
     network: str
     """CIDR of the web's addresses."""
@@ -74,7 +74,7 @@ class OnHub:
 
     @property
     def faults(self) -> Faults:
-        """What befalls the packets."""
+        """The faults of the packets."""
         return self._hub.faults
 
     def site(self, number: int) -> str:

@@ -54,12 +54,12 @@ class Namespace:
 
     @property
     def prefix(self) -> list[str]:
-        """What to put before a command, so that it runs in here, as the same process."""
+        """The words before a command that make it run in this namespace, as the same process."""
         return ["ip", "netns", "exec", self.name]
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Let this thread be in the namespace: what it opens is in there, what the others open is not."""
+        """Let this thread enter the namespace. Sockets that it opens are in there, sockets of other threads are not."""
         # Python has os.setns only from 3.12 on.
         libc = ctypes.CDLL(None, use_errno=True)
         with Path("/proc/thread-self/ns/net").open() as before, (_NAMES / self.name).open() as inside:
@@ -89,7 +89,7 @@ class Namespace:
 
 
 def unavailable() -> str | None:
-    """Return in one sentence why there can be no namespaces here; None if there can. Makes one to see."""
+    """Return the reason in one sentence if there can be no namespaces here, or None. Makes one to see."""
     if sys.platform != "linux":
         return "network namespaces are Linux's"
     if os.geteuid() != 0:

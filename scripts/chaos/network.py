@@ -1,7 +1,7 @@
-"""What can happen to the network between the peers of a swarm; to be looked up by name in `NETWORK`.
+"""Faults of the network between the peers of a swarm, by name in `NETWORK`.
 
-Seeds choose victims and instants. The web is reached from everywhere all the time, as late and as badly as everything
-else: a peer that is cut off crawls on, and so do the others.
+Seeds choose victims and instants. Every peer can reach the web all the time, as late and as badly as everything else: a
+peer that is cut off crawls on, and so do the others.
 """
 
 import asyncio
@@ -15,22 +15,22 @@ from scripts.chaos.tun_hub import PacketConditions
 FEW: Final = 3 / 8
 """Share of the peers that a partition cuts off."""
 ONE_WAY: Final = 2 / 3
-"""How long a cut of one direction lasts, as a share of `Size.freeze_s`."""
+"""The length of a cut in one direction, as a share of `RunSize.freeze_s`."""
 
 
 async def lossy(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
-    """Packets are late by 60 ms more or less, overtake each other, come twice or not at all, from beginning to end."""
+    """Packets are late by about 60 ms, overtake each other, come twice or not at all, from beginning to end."""
     await swarm.until(1.0)
 
 
 async def partition(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
-    """Three of eight are cut off for half a minute; both sides crawl on."""
+    """Three of eight peers are cut off for half a minute. Both sides crawl on."""
     await swarm.until(random.uniform(0.05, 0.25))
     await swarm.part(swarm.chosen(random, round(FEW * size.peers)), size.freeze_s)
 
 
 async def one_way(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
-    """For 20 seconds nothing that two peers send arrives; they hear the others all the time."""
+    """Packets of two peers are lost for 20 seconds. They hear the others all the time."""
     await swarm.until(random.uniform(0.05, 0.35))
     await swarm.part(swarm.chosen(random, 2), size.freeze_s * ONE_WAY, one_way=True)
 

@@ -1,7 +1,7 @@
-"""What a partition excuses: while it lasts neither side knows what the other asks for, or when. Pure.
+"""A network split excuses some faults: while it lasts neither side knows the other side's requests. Pure.
 
-So each side is held to a clock of its own: it is judged by the access log without the other side's requests of that
-time. What is close, or asked for again, only across the cut is counted apart. All requests outside it are judged
+So each side has a clock of its own: a side is judged by the access log without the other side's requests of that time.
+Requests that are close, or repeated, only across the cut are counted apart. All requests outside the split are judged
 together, as ever.
 """
 
@@ -17,15 +17,15 @@ class NetworkSplit(NamedTuple):
     """Some peers cut off from the others, in one direction or both."""
 
     few: frozenset[str]
-    """Their addresses."""
+    """The addresses of the smaller side."""
     from_s: float
-    """On the access log's clock, as is the end."""
+    """The begin on the access log's clock, as is the end."""
     healed_s: float
 
     def side(self, access: Access) -> bool | None:
-        """Say whether a request is of the few; None if it is of another time than the parting.
+        """Return whether a request is of the smaller side, or None for a request outside the split.
 
-        For `SETTLE_S` after it has healed the two sides may still be strangers to each other.
+        For `SETTLE_S` after the end of the split the two sides may still be unknown to each other.
         """
         if self.from_s <= access.time <= self.healed_s + RECOVERY_S:
             return access.asker in self.few
@@ -33,25 +33,25 @@ class NetworkSplit(NamedTuple):
 
 
 class Across(NamedTuple):
-    """What a partition explains."""
+    """The faults that a network split explains."""
 
     hurried: int
     """Requests too soon after one of the other side."""
     repeated: int
     """Requests for a page the other side had asked for."""
     settled_s: float
-    """How long after it had healed the last site was hurried so."""
+    """Seconds after the end of the split in which the last site was hurried so."""
 
 
 def views(log: Sequence[Access], parting: NetworkSplit | None) -> list[list[Access]]:
-    """Return the log as the two sides may know it; all of it, and once, if there was no parting."""
+    """Return the log as each of the two sides may know it, or the whole log once without a split."""
     if parting is None:
         return [list(log)]
     return [[access for access in log if parting.side(access) is not other] for other in (True, False)]
 
 
 def across(log: Sequence[Access], parting: NetworkSplit | None, delay_s: float) -> Across:
-    """Return what the two sides did to each other's sites and pages, unknowing."""
+    """Return the faults of the two sides at each other's sites and pages."""
     if parting is None:
         return Across(0, 0, 0.0)
     pairs = list(_pairs(log, parting))
@@ -63,7 +63,7 @@ def across(log: Sequence[Access], parting: NetworkSplit | None, delay_s: float) 
 
 
 def _pairs(log: Sequence[Access], parting: NetworkSplit) -> Iterator[tuple[Access, Access]]:
-    """Yield each request of the parting's time with each earlier one to the same site that the other side made."""
+    """Yield each request during the split with each earlier request of the other side to the same site."""
     earlier: defaultdict[tuple[str, bool], list[Access]] = defaultdict(list)
     for access in sorted(log, key=lambda access: access.time):
         few = access.asker in parting.few

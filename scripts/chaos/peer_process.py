@@ -10,7 +10,7 @@ from scripts.chaos.machines import PeerHost
 
 KADCRAWL: Final = str(Path(sys.executable).with_name("kadcrawl"))
 READY_S: Final = 60.0
-"""A peer joins in a second or two; on a machine with other work in somewhat more."""
+"""Seconds for a start. A peer joins in a second or two, on a busy machine in somewhat more."""
 COMMAND_S: Final = 60.0
 PROCESS_POLL_S: Final = 0.05
 
@@ -18,7 +18,7 @@ _LISTENS = re.compile(r"--bootstrap (\S+)")
 
 
 class PeerProcess:
-    """One peer's process; started again on its directory it is another one."""
+    """The process of one peer. A peer that is started again on its directory is another process."""
 
     def __init__(
         self, name: str, machine: PeerHost, directory: Path, said: Path, process: asyncio.subprocess.Process
@@ -27,7 +27,7 @@ class PeerProcess:
         self.machine = machine
         self.directory = directory
         self.said = said
-        """File with what it writes to standard output and error."""
+        """The file with the standard output and error."""
         self.process = process
         self.address = ""
         """HOST:PORT, once it is ready."""
@@ -35,7 +35,7 @@ class PeerProcess:
 
     @property
     def living(self) -> bool:
-        """It runs, and nobody has told it not to."""
+        """True if the process runs and has not been told to end."""
         return self.process.returncode is None and self.exit_expected == 0
 
     async def ready(self) -> None:
@@ -48,7 +48,7 @@ class PeerProcess:
         self.address = found[1]
 
     async def command(self, *arguments: str) -> str:
-        """Give it a command, on its machine; return what that prints. Raises RuntimeError if it fails, TimeoutError."""
+        """Run a command on the peer's machine and return its output. Raises RuntimeError if it fails, TimeoutError."""
         process = await asyncio.create_subprocess_exec(
             *self.machine.prefix,
             *[KADCRAWL, *arguments, "--peer", self.address, "--data", str(self.directory)],

@@ -1,6 +1,6 @@
-"""What can happen to the processes of a swarm; to be looked up by name in `PROCESSES`.
+"""Faults of the processes of a swarm, by name in `PROCESSES`.
 
-Seeds choose victims and instants. There is no network fault in any of these, so none of them has an excuse.
+Seeds choose victims and instants. These faults leave the network alone, so none of them has an excuse.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from sim.plan import RECOVERY_S
 
 
 async def two_killed(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
-    """Two peers are killed at once: what they owned, and backed up for others, is left with one peer each."""
+    """Two peers are killed at once. The cells that they owned, and backed up for others, are left with one peer
+    each."""
     await swarm.until(random.uniform(0.05, 0.6))
     await swarm.kill(swarm.chosen(random, 2))
 
@@ -59,14 +60,14 @@ async def one_leaves(swarm: ProcessSwarm, random: Random, size: RunSize) -> None
 
 
 async def terminated(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
-    """A peer gets a SIGTERM, as when its machine shuts down; it leaves."""
+    """A peer gets a SIGTERM, as when its machine shuts down, and leaves."""
     await swarm.until(random.uniform(0.05, 0.6))
     (victim,) = swarm.chosen(random)
     swarm.terminate(victim)
 
 
 async def everything(swarm: ProcessSwarm, random: Random, size: RunSize) -> None:
-    """All of it in one crawl, in any order, one thing after the other, with time between for three copies again."""
+    """All faults happen in a single crawl, in any order, with time between for three copies again."""
     parts = [two_killed, frozen, restarted, disk_lost, two_join, random.choice([one_leaves, terminated])]
     random.shuffle(parts)
     for part in parts:

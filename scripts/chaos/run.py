@@ -1,9 +1,9 @@
-"""One crawl of a real swarm that something happens to, and the verdict on it. `chaos` makes many of them.
+"""One crawl of a real swarm under faults, and the verdict on it. `chaos` makes many of them.
 
-Every run begins with empty directories and ends with the same questions, which the web's own access log, the page
-logs of all peers, the dead ones' too, and the exit codes answer: was every reachable page fetched, were at most 1 %
-fetched twice, was no site hurried, did the swarm end by itself? Only a partition is an excuse, and only for what each
-side could not know of the other (see `parted`).
+Every run begins with empty directories and ends with the same questions. Was every reachable page fetched, were at most
+1 % fetched twice, was no site hurried, did the swarm end by itself? The web's own access log, the page logs of all
+peers, also of dead ones, and the exit codes give the answers. Only a network split is an excuse, and only for requests
+of the other side (see parted.py).
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from sim.judge import Expected, judge
 
 PEERS: Final = 8
 DELAY_S: Final = 0.4
-"""Between two requests to one site: the largest has some 65 pages, so a crawl takes about half a minute."""
+"""Seconds between two requests to one site. The largest site has some 65 pages, so a crawl takes about half a
+minute."""
 FREEZE_S: Final = 30.0
 DUPLICATES_MAX: Final = 0.01
 """Share of the pages that may be fetched twice."""
@@ -35,24 +36,24 @@ RUN_S_MAX: Final = 240.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSize:
-    """How large a run is."""
+    """The size of a run."""
 
     peers: int = PEERS
     delay_s: float = DELAY_S
     freeze_s: float = FREEZE_S
-    """How long what passes by itself lasts, at most."""
+    """The most seconds of a fault that passes by itself."""
     duplicates_max: float = DUPLICATES_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What happens, to whom, and when; its name is the function's, which says it in its docstring."""
+    """A scenario of faults, victims and instants, with the name and docstring of its function."""
 
     happens: Callable[[ProcessSwarm, Random, RunSize], Awaitable[None]]
     slower: float = 1.0
     """Factor of the delay where the crawl must last until all has happened."""
     conditions: PacketConditions = field(default_factory=PacketConditions)
-    """Of the network, from before the first peer starts; on a hub only."""
+    """Conditions of the network, from before the first peer starts. On a hub only."""
 
     @property
     def name(self) -> str:
@@ -61,7 +62,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChaosOutcome:
-    """What the judge says of one run."""
+    """The judge's verdict on one run."""
 
     scenario: str
     seed: int
@@ -74,9 +75,9 @@ class ChaosOutcome:
     """Fetches of a page beyond its first, where no partition explains them."""
     hurried: int
     across: Across
-    """What a partition explains."""
+    """The faults that a network split explains."""
     packets: dict[str, int]
-    """What the hub made of them; nothing on loopback."""
+    """The hub's counts of packets, or nothing on loopback."""
     events: list[str]
     faults: list[str]
 
@@ -134,7 +135,7 @@ async def run(scenario: Scenario, seed: int, web: DealtWeb, directory: Path, siz
 
 
 def _conditions(web: DealtWeb, scenario: Scenario) -> Counts | None:
-    """Make the network as the scenario has it; return what will count its packets."""
+    """Set the network's conditions. Return the counts of packets, if there is a hub."""
     if not isinstance(web.machines, OnHub):
         return None
     faults = web.machines.faults
@@ -143,7 +144,7 @@ def _conditions(web: DealtWeb, scenario: Scenario) -> Counts | None:
 
 
 def _expected(web: DealtWeb) -> dict[str, Expected]:
-    """Return what the access log is to show; how often is looked at apart."""
+    """Return the requests that the access log must show. Repeats are judged apart."""
     pages = {url: Expected(status, 1, 1) for url, status in web.truth.items()}
     return pages | {f"{origin}/robots.txt": Expected(404, 0, len(web.access_log)) for origin in web.origins}
 
@@ -156,7 +157,7 @@ def _exits(processes: Sequence[PeerProcess], late: Sequence[str]) -> Iterator[st
 
 
 def _bugs(directory: Path) -> Iterator[str]:
-    """Yield what the peers say of faults of their own."""
+    """Yield the log lines of peers about bugs of their own."""
     for log in sorted([*directory.glob("*.said"), *directory.glob("*/peer.log")]):
         said = [line for line in log.read_text().splitlines() if " ERROR " in line or line.startswith("Traceback")]
         if said:

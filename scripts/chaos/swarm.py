@@ -1,7 +1,7 @@
-"""A swarm of real `kadcrawl start` and `kadcrawl join` processes, and what can be done to them. `chaos` does it.
+"""A swarm of real `kadcrawl start` and `kadcrawl join` processes, for faults. `chaos` makes them happen.
 
-Everything here goes through what a person has: commands, signals, directories. A process says on standard error, which
-goes to a file, where it listens; what it has done stands in its directory. Nobody outlives the swarm's context.
+Everything here goes through a person's means: commands, signals, directories. The standard error of a process goes to a
+file and names its address. Its results stand in its directory. No process outlives the swarm's context.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from scripts.chaos.parted import NetworkSplit
 from scripts.chaos.peer_process import KADCRAWL, PROCESS_POLL_S, PeerProcess
 
 CONTACT: Final = "chaos@example.org"
-"""Asked for wherever the web is not on loopback."""
+"""The contact, needed wherever the web is not on loopback."""
 LATE: Final = 0.97
 """Share of the pages after which the crawl may end at any time."""
 
 
 class OverError(Exception):
-    """The crawl is all but over: whoever something is done to now may have ended by itself."""
+    """The crawl is nearly over: a victim may have ended by itself."""
 
 
 class ProcessSwarm:
@@ -39,11 +39,11 @@ class ProcessSwarm:
         self.processes: list[PeerProcess] = []
         """All that were ever started."""
         self.left: list[PeerProcess] = []
-        """Those told to hand over and go."""
+        """Peers that were told to hand over and leave."""
         self.events: list[str] = []
-        """What was done to whom, and when by the share of pages fetched."""
+        """The faults and their victims so far, each with the share of pages fetched by then."""
         self.parting: NetworkSplit | None = None
-        """When some were cut off from the others, if they were."""
+        """The network split, or None."""
         self._web = web
         self._delay_s = delay_s
 
@@ -61,7 +61,7 @@ class ProcessSwarm:
 
     @property
     def living(self) -> list[PeerProcess]:
-        """Those that run and are to go on running, in the order of their start."""
+        """Peers that run and are to go on running, in the order of their start."""
         return [peer for peer in self.processes if peer.living and peer not in self.left]
 
     @property
@@ -70,7 +70,7 @@ class ProcessSwarm:
         return len(self._web.fetched.keys() & self._web.truth.keys()) / len(self._web.truth)
 
     def note(self, what: str, *names: str) -> None:
-        """Remember what happened to whom."""
+        """Remember a fault and its victims."""
         self.events.append(" ".join([f"{self.share:.0%}", what, *names]))
 
     # --- life ----------------------------------------------------------------------------------------------------
@@ -84,9 +84,9 @@ class ProcessSwarm:
         await first.command("add", *self._web.seeds)
 
     async def join(self, name: str) -> PeerProcess:
-        """Start a peer on the directory of this name; return once it has joined a living one.
+        """Start a peer on the directory of this name. Return once the peer has joined a living peer.
 
-        Raises OverError if all others ended before it could.
+        Raises OverError if all others ended before that.
         """
         bootstrap = [argument for peer in self.living if peer.address for argument in ("--bootstrap", peer.address)]
         if not bootstrap:
@@ -102,12 +102,12 @@ class ProcessSwarm:
         return peer
 
     async def until(self, share: float) -> None:
-        """Wait until this share of the pages has been asked for; until the end if it comes before."""
+        """Wait until this share of the pages has been asked for, or until the end."""
         while self.share < share and self.living:  # noqa: ASYNC110 -- the processes tell nobody
             await asyncio.sleep(PROCESS_POLL_S)
 
     async def end(self, within_s: float) -> list[str]:
-        """Wait until every process has ended; return the names of those that did not, by then killed."""
+        """Wait until every process has ended. Kill the others after `within_s` seconds, and return their names."""
         waiting = [asyncio.create_task(peer.process.wait(), name=peer.name) for peer in self.processes]
         _, late = await asyncio.wait(waiting, timeout=within_s)
         for peer in self.processes:
@@ -117,7 +117,7 @@ class ProcessSwarm:
         return sorted(task.get_name() for task in late)
 
     def chosen(self, random: Random, count: int = 1) -> list[PeerProcess]:
-        """Choose peers for something to happen to them. Raises OverError if the crawl is about to end."""
+        """Choose peers as victims of a fault. Raises OverError if the crawl is about to end."""
         if self.share > LATE:
             raise OverError
         return random.sample(self.living, count)
@@ -143,7 +143,7 @@ class ProcessSwarm:
         self.note("SIGCONT", peer.name)
 
     def delete_disk(self, peer: PeerProcess) -> None:
-        """Delete a dead peer's directory; its page log is put aside for the judge."""
+        """Delete a dead peer's directory, but keep its page log for the judge."""
         aside = self.directory / "deleted" / peer.name
         aside.mkdir(parents=True)
         shutil.copy(peer.directory / "pages.jsonl", aside)
@@ -163,7 +163,8 @@ class ProcessSwarm:
         peer.process.terminate()
 
     async def part(self, few: Sequence[PeerProcess], seconds: float, *, one_way: bool = False) -> None:
-        """Cut some off from all other peers for so long, though not from the web; `one_way`, only what they send."""
+        """Cut some peers off from all other peers for so long, though not from the web. `one_way`: only their own
+        packets."""
         machines = self._web.machines
         assert isinstance(machines, OnHub), "nothing is cut on loopback"
         inside = {peer.machine.address for peer in few}

@@ -19,7 +19,7 @@ from typing import Final, Self
 from scripts.chaos.namespaces import MTU, Namespace
 
 NETWORK: Final = "10.77.0.0/16"
-"""What all addresses are in; seen by nobody outside the namespaces."""
+"""The network of all addresses. Nothing outside the namespaces sees it."""
 BURST: Final = 64
 """Packets taken from one device before the others' turn."""
 
@@ -28,12 +28,12 @@ _HEADER_BYTES: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacketConditions:
-    """What every packet is subject to. Raises ValueError if it cannot be."""
+    """Conditions of every packet. Raises ValueError for impossible values."""
 
     delay_s: float = 0.0
     """One way, on average."""
     jitter_s: float = 0.0
-    """How much earlier or later it may be at most; uniform."""
+    """The most seconds by which a packet is earlier or later, uniform."""
     loss: float = 0.0
     """Share of the packets that do not arrive."""
     duplication: float = 0.0
@@ -48,12 +48,12 @@ class PacketConditions:
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the packets."""
+    """Counts of packets by their fate."""
 
     packets: int = 0
     """All that were sent."""
     lost: int = 0
-    """By chance."""
+    """Packets lost by chance."""
     cut: int = 0
     doubled: int = 0
     refused: int = 0
@@ -70,7 +70,7 @@ class Faults:
         self._cut: set[tuple[str, str]] = set()
 
     def cut(self, sources: Iterable[str], destinations: Iterable[str]) -> None:
-        """Let nothing through any more from any of `sources` to any of `destinations`; the way back is another cut."""
+        """Stop all packets from any of `sources` to any of `destinations`. The way back is another cut."""
         self._cut.update(product(sources, list(destinations)))
 
     def heal(self) -> None:
@@ -78,7 +78,7 @@ class Faults:
         self._cut.clear()
 
     def fate(self, source: str, destination: str) -> list[float]:
-        """Return after how many seconds each copy of a packet arrives; nothing if it does not."""
+        """Return the delay in seconds of each copy of a packet, or nothing for a lost packet."""
         self.counts.packets += 1
         if (source, destination) in self._cut:
             self.counts.cut += 1
@@ -100,7 +100,7 @@ class Hub:
 
     def __init__(self, machines: Sequence[Sequence[str]], random: Random) -> None:
         self.namespaces: list[Namespace] = []
-        """In the order of `machines`."""
+        """The namespaces, in the order of `machines`."""
         self.faults = Faults(random)
         self._machines = machines
         self._devices: Mapping[str, int] = {}
@@ -131,7 +131,7 @@ class Hub:
         self._resources.close()
 
     def _take(self, device: int) -> None:
-        """Take what a machine sends, some packets at a time."""
+        """Read the packets that a machine sends, some at a time."""
         loop = asyncio.get_running_loop()
         for _ in range(BURST):
             try:

@@ -30,7 +30,7 @@ from scripts.five_peers.run import (
 )
 
 WANTED: Final = 1.10
-"""Makespan over the bound, of what is predicted and what is shed."""
+"""The wanted ratio of makespan to bound, for both predicted and shed loads."""
 
 
 def main() -> None:
@@ -38,7 +38,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m scripts.five_peers", description=__doc__.partition("\n")[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure")
     parser.add_argument(
-        "--only", action="append", choices=["equal", "shedding", "predictive"], help="this one; may be repeated"
+        "--only",
+        action="append",
+        choices=["equal", "shedding", "predictive"],
+        help="run only this assignment. Repeatable",
     )
     parser.add_argument("--keep", action="store_true", help="keep the peers' directories")
     options = parser.parse_args()

@@ -27,27 +27,27 @@ from scripts.kadcrawl_run import LOOPBACK
 from sim.papers.five_nodes import NODES, SHARES
 
 SITES: Final = 10
-"""Of each peer."""
+"""Sites of each peer."""
 SITE_PAGES: Final = 20
 PAGES: Final = len(NODES) * SITES * SITE_PAGES
 PAGE_BYTES: Final = 12_000
 PAGES_S: Final = 40.0
 """All peers together."""
 NET_SHARE: Final = 0.15
-"""Of the bandwidths in the table: the crawl rates are a fraction of the paper's, and just fit through these."""
+"""The share of the table's bandwidths in use. The crawl rates are a fraction of the paper's, and just fit through it."""
 FETCHES: Final = 2
 """Requests under way at a time: one is answered, one waits."""
 BLOCK_URLS: Final = 2
 UPDATE_S: Final = 1.0
 CELL_BITS: Final = 16
 END_S: Final = 20.0
-"""How long a swarm may take to notice that all is done."""
+"""The most seconds in which a swarm notices its end."""
 SHOW_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlRun:
-    """What came of one."""
+    """The result of one crawl."""
 
     balance: str
     makespan_s: float
@@ -56,14 +56,14 @@ class CrawlRun:
     pages: tuple[int, ...]
     """Fetched by each peer."""
     ends_s: tuple[float, ...]
-    """When each peer had its last page."""
+    """The time of each peer's last page."""
     repeated: int
     """Pages answered more than once."""
     missed: int
 
 
 def lines() -> list[AccessLine]:
-    """Return what each of the five is capped to."""
+    """Return the caps of the five peers."""
     return [
         AccessLine(pages_s=PAGES_S * share / sum(SHARES), bytes_s=NET_SHARE * node.net_mbps * 1e6 / 8)
         for node, share in zip(NODES, SHARES, strict=True)
@@ -118,7 +118,7 @@ async def crawl(balance: str, directory: Path, say: Callable[[str], None], *, ne
 
 
 async def _dealt(web: CappedWeb, ids: Sequence[int]) -> list[str]:
-    """Open `SITES` sites for each of these peers to own; return their addresses."""
+    """Open `SITES` sites for each of these peers to own. Return their addresses."""
     partitioner = Partitioner("host", CELL_BITS)
     owned = dict.fromkeys(ids, 0)
     opened: list[str] = []
@@ -148,7 +148,7 @@ class _Swarm:
         self._peers: list[PeerProcess] = []
 
     async def start(self, number: int, node: MachineProfile, asker: str) -> None:
-        """Start one that can do what `node` can, and wait until it has joined the first."""
+        """Start a peer with the powers of `node`, and wait until the peer has joined the first."""
         name = f"peer-{number}"
         job = ["--balance", self._balance, "--delay", "0"]
         if self._balance != "off":

@@ -22,7 +22,7 @@ CHUNKS: Final = 4
 
 @dataclass(slots=True, kw_only=True)
 class AccessLine:
-    """What lies between one asker and the web."""
+    """The line between one asker and the web."""
 
     pages_s: float
     """Pages a second."""
@@ -31,7 +31,7 @@ class AccessLine:
     free_at: float = 0.0
     """Second of the loop."""
     pages: int = 0
-    """Answered so far; ..."""
+    """Pages answered so far, ..."""
     last_at: float = 0.0
     """... the last one at this second."""
 
@@ -42,12 +42,12 @@ class AccessLine:
 
 @dataclass(slots=True)
 class RequestLog:
-    """What was asked for since the beginning."""
+    """The requests since the beginning."""
 
     first_at: float | None = None
     """Second of the loop of the first page asked for."""
     urls: Counter[str] = field(default_factory=Counter)
-    """How often each page was answered."""
+    """The number of answers for each page."""
     strangers: int = 0
     """Requests from an address without a line."""
 

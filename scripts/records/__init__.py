@@ -1,1 +1,1 @@
-"""An example of a job with roles and records; see kadcrawl.toml."""
+"""An example of a job with roles and records, with kadcrawl.toml."""

@@ -1,4 +1,4 @@
-"""The hook of the example: what no selector can say of a page."""
+"""The hook of the example counts words, which no selector can do."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ from kadcrawl import Page
 
 
 def word_count(page: Page) -> dict[str, object] | None:
-    """Return how many words the page has, and the commonest; nothing for a page without text."""
+    """Return the number of words of the page, and the commonest word, or None for a page without text."""
     words = Counter(" ".join(page.selector.css("p ::text").getall()).split())
     if not words:
         return None
