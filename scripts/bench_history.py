@@ -118,9 +118,7 @@ def table_of(costs: Sequence[StoreCost]) -> Table:
 
 @click.command(help=__doc__)
 @click.option("--count", default=300_000, show_default=True, type=click.IntRange(1_000), help="URLs.")
-@click.option(
-    "--cells", default=300, show_default=True, type=click.IntRange(1, 1 << CELL_BITS), help="Cells of the URLs."
-)
+@click.option("--cells", default=300, show_default=True, type=click.IntRange(1, 1 << CELL_BITS), help="Cells.")
 def main(count: int, cells: int) -> None:
     keys, strangers = keys_of(count, cells, 1), keys_of(min(ASKED_MOST, count), cells, 2)
     costs = []

@@ -42,9 +42,7 @@ def main() -> None:
     )
     parser.add_argument("--network", action="store_true", help="faults of the network between the peers (as root)")
     parser.add_argument("--repetitions", type=int, default=1, metavar="N", help="runs of each scenario (default 1)")
-    parser.add_argument(
-        "--first-seed", type=int, default=1, metavar="N", help="the seed of the first repetition (default 1)"
-    )
+    parser.add_argument("--first-seed", type=int, default=1, metavar="N", help="seed of the first run (default 1)")
     parser.add_argument("--only", action="append", metavar="SCENARIO", help="run only this scenario, repeatable")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every outcome")
     options = parser.parse_args()

@@ -41,7 +41,7 @@ def main() -> None:
         "--only",
         action="append",
         choices=["equal", "shedding", "predictive"],
-        help="run only this assignment. Repeatable",
+        help="run this assignment, repeatable",
     )
     parser.add_argument("--keep", action="store_true", help="keep the peers' directories")
     options = parser.parse_args()

@@ -34,7 +34,7 @@ PAGE_BYTES: Final = 12_000
 PAGES_S: Final = 40.0
 """All peers together."""
 NET_SHARE: Final = 0.15
-"""The share of the table's bandwidths in use. The crawl rates are a fraction of the paper's, and just fit through it."""
+"""The share of the table's bandwidths in use. The crawl rates are a fraction of the paper's, and just fit."""
 FETCHES: Final = 2
 """Requests under way at a time: one is answered, one waits."""
 BLOCK_URLS: Final = 2
