@@ -18,7 +18,7 @@ from random import Random
 from typing import Any
 
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
@@ -70,7 +70,7 @@ class StoreEnd:
         self.other: StoreEnd = self
         """The other end, which answers this end's questions."""
         frontier = Frontier(store, LIMITS, JOB.delay_s)
-        intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), by_depth=False)
+        intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), IntakeLimits(), IntakeEvents())
         partitioner = Partitioner(JOB.partition, JOB.cell_bits)
         self._records = record_codec.Records(store, frontier, intake, partitioner, lambda entry: False, lambda: 0.0)
         client: Any = self

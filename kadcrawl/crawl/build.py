@@ -1,29 +1,35 @@
-"""The crawl rooms of one peer, built from its job: what `Peer` puts together once it knows what to crawl.
+"""Builds the crawl of one peer from its job.
+
+`build` is called once a full peer or a leaf knows what to crawl. `PeerResources` are the parts of the peer that exist
+before; `PeerCallbacks` are the questions that the crawl asks the peer.
 
 Tests: tests/peer/test_peer.py
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 import msgspec
 from aiohttp.abc import AbstractResolver
 
+from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.crawl.content.record_extractor import Extraction
-from kadcrawl.crawl.crawler import Crawler, CrawlStore
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource, CrawlStore
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, Fetching, user_agent
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.refused_addresses import RefusedAddresses
 from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.crawl.links.forwarder import AcceptHere, Forwarder, Owners
-from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
+from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.output.warc import warc_name
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.proxies.fetcher import ThroughProxies
@@ -31,6 +37,7 @@ from kadcrawl.crawl.proxies.health_checks import ProxyChecks
 from kadcrawl.crawl.proxies.pool import Proxies
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.crawl.recrawl.rounds import Rounds
+from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
@@ -44,40 +51,77 @@ from kadcrawl.system.clock import Clock
 from kadcrawl.version import VERSION
 
 NEVER_S = 100 * 366 * 86_400.0
-"""A grain that does not end: fingerprints of pages that are fetched once are kept."""
+"""An epoch that does not end: a job that fetches each page once keeps all fingerprints."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerResources:
+    """The parts of a peer that exist before its crawl is built."""
+
+    config: Config
+    store: Store
+    owners: Owners
+    client: LinkClient
+    activity: Activity
+    counters: Counters
+    clock: Clock
+    random: Random
+    resolver: Callable[[], AbstractResolver]
+    extraction: Extraction | None
+    """The extraction of records, if the job has rules for records."""
+    poison_pages: PoisonPages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerCallbacks:
+    """The questions that a crawl asks its peer."""
+
+    own_pages: CrawlHooks
+    """The callbacks of the crawler of the peer's own pages."""
+    accept_here: AcceptHere
+    """Accepts links of cells that this peer owns."""
+    seeds_fingerprint: Callable[[], int]
+    """Returns the fingerprint of the seeds that the scope knows (peer/swarm_state.py)."""
+    scope_is_final: Callable[[], bool] = lambda: True
+    """Returns whether no seeds are known to be on their way here."""
+    copying: Callable[[], int] = lambda: 0
+    """Returns the number of changes on their way to backups."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlComponents:
-    """Everything that depends on the job."""
+    """The parts of a peer that depend on the job."""
 
     job: Job
     scope: Scope
     partitioner: Partitioner
     frontier: Frontier
+    unproven_quota: UnprovenQuota
+    """The quota that `frontier` shares with the frontier of borrowed pages."""
     intake: Intake
     forwarder: Forwarder
     budget: Budget
     fetcher: Fetcher
     outputs: Outputs
+    page_feed: PageFeed
     crawler: Crawler
     crawler_over: "CrawlerOver"
     """Makes another crawler with the same parts."""
-    rounds: Rounds | None
-    """If pages are fetched again."""
+    recrawling: Recrawling | None
+    """The visits to come, if pages are fetched again."""
     proxy_checks: ProxyChecks | None
-    """If pages are fetched through proxies."""
+    """The checks of proxies, if pages are fetched through proxies."""
     refused: RefusedAddresses
 
 
-CrawlerOver = Callable[[CrawlStore, Frontier, Activity, Callable[[], bool], Limits], Crawler]
-"""(store, frontier, activity, may_start, limits) -> a crawler of what they give."""
+CrawlerOver = Callable[[CrawlStore, Frontier, Activity, CrawlHooks], Crawler]
+"""(store, frontier, activity, hooks) -> a crawler of the frontier's entries."""
 
 
 def period_of(job: Job) -> Period | None:
-    """Return for how long a job keeps which fingerprints of what is done; None if it keeps the keys.
+    """Return the period for which a job keeps the fingerprints of DONE keys; None if the job keeps the keys.
 
-    Raises ConfigError if the package they need is missing.
+    Raises ConfigError if the package for the filters is missing.
     """
     if job.history == "exact":
         return None
@@ -86,133 +130,145 @@ def period_of(job: Job) -> Period | None:
     return Period(job.grain_s or job.recrawl_after_s / GRAINS_DEFAULT, job.grains, filters=job.filters)
 
 
-def build(
-    *,
-    job: Job,
-    config: Config,
-    directory: Path,
-    store: Store,
-    owners: Owners,
-    client: LinkClient,
-    activity: Activity,
-    counters: Counters,
-    clock: Clock,
-    random: Random,
-    resolver: Callable[[], AbstractResolver],
-    may_start: Callable[[], bool],
-    accept_here: AcceptHere,
-    extraction: Extraction | None,
-    poison_pages: PoisonPages,
-) -> CrawlComponents:
-    """Put the crawl rooms together. Raises OSError if the outputs cannot be opened.
-
-    `may_start` is asked before each request; `accept_here` takes links of cells owned here.
-    """
+def build(job: Job, resources: PeerResources, callbacks: PeerCallbacks) -> CrawlComponents:
+    """Build the crawl of a peer. Raises OSError if the outputs cannot be opened."""
+    store, clock, limits = resources.store, resources.clock, resources.config.limits
     store.begin(job.cell_bits, period_of(job), clock.now)
-    limits = config.limits
-    by_depth = job.max_depth is not None
-    scope = Scope(job, limits)
-    rules = PageRules(job.roles, job.records)
+    scope = Scope(job, limits, callbacks.scope_is_final)
     partitioner = Partitioner(job.partition, job.cell_bits)
-    frontier = Frontier(store, limits, job.delay_s, clock.now() if store.saved_time.has_run else 0.0)
-    intake = Intake(store, frontier, scope, counters, activity, by_depth, job.site_pages_max, job.path_queries_max)
+    quota = UnprovenQuota(limits)
+    began_at = clock.now() if store.saved_time.has_run else 0.0
+    frontier = Frontier(store, limits, job.delay_s, began_at, unproven_quota=quota)
+    recrawling, rounds = _rounds(job, resources, callbacks, frontier, lambda: crawler.wake())
+    intake = Intake(
+        store,
+        frontier,
+        scope,
+        resources.counters,
+        resources.activity,
+        IntakeLimits(job.max_depth is not None, job.site_pages_max, job.path_queries_max),
+        _intake_events(lambda: crawler.wake(), recrawling, rounds),
+    )
     forwarder = Forwarder(
-        owners,
-        client,
+        resources.owners,
+        resources.client,
         intake,
         partitioner,
         limits,
-        by_depth,
+        job.max_depth is not None,
         clock.now,
         is_open=frontier.is_open,
-        accept_here=accept_here,
+        accept_here=callbacks.accept_here,
+        seeds_fingerprint=callbacks.seeds_fingerprint,
     )
-    granted = store.meta.read("granted", int) or 0
-    known = store.meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
-    budget = Budget(job.max_pages, granted, begun=counters.tried, known=known)
-    agent = user_agent(VERSION, job.contact)
     refused = RefusedAddresses()
+    fetcher, fetching, proxy_checks = _fetchers(job, resources, refused)
+    parts = CrawlDependencies(
+        by_depth=job.max_depth is not None,
+        delay_s=job.delay_s,
+        retries=job.retries,
+        limits=limits,
+        clock=clock,
+        random=resources.random,
+        budget=_budget(job, resources),
+        fetcher=fetching,
+        extractor=LinkExtractor(limits),
+        scope=scope,
+        forwarder=forwarder,
+        outputs=_outputs(job, resources),
+        counters=resources.counters,
+        capacity=Capacity(limits),
+        page_feed=PageFeed(),
+        page_rules=PageRules(job.roles, job.records),
+        poison_pages=resources.poison_pages,
+        pause_reasons=set(),
+        rounds=rounds,  # A job with rounds lends nothing, so all crawlers are over the store.
+        extraction=resources.extraction,
+        near_duplicates=NearDuplicates() if job.twins == "skip" else None,  # Of all pages fetched here, for any owner.
+    )
+
+    def crawler_over(source: CrawlStore, front: Frontier, activity: Activity, hooks: CrawlHooks) -> Crawler:
+        return Crawler(parts, CrawlSource(source, front, RobotsCache(store, limits), activity), hooks)
+
+    crawler = crawler_over(store, frontier, resources.activity, callbacks.own_pages)
+    return CrawlComponents(
+        job=job,
+        scope=scope,
+        partitioner=partitioner,
+        frontier=frontier,
+        unproven_quota=quota,
+        intake=intake,
+        forwarder=forwarder,
+        budget=parts.budget,
+        fetcher=fetcher,
+        outputs=parts.outputs,
+        page_feed=parts.page_feed,
+        crawler=crawler,
+        crawler_over=crawler_over,
+        recrawling=recrawling,
+        proxy_checks=proxy_checks,
+        refused=refused,
+    )
+
+
+def _rounds(
+    job: Job, resources: PeerResources, callbacks: PeerCallbacks, frontier: Frontier, wake: Callable[[], None]
+) -> tuple[Recrawling | None, Rounds | None]:
+    """Return the visits to come and the rounds of a job that fetches pages again and keeps their keys."""
+    if job.recrawl_after_s is None or job.history != "exact":
+        return None, None
+    store, clock = resources.store, resources.clock
+    recrawling = Recrawling(store, frontier, resources.activity, clock, copying=callbacks.copying, wake=wake)
+    return recrawling, Rounds(Recrawl(job), store, clock.now, recrawling.visited)
+
+
+def _intake_events(wake: Callable[[], None], recrawling: Recrawling | None, rounds: Rounds | None) -> IntakeEvents:
+    if recrawling is None or rounds is None:
+        return IntakeEvents(changed=wake)
+    return IntakeEvents(changed=wake, visited=recrawling.visited, modified=rounds.modified)
+
+
+def _fetchers(
+    job: Job, resources: PeerResources, refused: RefusedAddresses
+) -> tuple[Fetcher, Fetching, ProxyChecks | None]:
+    """Return the direct fetcher, the fetcher of pages, and the checks of the proxies, if the job uses proxies."""
+    config, clock = resources.config, resources.clock
     guard = Guard(config.allow_networks, lambda address: refused.add(address, clock.now()))
+    agent = user_agent(VERSION, job.contact)
 
     def fetcher_with(limits: Limits) -> Fetcher:
-        return Fetcher(limits, guard, agent, clock.now, resolver, job.by_proxies, poison_pages)
+        return Fetcher(limits, guard, agent, clock.now, resources.resolver, job.by_proxies, resources.poison_pages)
 
-    fetcher = fetcher_with(limits)
-    fetching: Fetching = fetcher
-    proxy_checks: ProxyChecks | None = None
-    if job.by_proxies:
-        pool = Proxies(random, limits.proxy_verify_s, limits.proxy_retry_s)
-        fetching = ThroughProxies(fetcher, pool, job.partition, clock.now)
-        proxy_checks = ProxyChecks(job, pool, fetcher_with, limits, clock.now)
-    peer = owners.me.id.hex()
-    outputs = Outputs(
-        directory,
+    fetcher = fetcher_with(config.limits)
+    if not job.by_proxies:
+        return fetcher, fetcher, None
+    pool = Proxies(resources.random, config.limits.proxy_verify_s, config.limits.proxy_retry_s)
+    checks = ProxyChecks(job, pool, fetcher_with, config.limits, clock.now)
+    return fetcher, ThroughProxies(fetcher, pool, job.partition, clock.now), checks
+
+
+def _budget(job: Job, resources: PeerResources) -> Budget:
+    meta = resources.store.meta
+    granted = meta.read("granted", int) or 0
+    known = meta.read("grants", msgspec.msgpack.Decoder(dict[bytes, int]).decode)
+    return Budget(job.max_pages, granted, begun=resources.counters.tried, known=known)
+
+
+def _outputs(job: Job, resources: PeerResources) -> Outputs:
+    peer = resources.owners.me.id.hex()
+    return Outputs(
+        resources.config.data,
         warc_name(job.name, peer),
         {
             "software": f"kadcrawl/{VERSION}",
             "isPartOf": job.name,
-            "http-header-user-agent": agent,
+            "http-header-user-agent": user_agent(VERSION, job.contact),
             "robots": "obey",
         },
         peer,
-        store,
-        limits,
-        random,
+        resources.store,
+        resources.config.limits,
+        resources.random,
         with_simhash=job.simhash,
-        rules=rules,
-    )
-    extractor = LinkExtractor(limits)
-    twins = NearDuplicates() if job.twins == "skip" else None
-
-    comes_back = job.recrawl_after_s is not None and job.history == "exact"
-    rounds = Rounds(Recrawl(job), store, clock.now) if comes_back else None
-
-    def crawler_over(
-        source: CrawlStore, front: Frontier, activity: Activity, may_start: Callable[[], bool], limits: Limits
-    ) -> Crawler:
-        return Crawler(
-            by_depth=by_depth,
-            may_start=may_start,
-            limits=limits,
-            delay_s=job.delay_s,
-            retries=job.retries,
-            clock=clock,
-            random=random,
-            store=source,
-            frontier=front,
-            robots=RobotsCache(store, limits),
-            budget=budget,
-            fetcher=fetching,
-            extractor=extractor,
-            scope=scope,
-            forwarder=forwarder,
-            outputs=outputs,
-            counters=counters,
-            activity=activity,
-            rounds=rounds,  # With them nothing is lent, so all crawlers are over the store.
-            rules=rules,
-            extraction=extraction,
-            near_duplicates=twins,  # Of what this peer fetches, for whomever.
-            poison_pages=poison_pages,
-        )
-
-    crawler = crawler_over(store, frontier, activity, may_start, limits)
-    intake.wake = crawler.wake
-    if rounds is not None:
-        intake.on_modified = rounds.modified
-    return CrawlComponents(
-        job,
-        scope,
-        partitioner,
-        frontier,
-        intake,
-        forwarder,
-        budget,
-        fetcher,
-        outputs,
-        crawler,
-        crawler_over,
-        rounds,
-        proxy_checks,
-        refused,
+        rules=PageRules(job.roles, job.records),
     )

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
-from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER, PoisonPages
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.frontier.frontier import Frontier
@@ -34,6 +33,9 @@ TURNS_MAX = 20
 
 log = logging.getLogger(__name__)
 
+Request = Callable[[str], Awaitable[FetchResult | None]]
+"""Makes one request for a URL in the slot of an entry; returns None if this machine could not make the request."""
+
 
 class RobotsSearch:
     """Finds the rules of origins for one crawler."""
@@ -41,7 +43,6 @@ class RobotsSearch:
     def __init__(
         self,
         *,
-        request: Callable[[FrontierEntry, str, MemorySlots], Awaitable[FetchResult | None]],
         limits: Limits,
         delay_s: float,
         clock: Clock,
@@ -51,12 +52,7 @@ class RobotsSearch:
         activity: Activity,
         poison_pages: PoisonPages,
     ) -> None:
-        """`request` makes one request in an entry's slot; None if this machine could not make it.
-
-        What it takes of memory is in the hold until that gives it back. `deadly` knows what is not to be read.
-        """
         self._poison_pages = poison_pages
-        self._request = request
         self._limits = limits
         self._delay_s = delay_s
         self._clock = clock
@@ -73,7 +69,7 @@ class RobotsSearch:
         """Return the seconds between two requests to a site with these rules."""
         return max(self._delay_s, min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
 
-    async def advance(self, entry: FrontierEntry) -> None:
+    async def advance(self, entry: FrontierEntry, request: Request) -> None:
         """Use the entry's slot for one request on the way to the robots.txt of its origin, if its turn has come.
 
         The caller puts the entry back: it comes again when its site may be asked the next time.
@@ -94,7 +90,7 @@ class RobotsSearch:
             self._robots.fail(origin, "robots_unreachable", passing=False, now=now)
             log.info("robots.unreachable origin=%s why=%s", origin, KILLED_PEER)
         elif self._turn_has_come(entry, search, now):
-            await self._ask(entry, origin, search)
+            await self._ask(entry, origin, search, request)
 
     def _turn_has_come(self, entry: FrontierEntry, search: Search, now: float) -> bool:
         """Say whether the next request may be made now; else see that the entry comes back when it may."""
@@ -163,22 +159,16 @@ class RobotsSearch:
         with self._alone(entry, search):
             self._robots.read_again(name, await run_cooperatively(Rules.reading(text), self._reading), fetched_at)
 
-    async def _ask(self, entry: FrontierEntry, origin: str, search: Search) -> None:
-        hold = MemorySlots()
-        try:
-            with self._alone(entry, search):
-                fetched = await self._request(entry, search.url, hold)
-                if fetched is None:
-                    return
-                async with self._poison_pages.reading(fetched.url):
-                    rules = await run_cooperatively(
-                        judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading
-                    )
-                if rules is not None and fetched.location is None:  # Else it is asked for again soon.
-                    self._poison_pages.was_read(fetched.url)
-            self._answered(entry, origin, search, fetched, rules)
-        finally:
-            hold.release()
+    async def _ask(self, entry: FrontierEntry, origin: str, search: Search, request: Request) -> None:
+        with self._alone(entry, search):
+            fetched = await request(search.url)
+            if fetched is None:
+                return
+            async with self._poison_pages.reading(fetched.url):
+                rules = await run_cooperatively(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
+            if rules is not None and fetched.location is None:  # Else it is asked for again soon.
+                self._poison_pages.was_read(fetched.url)
+        self._answered(entry, origin, search, fetched, rules)
 
     @contextmanager
     def _alone(self, entry: FrontierEntry, search: Search) -> Generator[None]:

@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from kadcrawl.crawl.build import build
+from kadcrawl.crawl.build import PeerCallbacks, PeerResources, build
 from kadcrawl.crawl.content.record_extractor import Extraction
 from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.disk_guard import guard
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.pause_reasons import PauseReason
@@ -64,23 +65,28 @@ class LeafCrawl:
         self._environment = resources.environment
         self._store = store
         self._clock = clock
+        self._seeds_fingerprint = fingerprint_of_seeds(job.seeds)
         try:
             self.components = build(
-                job=job,
-                config=config,
-                directory=config.data,
-                store=store,
-                owners=LeafOwners(me, job.cell_bits, home),
-                client=client,
-                activity=Activity(),
-                counters=resources.counters,
-                clock=clock,
-                random=resources.random,
-                resolver=resources.environment.resolver,
-                may_start=lambda: False,
-                accept_here=_accept_nothing,
-                extraction=extraction,
-                poison_pages=resources.poison_pages,
+                job,
+                PeerResources(
+                    config=config,
+                    store=store,
+                    owners=LeafOwners(me, job.cell_bits, home),
+                    client=client,
+                    activity=Activity(),
+                    counters=resources.counters,
+                    clock=clock,
+                    random=resources.random,
+                    resolver=resources.environment.resolver,
+                    extraction=extraction,
+                    poison_pages=resources.poison_pages,
+                ),
+                PeerCallbacks(
+                    own_pages=CrawlHooks(may_start=lambda: False),
+                    accept_here=_accept_nothing,
+                    seeds_fingerprint=lambda: self._seeds_fingerprint,
+                ),
             )
         except OSError as error:
             raise StartError(f"cannot write the outputs in {config.data}: {error}") from None
@@ -90,13 +96,15 @@ class LeafCrawl:
                 f"{config.data} holds {store.pending} URLs that a full peer has still to crawl; "
                 "join without --leaf, or choose another directory with --data"
             )
-        self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
         self._borrowed = borrowed = BorrowedStore(self._journal)
-        frontier = Frontier(borrowed, config.limits, job.delay_s)
-        frontier.connections = borrowed.connections
-        self.crawler: Crawler = self.components.crawler_over(
-            borrowed, frontier, resources.activity, self._may_start, config.limits
+        frontier = Frontier(borrowed, config.limits, job.delay_s, connections=borrowed.connections)
+        hooks = CrawlHooks(
+            may_start=self._may_start,
+            # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.
+            no_backup_reachable=lambda cell: self.borrower.is_silent(cell),
+            on_unreached=lambda site: self.borrower.unreached(site),
         )
+        self.crawler: Crawler = self.components.crawler_over(borrowed, frontier, resources.activity, hooks)
         self.borrower = Borrower(
             me=lambda: me,
             client=client,
@@ -109,8 +117,6 @@ class LeafCrawl:
             may_lend=lambda lender, site: True,  # Loans come only in answers of peers that the leaf asked.
             now=clock.now,
         )
-        # Pages of a lender that is gone are fetched again: the next owner would not trust a leaf.
-        self.crawler.no_backup_reachable = self.borrower.is_silent
         self._late = LateReports(me, client, store, self._forget)
 
     async def run(self) -> None:
@@ -158,7 +164,7 @@ class LeafCrawl:
         if not fresh:
             return False
         self.job = replace(self.job, seeds=(*self.job.seeds, *fresh))
-        self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(self.job.seeds)
+        self._seeds_fingerprint = fingerprint_of_seeds(self.job.seeds)
         self.components.scope.add_seeds(fresh)
         return True
 

@@ -93,7 +93,6 @@ class Borrower:
         self._report_now = asyncio.Event()
         self._reported_at: dict[Contact, float] = {}
         """Lender -> loop second at which the last report to it was begun."""
-        crawler.on_unreached = self._unreached
         self.done = 0
         """URLs fetched for lenders so far."""
 
@@ -236,7 +235,7 @@ class Borrower:
             due[loan.lender] = min(left_s, due.get(loan.lender, inf))
         return {lender: RENEW_S if lender in self._reporting else left_s for lender, left_s in due.items()}
 
-    def _unreached(self, site: str) -> None:
+    def unreached(self, site: str) -> None:
         """Close the loan of a site that does not answer: its owner may reach it from another machine."""
         for loan in self._borrowed.loans.values():
             if loan.site == site:

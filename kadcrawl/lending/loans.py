@@ -13,6 +13,7 @@ from random import Random
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.content.page import Page
+from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Key
 from kadcrawl.lending.borrowed_store import BorrowedStore
@@ -65,7 +66,7 @@ class Loans:
         """`may_lend` returns whether a peer owns a site, as far as this peer knows."""
         self._store = store
         self._cells = cells
-        self._own = components.crawler
+        self._page_feed = components.page_feed
         self._frontier = components.frontier
         self._clock = clock
         self._active = components.job.lends_by != "off"
@@ -83,13 +84,15 @@ class Loans:
         )
         cells.crawl.on_closed.append(self.lender.recall)
         borrowed = BorrowedStore(self._journal)
-        frontier = Frontier(borrowed, limits, components.job.delay_s)
-        frontier.connections = borrowed.connections
-        crawler = components.crawler_over(borrowed, frontier, AsideActivity(activity), self._may_start, limits)
-        crawler.pause_reasons = components.crawler.pause_reasons
-        if self._active:
-            crawler.companion, components.crawler.companion = components.crawler, crawler
-            frontier.companion, components.frontier.companion = components.frontier, frontier
+        frontier = Frontier(
+            borrowed,
+            limits,
+            components.job.delay_s,
+            connections=borrowed.connections,
+            unproven_quota=components.unproven_quota,
+        )
+        hooks = CrawlHooks(may_start=self._may_start, on_unreached=lambda site: self.borrower.unreached(site))
+        crawler = components.crawler_over(borrowed, frontier, AsideActivity(activity), hooks)
         self.borrower = Borrower(
             me=me,
             client=client,
@@ -113,7 +116,7 @@ class Loans:
 
     def show_pages(self, on_page: Callable[[Page], Awaitable[None]] | None) -> None:
         """Await `on_page` with each page fetched here, own or borrowed, from now on. None ends that."""
-        self._own.on_page = self.borrower.crawler.on_page = on_page
+        self._page_feed.show(on_page)
 
     def recall_all(self) -> None:
         """Recall all lent pages, and begin to return all borrowed pages."""

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from kadcrawl.balance.sizing import UpdateSchedule
-from kadcrawl.crawl.build import CrawlComponents, build
+from kadcrawl.crawl.build import CrawlComponents, PeerCallbacks, PeerResources, build
 from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.dependencies import CrawlHooks
 from kadcrawl.crawl.recrawl.expiry import Expiring
-from kadcrawl.crawl.recrawl.scheduler import Recrawling
 from kadcrawl.crawl.scope.partitioner import UrlLocation
 from kadcrawl.errors import StartError
 from kadcrawl.keys import anchor
@@ -50,21 +50,30 @@ def build_parts(
 
     try:
         components = build(
-            job=job,
-            config=config,
-            directory=config.data,
-            store=store,
-            owners=overlay,
-            client=resources.client,
-            activity=resources.activity,
-            counters=resources.counters,
-            clock=clock,
-            random=resources.random,
-            resolver=resources.environment.resolver,
-            may_start=lambda: not cells.is_stalled(),
-            accept_here=accept_here,
-            extraction=extraction,
-            poison_pages=resources.poison_pages,
+            job,
+            PeerResources(
+                config=config,
+                store=store,
+                owners=overlay,
+                client=resources.client,
+                activity=resources.activity,
+                counters=resources.counters,
+                clock=clock,
+                random=resources.random,
+                resolver=resources.environment.resolver,
+                extraction=extraction,
+                poison_pages=resources.poison_pages,
+            ),
+            PeerCallbacks(
+                own_pages=CrawlHooks(
+                    may_start=lambda: not cells.is_stalled(),
+                    no_backup_reachable=lambda cell: cells.replicator.no_backup_reachable(cell),
+                ),
+                accept_here=accept_here,
+                seeds_fingerprint=lambda: runtime.seeds_fingerprint,
+                scope_is_final=converged,
+                copying=lambda: cells.replicator.unacknowledged,
+            ),
         )
     except OSError as error:
         raise StartError(f"cannot write the outputs in {config.data}: {error}") from None
@@ -79,38 +88,22 @@ def build_parts(
         random=resources.random,
         pause_reasons=lambda: components.crawler.pause_reasons,
     )
-    components.scope.scope_is_final = converged
+    if (recrawling := components.recrawling) is not None:
+        cells.crawl.on_opened = recrawling.opened
+        cells.crawl.on_closed.append(recrawling.closed)
     return BuiltParts(
         components=components,
         cells=cells,
         balancing=balancing,
         leaves=leaves,
-        recrawling=_build_recrawling(runtime, components, cells),
+        recrawling=components.recrawling,
         expiring=_build_expiring(runtime, job, components),
     )
 
 
-def _build_recrawling(runtime: Runtime, components: CrawlComponents, cells: Cells) -> Recrawling | None:
-    if components.rounds is None:
-        return None
-    resources = runtime.resources
-    recrawling = Recrawling(
-        resources.store,
-        components.frontier,
-        resources.activity,
-        resources.clock,
-        copying=lambda: cells.replicator.unacknowledged,
-        wake=components.crawler.wake,
-    )
-    components.rounds.on_due = components.intake.on_visit = recrawling.visited
-    cells.crawl.on_opened = recrawling.opened
-    cells.crawl.on_closed.append(recrawling.closed)
-    return recrawling
-
-
 def _build_expiring(runtime: Runtime, job: Job, components: CrawlComponents) -> Expiring | None:
     store = runtime.resources.store
-    if components.rounds is not None or job.recrawl_after_s is None or store.expiring_filters is None:
+    if components.recrawling is not None or job.recrawl_after_s is None or store.expiring_filters is None:
         return None
     return Expiring(
         store,

@@ -257,7 +257,7 @@ class Runtime:
         job, state, store = self.job, self.swarm_state, self.resources.store
         if self._fingerprinted is not job.seeds:
             self._fingerprinted = job.seeds
-            self.seeds_fingerprint = self.components.forwarder.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
+            self.seeds_fingerprint = fingerprint_of_seeds(job.seeds)
         store.meta.set("paused", b"1" if state.paused else b"0")
         store.meta.set("stamp", str(state.stamp).encode())
         self.state_fingerprint = state.fingerprint(self.seeds_fingerprint)

@@ -193,7 +193,6 @@ class Cells:
             belief,
         )
         self.holder_side.on_forgotten = components.crawler.wake
-        components.crawler.no_backup_reachable = self.replicator.no_backup_reachable
         store.events.record_changed.append(self._changed)
         store.events.site_changed.append(self._site_changed)
         overlay.on_joined.append(self._joined)

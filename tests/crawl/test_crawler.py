@@ -12,16 +12,21 @@ from typing import Any, cast
 
 import pytest
 
+from kadcrawl.crawl.attempt import ALONE_WAIT_S, KEPT_WAITING_TRIES, retry_wait_s
+from kadcrawl.crawl.capacity import Capacity
 from kadcrawl.crawl.content.html_links import LinkExtractor
-from kadcrawl.crawl.crawler import ALONE_WAIT_S, KEPT_WAITING_TRIES, Crawler
+from kadcrawl.crawl.crawler import Crawler
+from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
 from kadcrawl.crawl.fetch.fetcher import Fetcher, always
 from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.forwarder import Forwarder
-from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.output.outputs import Outputs
+from kadcrawl.crawl.output.page_stream import PageFeed
 from kadcrawl.crawl.page_budget import Budget
 from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.robots.cache import RobotsCache
@@ -31,6 +36,7 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock
 
@@ -52,6 +58,7 @@ class CrawlerWorld:
     clock: Clock
     budget: Budget
     directory: Path
+    page_feed: PageFeed = field(default_factory=PageFeed)
     requests: list[str] = field(default_factory=list)
     connected: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """Awaited, one by one, while a request waits for its connection."""
@@ -143,7 +150,8 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[Crawle
     job = Job(scope="any", delay_s=delay_s)
     scope, partitioner = Scope(job), Partitioner("host", 16)
     frontier = Frontier(store, LIMITS, delay_s)
-    intake = Intake(store, frontier, scope, totals, activity, by_depth=False)
+    events = IntakeEvents(changed=lambda: world.crawler.wake())
+    intake = Intake(store, frontier, scope, totals, activity, IntakeLimits(), events)
     world = CrawlerWorld(store, frontier, intake, partitioner, activity, totals, clock, Budget(9, 9, 0), tmp_path)
     outputs = Outputs(tmp_path, "test", {}, "00", store, LIMITS, random)
     store.journal.before_commit(outputs.flush)
@@ -151,17 +159,13 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[Crawle
         cast(Any, world), cast(Any, world), intake, partitioner, LIMITS, False, clock.now,
         is_open=frontier.is_open, accept_here=cast(Any, None),
     )  # fmt: skip
-    world.crawler = crawler = Crawler(
+    parts = CrawlDependencies(
         by_depth=False,
-        may_start=lambda: world.may,
-        limits=LIMITS,
         delay_s=delay_s,
         retries=1,
+        limits=LIMITS,
         clock=clock,
         random=random,
-        store=store,
-        frontier=frontier,
-        robots=RobotsCache(store, LIMITS),
         budget=world.budget,
         fetcher=cast(Fetcher, world),
         extractor=LinkExtractor(LIMITS),
@@ -169,9 +173,17 @@ async def crawling(tmp_path: Path, delay_s: float = 0.0) -> AsyncIterator[Crawle
         forwarder=forwarder,
         outputs=outputs,
         counters=totals,
-        activity=activity,
+        capacity=Capacity(LIMITS),
+        page_feed=world.page_feed,
+        page_rules=PageRules(),
+        poison_pages=PoisonPages(None),
+        pause_reasons=set(),
+        rounds=None,
+        extraction=None,
+        near_duplicates=None,
     )
-    intake.wake = crawler.wake
+    source = CrawlSource(store, frontier, RobotsCache(store, LIMITS), activity)
+    world.crawler = crawler = Crawler(parts, source, CrawlHooks(may_start=lambda: world.may))
     tasks = [asyncio.create_task(crawler.run()), asyncio.create_task(store.journal.run())]
     try:
         yield world
@@ -227,7 +239,7 @@ async def test_nothing_is_fetched_of_a_cell_while_nobody_else_would_learn_of_it(
     async with crawling(tmp_path) as world:
         unheard = {world.place(PAGE).cell}
         assert world.place(OTHER).cell not in unheard
-        world.crawler.no_backup_reachable = unheard.__contains__
+        world.crawler.hooks.no_backup_reachable = unheard.__contains__
         for url in (PAGE, OTHER):
             world.know_robots(url)
             world.open(url)
@@ -277,7 +289,7 @@ async def test_a_page_whose_cell_closed_during_its_fetch_is_still_finished_here(
         async def reader(page: Any) -> None:
             await release.wait()
 
-        world.crawler.on_page = reader
+        world.page_feed.show(reader)
         world.open(PAGE)
         world.take(PAGE)
         await world.until(lambda: bool(world.requests) and not world.crawler.in_flight)
@@ -335,7 +347,7 @@ async def test_no_retry_waits_longer_than_a_site_may_ask_for(tmp_path: Path) -> 
         entry = world.store.entry(world.place(PAGE).key)
         assert entry is not None
         fetched = world._fetched(PAGE, FetchError.CONNECT)
-        waits = [world.crawler._retry_wait_s(entry._replace(tries=tries), fetched) for tries in (0, 30, 1000)]
+        waits = [retry_wait_s(tries, fetched, LIMITS, Random(1)) for tries in (0, 30, 1000)]
         most_s = LIMITS.retry_after_max_s
         assert waits[0] < 1 < 0.75 * most_s <= min(waits[1:])
         assert max(waits) <= 1.25 * most_s

@@ -1,6 +1,7 @@
 """The way to a robots.txt that leads to other sites: these keep their clocks."""
 
 from collections import Counter, defaultdict
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from kadcrawl.crawl.fetch.memory_slots import MemorySlots
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.robots.cache import REREAD_BYTES_S, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
@@ -53,9 +53,8 @@ class Clocks:
         self.hold(name, now + delay_s, now)
 
 
-def make_search(clocks: Clocks, cache: RobotsCache, request: Any, deadly: PoisonPages | None = None) -> RobotsSearch:
+def make_search(clocks: Clocks, cache: RobotsCache, deadly: PoisonPages | None = None) -> RobotsSearch:
     return RobotsSearch(
-        request=request,
         limits=Limits(),
         delay_s=1.0,
         clock=cast(Any, clocks),
@@ -70,10 +69,10 @@ def make_search(clocks: Clocks, cache: RobotsCache, request: Any, deadly: Poison
 async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> None:
     """However long they have waited. They look first; neither they nor the site's own URLs wait for ever."""
     clocks, asked, own = Clocks(), list[float](), list[float]()
-    store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
+    store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None))
     cache = RobotsCache(cast(Any, store), Limits())
 
-    async def request(entry: FrontierEntry, url: str, _: MemorySlots) -> Any:
+    async def request(entry: FrontierEntry, url: str) -> Any:
         clocks.hold(entry.site, clocks.time + 1.0, clocks.time)
         is_there = url.startswith("http://led-to.test/")
         if is_there:
@@ -84,13 +83,13 @@ async def test_a_site_to_which_many_robots_txt_lead_is_asked_at_its_pace() -> No
             first_byte_at=clocks.time, passing=False,
         )  # fmt: skip
 
-    search = make_search(clocks, cache, request)
+    search = make_search(clocks, cache)
     count = 2 * TURNS_MAX
     waiting = [cast(FrontierEntry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
     while clocks.time < 6 * TURNS_MAX:
         for entry in waiting:
             if cache.look_up(entry.url[:-1], clocks.time) is None and clocks.wait_s(entry.site, clocks.time) == 0:
-                await search.advance(entry)
+                await search.advance(entry, partial(request, entry))
         if clocks.wait_s("led-to.test", clocks.time) == 0:
             own.append(clocks.time)
             clocks.hold("led-to.test", clocks.time + 1.0, clocks.time)
@@ -104,7 +103,7 @@ async def test_evicted_large_rules_are_reread_at_a_bounded_rate_not_refetched() 
     """However many sites have some; and each of them gets on."""
     clocks, count, reads = Clocks(), 10, list[str]()
     text = Rules(tuple((False, f"/{n}") for n in range(5_000))).to_bytes()
-    store = SimpleNamespace(robots=lambda origin: (text, 0.0), set_robots=lambda *row: None)
+    store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: (text, 0.0), set_robots=lambda *row: None))
 
     class Counting(RobotsCache):
         def read_again(self, origin: str, rules: Rules, fetched_at: float) -> None:
@@ -112,7 +111,8 @@ async def test_evicted_large_rules_are_reread_at_a_bounded_rate_not_refetched() 
             super().read_again(origin, rules, fetched_at)
 
     cache = Counting(cast(Any, store), Limits(robots_cached_bytes_max=2_500_000))
-    search = make_search(clocks, cache, request=None)
+    unexpected = cast(Any, None)
+    search = make_search(clocks, cache)
     waiting = [cast(FrontierEntry, SimpleNamespace(url=f"http://{n}.test/", site=f"{n}.test")) for n in range(count)]
     asked = Counter[str]()
     while clocks.time < 10:
@@ -120,7 +120,7 @@ async def test_evicted_large_rules_are_reread_at_a_bounded_rate_not_refetched() 
             if clocks.wait_s(entry.site, clocks.time):
                 continue
             if cache.look_up(entry.url[:-1], clocks.time) is None:
-                await search.advance(entry)
+                await search.advance(entry, unexpected)
             if cache.look_up(entry.url[:-1], clocks.time) is not None:
                 asked[entry.site] += 1
         clocks.time += STEP_S
@@ -137,11 +137,11 @@ async def test_only_rules_that_last_clear_a_robots_txt_suspected_of_a_crash(
     status: int, location: str | None, clears: bool, tmp_path: Path
 ) -> None:
     """Else one could kill, fail, and kill again for ever."""
-    store = SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None)
+    store = SimpleNamespace(sites=SimpleNamespace(robots=lambda origin: None, set_robots=lambda *row: None))
     entry = cast(FrontierEntry, SimpleNamespace(url="http://a.test/", site="a.test"))
     asked = []
 
-    async def request(entry: FrontierEntry, url: str, _: MemorySlots) -> Any:
+    async def request(entry: FrontierEntry, url: str) -> Any:
         asked.append(url)
         return SimpleNamespace(
             error=None, status=status, location=location, url=url, content=b"x", first_byte_at=0.0, passing=False
@@ -150,7 +150,7 @@ async def test_only_rules_that_last_clear_a_robots_txt_suspected_of_a_crash(
     for _ in range(2):
         await dies_reading(tmp_path, "http://a.test/robots.txt")
         deadly, cache = PoisonPages(tmp_path), RobotsCache(cast(Any, store), Limits())
-        await make_search(Clocks(), cache, request, deadly).advance(entry)
+        await make_search(Clocks(), cache, deadly).advance(entry, partial(request, entry))
         deadly.close()
     assert (2 if clears else 1) == len(asked)
     assert clears or "robots_unreachable" == cache.look_up("http://a.test", 0.0)

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from kadcrawl import Config, Leaf, Limits, Peer, RemoteError, StartError
 from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.keys import Cell
 from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import LEAVES_MAX
 from kadcrawl.link.client import LinkClient
@@ -87,7 +88,7 @@ async def crash_leaf(leaf: Leaf) -> None:
 
     leaf.store.journal.commit = forget  # type: ignore[method-assign]
     leaf.client.ask = unreachable  # type: ignore[method-assign, assignment]
-    leaf.work.crawler._may_start = lambda: False
+    leaf.work.crawler.hooks.may_start = lambda: False
     for task in (*leaf._tasks, leaf._committer):
         task.cancel()
     await leaf.__aexit__(None, None, None)
@@ -143,7 +144,9 @@ async def test_when_its_full_peer_is_killed_a_leaf_goes_on_with_another(
     leaf = await make_leaf("leaf", *peers)
     await peers[0].crawl([site.url("/0")])
     await until(lambda: leaf.counters.pages > PAGES // 20 and leaf.borrower.loans)
-    assert leaf.work.crawler.no_backup_reachable == leaf.borrower.is_silent, "it would go on for a lender that is gone"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leaf.borrower, "is_silent", lambda cell: True)
+        assert leaf.work.crawler.hooks.no_backup_reachable(Cell(0)), "it would go on for a lender that is gone"
     home = next(peer for peer in peers if peer.contact.address == leaf.contact.address)
     before = leaf.counters.pages
     peers.remove(home)
@@ -306,7 +309,7 @@ async def test_a_leaf_has_one_loan_per_site_and_none_from_a_paused_peer(make_pee
     """Also of a site without a delay, of which several peers may have some connections."""
     async with stranger() as client:
         peer = await make_peer("a")
-        peer.components.crawler._may_start = lambda: False
+        peer.components.crawler.hooks.may_start = lambda: False
         await peer.crawl([f"http://127.0.0.{n % SITES + 2}:9/{n}" for n in range(40 * SITES)])
         peer.components.crawler.pause_reasons.add(PauseReason.DISK)
         assert [] == (await client.ask(peer.contact.address, drawing(1), WorkGrant, 10)).loans

@@ -26,8 +26,7 @@ class BorrowedStoreBench:
         self.journaled: list[tuple[str, bool]] = []
         self.known = False
         self.store = BorrowedStore(self.journal)
-        self.frontier = Frontier(self.store, Limits(), delay_s)
-        self.frontier.connections = self.store.connections
+        self.frontier = Frontier(self.store, Limits(), delay_s, connections=self.store.connections)
 
     def journal(self, entry: FrontierEntry, line: bytes, records: bytes, *, reported: bool) -> bool:
         self.journaled.append((entry.url, reported))

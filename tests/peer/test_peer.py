@@ -554,7 +554,7 @@ async def test_pages_nobody_reads_stop_the_crawl_by_their_bytes(make_peer: MakeP
 
         await peer.state_gossip.order("pause")
         await peer.crawl([site.url(f"/{n}") for n in range(30)])
-        crawler.on_page = reader
+        peer.components.page_feed.show(reader)
         peer.obey(peer.state_gossip.say("resume"))
         while len(waiting) < 2 or (crawler.in_flight and len(waiting) < 30):
             await asyncio.sleep(0.01)

@@ -20,7 +20,7 @@ async def crash(peer: Peer) -> None:
     # Before the first await, so that it is one instant.
     peer.store.journal.commit = forget  # type: ignore[method-assign]
     peer.client.ask = unreachable  # type: ignore[method-assign, assignment]
-    peer.components.crawler._may_start = lambda: False
+    peer.components.crawler.hooks.may_start = lambda: False
     assert peer.overlay._protocol is not None
     assert peer.overlay._protocol.transport is not None
     peer.overlay._protocol.transport.abort()

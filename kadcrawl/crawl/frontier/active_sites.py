@@ -52,7 +52,14 @@ class ActiveStore(Protocol):
 class ActiveSites:
     """What the frontier knows of sites, beside their place in its order."""
 
-    def __init__(self, store: ActiveStore, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
+    def __init__(
+        self,
+        store: ActiveStore,
+        limits: Limits,
+        delay_s: float,
+        began_at: float = 0.0,
+        connections: Callable[[str], int] | None = None,
+    ) -> None:
         """`delay_s`: seconds between two requests to a site, at least, as the job says; `began_at`: see `Frontier`."""
         self._store = store
         self._limits = limits
@@ -62,8 +69,7 @@ class ActiveSites:
         self._sites: dict[str, Site] = {}
         self._by_cell: dict[Cell, dict[str, Site]] = {}
         self._idle = IdleClocks(IDLE_CLOCKS_MAX)
-        self.connections: Callable[[str], int] = lambda name: limits.site_connections_max
-        """Says how many requests may be under way at a time to a site without a delay."""
+        self._connections = connections
         self._held: dict[Cell, float] = {}
         """Cell -> second at which it was opened without anybody to tell its clocks."""
 
@@ -181,7 +187,9 @@ class ActiveSites:
         if received_at:
             not_before = max(not_before, received_at + max(delay_s, HOLD_LEAST_S))
         site = Site(name, cell, max(not_before, self._idle.take(cell, name)), delay_s, received_at)
-        site.connections_max = min(self._limits.site_connections_max, self.connections(name))
+        site.connections_max = self._limits.site_connections_max
+        if self._connections is not None:
+            site.connections_max = min(site.connections_max, self._connections(name))
         self._sites[name] = site
         self._by_cell.setdefault(cell, {})[name] = site
         return site

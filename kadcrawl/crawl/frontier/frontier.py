@@ -13,16 +13,16 @@ one request each to sites that answer. What is asked beyond that, or of any othe
 """
 
 import heapq
+from collections.abc import Callable
 
 from kadcrawl.crawl.frontier.active_sites import HOLD_LEAST_S, ActiveSites, ActiveStore
 from kadcrawl.crawl.frontier.site import Site
+from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import SMALL_MAX
 from kadcrawl.settings.config import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 
-KEPT_SHARE = 8
-"""One in so many of `fetches_max` is not for doubtful requests."""
 SITES_READ_MAX = 64
 """Sites looked up in the store at once."""
 
@@ -30,26 +30,28 @@ SITES_READ_MAX = 64
 class Frontier(ActiveSites):
     """The work area over a `Store`."""
 
-    def __init__(self, store: ActiveStore, limits: Limits, delay_s: float, began_at: float = 0.0) -> None:
+    def __init__(
+        self,
+        store: ActiveStore,
+        limits: Limits,
+        delay_s: float,
+        began_at: float = 0.0,
+        connections: Callable[[str], int] | None = None,
+        unproven_quota: UnprovenQuota | None = None,
+    ) -> None:
         """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site.
 
         `began_at`: second at which this run began, if there were earlier ones: each site is left alone for a full
         delay from then, as nobody may know what they asked last.
         """
-        super().__init__(store, limits, delay_s, began_at)
+        super().__init__(store, limits, delay_s, began_at, connections)
         self._open: dict[Cell, int] = {}
         """Open cells -> the number of the opening."""
         self._openings = 0
         self._order: list[tuple[float, str]] = []
-        self.unproven = 0
-        """Doubtful requests under way."""
-        # One site alone may still use all its connections, however few requests there may be.
-        kept = limits.fetches_max - limits.fetches_max // KEPT_SHARE
-        self._unproven_max = max(kept, limits.site_connections_max - 1)
+        self._unproven = unproven_quota or UnprovenQuota(limits)
         self._parked: dict[str, None] = {}
         """Sites without a place in the order until there may be more doubtful requests."""
-        self.companion: Frontier | None = None
-        """The frontier whose requests share `fetches_max` with those of this one."""
         self._unread: dict[Cell, bytes] = {}
         """Open cells whose sites may wait in the store, in turn -> the site hash after which they do."""
 
@@ -123,7 +125,7 @@ class Frontier(ActiveSites):
         """Return an entry that may be fetched now, and count it as in flight; None if there is none."""
         if self._unread:
             self._read_sites(now)
-        if self._parked and self._may_start_unproven:
+        if self._parked and self._unproven.has_room:
             parked, self._parked = self._parked, {}
             for name in parked:
                 if name in self._sites:
@@ -134,7 +136,7 @@ class Frontier(ActiveSites):
             if site is None or site.queued_at != at:
                 continue  # A place given up for an earlier one.
             site.queued_at = None
-            if site.next_is_unproven and not self._may_start_unproven:
+            if site.next_is_unproven and not self._unproven.has_room:
                 self._parked[name] = None
                 continue
             entry = self._take(site, now)
@@ -289,19 +291,14 @@ class Frontier(ActiveSites):
             self._settle(site, now)
         if not site.ready or site.next_at > now or not site.may_start:
             return None
-        self.unproven += site.next_is_unproven
+        self._unproven.add(site.next_is_unproven)
         return site.take()
-
-    @property
-    def _may_start_unproven(self) -> bool:
-        others = self.companion.unproven if self.companion is not None else 0
-        return self.unproven + others < self._unproven_max
 
     def _end_request(self, site: Site, answers: bool | None) -> None:
         before = site.unproven
         site.in_flight -= 1
         site.answers = answers
-        self.unproven += site.unproven - before
+        self._unproven.add(site.unproven - before)
 
     def _settle(self, site: Site, now: float) -> None:
         """Let a site go that has nothing left; else see that it has its place in the order."""

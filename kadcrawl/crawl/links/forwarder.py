@@ -78,6 +78,10 @@ class PendingLink:
     """Of the pages it was found on."""
 
 
+def _no_seeds() -> int:
+    return 0
+
+
 class Forwarder:
     """Takes links to their owners."""
 
@@ -93,6 +97,7 @@ class Forwarder:
         *,
         is_open: Callable[[Cell], bool],
         accept_here: AcceptHere,
+        seeds_fingerprint: Callable[[], int] = _no_seeds,
     ) -> None:
         """`by_depth`: the job limits depth, so a link met again nearer to a seed is news to its owner.
 
@@ -107,8 +112,7 @@ class Forwarder:
         self._now = now
         self._is_open = is_open
         self._accept_here = accept_here
-        self.seeds_fingerprint = 0
-        """Of the seeds by which links are in scope here (peer/swarm_state.py)."""
+        self._seeds_fingerprint = seeds_fingerprint
         self._recently_sent: RecentlySent[int] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
         """At which depth links were met nearest to a seed."""
         self._dates: RecentlySent[float] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
@@ -218,7 +222,7 @@ class Forwarder:
         else:
             try:
                 accepted = await self._client.ask(
-                    owner, _offer([link for link, _ in batch], self.seeds_fingerprint), Accepted, OFFER_DEADLINE_S
+                    owner, _offer([link for link, _ in batch], self._seeds_fingerprint()), Accepted, OFFER_DEADLINE_S
                 )
             except RemoteError:
                 self._owners.suspect(owner)

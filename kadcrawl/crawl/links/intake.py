@@ -13,6 +13,7 @@ have (`Job.path_queries_max`), counted as they are taken here (crawl/scope/query
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.output.counters import Counters
@@ -29,6 +30,34 @@ from kadcrawl.store.visit import Visit
 from kadcrawl.urls import is_canonical
 
 
+def _ignore(*_: object) -> None:
+    """Ignore an event."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeLimits:
+    """The limits of the job that apply where links are accepted."""
+
+    by_depth: bool = False
+    """Whether the job limits depth, so that the shortest known path to a URL counts."""
+    site_pages_max: int | None = None
+    """URLs of one site; no limit by default."""
+    path_queries_max: int | None = None
+    """URLs with a query of one path; no limit by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeEvents:
+    """The callbacks of an intake."""
+
+    changed: Callable[[], None] = _ignore
+    """Called when there are more URLs to crawl than before, or fewer."""
+    visited: Callable[[Key], None] = _ignore
+    """Called when another holder of the cell reported a visit to a page."""
+    modified: Callable[[Key, float], None] = _ignore
+    """Called with the wall-clock second at which a known page was modified, according to a sitemap."""
+
+
 class Intake:
     """The owner's door."""
 
@@ -39,25 +68,19 @@ class Intake:
         scope: Scope,
         counters: Counters,
         activity: Activity,
-        by_depth: bool,
-        site_pages_max: int | None = None,
-        path_queries_max: int | None = None,
+        limits: IntakeLimits,
+        events: IntakeEvents,
     ) -> None:
-        """`by_depth`: the job limits depth, so the shortest known path to a URL counts."""
         self._store = store
-        self._by_depth = by_depth
-        self._site_pages_max = site_pages_max
-        self._path_queries = None if path_queries_max is None else PathQueries(path_queries_max)
+        self._by_depth = limits.by_depth
+        self._site_pages_max = limits.site_pages_max
+        queries_max = limits.path_queries_max
+        self._path_queries = None if queries_max is None else PathQueries(queries_max)
+        self._events = events
         self._frontier = frontier
         self._scope = scope
         self._counters = counters
         self._activity = activity
-        self.wake: Callable[[], None] = lambda: None
-        """Called when there is something new to crawl, or less than before."""
-        self.on_visit: Callable[[Key], None] = lambda key: None
-        """Called when another holder told of a visit."""
-        self.on_modified: Callable[[Key, float], None] = lambda key, at: None
-        """Called when a sitemap says of a page met before that it was modified at this wall-clock second."""
         self.rejected = 0
         """Links other peers should not have sent."""
 
@@ -73,7 +96,7 @@ class Intake:
             if self._by_depth:
                 self._store.shorten(location.key, link.depth)
             if isinstance(link, DatedLink) and link.modified is not None:
-                self.on_modified(location.key, link.modified)
+                self._events.modified(location.key, link.modified)
 
     def accept_offered(self, link: Link, location: UrlLocation, now: float) -> None:
         """Take a link another peer offers, if it stands every check."""
@@ -108,7 +131,7 @@ class Intake:
             if entry is not None:
                 self._frontier.remove(entry, now)
             self._activity.move()
-            self.wake()
+            self._events.changed()
 
     def merge_filters(
         self, cell: Cell, filters: Sequence[ExpiringFilter], first: bytes, count: int, now: float
@@ -136,9 +159,9 @@ class Intake:
             self._frontier.remove(known, now)
         if entry is not None:
             self._frontier.add(entry, now)
-        self.on_visit(visit.key)
+        self._events.visited(visit.key)
         self._activity.move()
-        self.wake()
+        self._events.changed()
 
     def _limit_met(self, link: Link, location: UrlLocation) -> str | None:
         """Return the limit that keeps a link out, as its site or path has all it may have; none does if it is a seed or
@@ -172,5 +195,5 @@ class Intake:
             return False
         self._activity.move()
         self._frontier.add(entry, now)
-        self.wake()
+        self._events.changed()
         return True

@@ -18,13 +18,15 @@ from kadcrawl.store.visit import Visit
 class Rounds:
     """What the crawler of a peer's own pages asks when the job has a recrawl."""
 
-    def __init__(self, recrawl: Recrawl, store: Store, now: Callable[[], float]) -> None:
-        """`now` gives wall-clock seconds."""
+    def __init__(self, recrawl: Recrawl, store: Store, now: Callable[[], float], on_due: Callable[[Key], None]) -> None:
+        """`now` returns wall-clock seconds.
+
+        `on_due` is called with the key of each page that was finished in its round, or that is to be visited sooner.
+        """
         self._recrawl = recrawl
         self._store = store
         self._now = now
-        self.on_due: Callable[[Key], None] = lambda key: None
-        """Called when a page was finished in its round, or is to be visited sooner."""
+        self._on_due = on_due
 
     def last(self, entry: FrontierEntry) -> Visit | None:
         """Return the last visit to a page; None at the first."""
@@ -61,10 +63,10 @@ class Rounds:
         visit = self._store.visits.get(key)
         due = self._recrawl.hastened(visit, at, self._now()) if visit is not None else None
         if due is not None and self._store.hasten(key, due):
-            self.on_due(key)
+            self._on_due(key)
 
     def finish(self, entry: FrontierEntry, line: bytes, records: bytes, visit: Visit | None, number: int) -> bool:
         """Journal the page as done in this round, before which there were so many; False if it was before."""
         finished = self._store.finish(entry, line, records, visit, number)
-        self.on_due(entry.key)
+        self._on_due(entry.key)
         return finished

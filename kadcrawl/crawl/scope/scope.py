@@ -26,7 +26,10 @@ LIMITS: frozenset[Reason] = frozenset({"length", "depth", "path_segments", "path
 class Scope:
     """The bounds of one crawl, grown by each seed."""
 
-    def __init__(self, job: Job, limits: Limits | None = None) -> None:
+    def __init__(
+        self, job: Job, limits: Limits | None = None, scope_is_final: Callable[[], bool] | None = None
+    ) -> None:
+        """`scope_is_final` returns whether no seeds are known to be on their way here."""
         self.url_chars_max = (limits or Limits()).url_chars_max
         self.max_depth = job.max_depth
         self.kind = job.scope
@@ -39,7 +42,7 @@ class Scope:
         self._health_check_site = site_of(job.proxy_judge, self._site_kind) if job.by_proxies else None
         self._include = tuple(map(re.compile, job.include))
         self._exclude = tuple(map(re.compile, job.exclude))
-        self.scope_is_final: Callable[[], bool] = lambda: True
+        self.scope_is_final = scope_is_final or (lambda: True)
         """Returns False while seeds may be on their way here, which may bring a URL into scope."""
         self._seeds: set[str] = set()
         self._sites: set[str] = set()

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from kadcrawl.balance.leases import LEASE_S
-from kadcrawl.crawl.frontier import frontier as frontier_module
+from kadcrawl.crawl.frontier import unproven_quota
 from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Cell, cell_of, site_hash, url_key
@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def make(store: Store, monkeypatch: pytest.MonkeyPatch) -> Make:
-    monkeypatch.setattr(frontier_module, "KEPT_SHARE", 4)  # So that it shows with few requests.
+    monkeypatch.setattr(unproven_quota, "KEPT_SHARE", 4)  # So that it shows with few requests.
 
     def make(delay_s: float = 1.0, now: float = START, hold: bool = False, **limits: int) -> Frontier:
         """Return a frontier whose cells are all open."""
@@ -888,7 +888,7 @@ def test_sites_that_do_not_answer_leave_requests_to_one_that_does(make: Make, st
         frontier.release(entry, START, START, answered=True)
     for n in range(40):
         feed(f"{n % 5}.bad")
-    assert len(begun(frontier)) == frontier.unproven == 12
+    assert len(begun(frontier)) == frontier._unproven.used == 12
     entries = [feed("good") for _ in range(3)]
     for entry in entries:
         assert begun(frontier) == [entry]
@@ -923,11 +923,10 @@ def test_what_had_to_wait_for_unproven_requests_comes_in_its_turn(make: Make, st
     frontier.give_up_slot(entries[2])
     frontier.put_back(entries[2], START)
     assert begun(frontier) == [entries[2]]
-    frontier.companion = make(fetches_max=16, site_connections_max=1)
     frontier.release(entries[3], START, START)
-    frontier.companion.unproven = 1
+    frontier._unproven.add(1)  # A request of the peer's other frontier.
     assert begun(frontier) == []
-    frontier.companion.unproven = 0
+    frontier._unproven.add(-1)
     assert begun(frontier) == [entries[14]]
 
 
@@ -979,4 +978,4 @@ def test_unproven_requests_are_counted_whatever_happens(seed: int, make: Make, s
                 frontier.release(entry, START, START, answered=random.choice([None, False, True]))
                 store.finish(entry, b"{}\n")
                 frontier.finish(entry, START)
-        assert frontier.unproven == sum(site.unproven for site in frontier._sites.values()) <= 6
+        assert frontier._unproven.used == sum(site.unproven for site in frontier._sites.values()) <= 6

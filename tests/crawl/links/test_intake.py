@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.query_limits import PathQueries
@@ -30,6 +30,7 @@ class IntakeWorld:
     partitioner: Partitioner
     counters: Counters
     activity: Activity
+    modified: list[tuple[Key, float]]
     woken: int = 0
 
     def take(self, url: str, depth: int = 1) -> None:
@@ -66,14 +67,16 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[IntakeWorl
     )
     for cell in {partitioner.locate(url).cell for url in (SEED, OUTSIDE)}:
         frontier.open(cell, NOW, hold=False)
-    intake = Intake(store, frontier, Scope(Job(seeds=(SEED,))), totals, activity, by_depth=request.param)
-    world = IntakeWorld(store, frontier, intake, partitioner, totals, activity)
 
     def wake() -> None:
-        world.woken += 1
+        made.woken += 1
 
-    intake.wake = wake
-    yield world
+    modified: list[tuple[Key, float]] = []
+    events = IntakeEvents(changed=wake, modified=lambda key, at: modified.append((key, at)))
+    limits = IntakeLimits(by_depth=request.param)
+    intake = Intake(store, frontier, Scope(Job(seeds=(SEED,))), totals, activity, limits, events)
+    made = IntakeWorld(store, frontier, intake, partitioner, totals, activity, modified)
+    yield made
     store.close()
 
 
@@ -223,8 +226,7 @@ def test_done_is_learned_of_a_url_never_met(world: IntakeWorld) -> None:
 
 @pytest.mark.parametrize("world", [True, False], indirect=True)
 def test_a_date_is_heard_of_pages_met_before(world: IntakeWorld) -> None:
-    heard: list[tuple[Key, float]] = []
-    world.intake.on_modified = lambda key, at: heard.append((key, at))
+    heard = world.modified
     place = world.partitioner.locate(INSIDE)
     for link in (DatedLink(INSIDE, 1, 0, 5.0), Link(INSIDE, 1, 0), DatedLink(INSIDE, 1, 0)):
         world.intake.accept_offered(link, place, NOW)

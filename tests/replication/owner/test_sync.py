@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from kadcrawl.crawl.frontier.frontier import Frontier
-from kadcrawl.crawl.links.intake import Intake
+from kadcrawl.crawl.links.intake import Intake, IntakeEvents, IntakeLimits
 from kadcrawl.crawl.output.counters import Counters
 from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.crawl.scope.scope import Scope
@@ -172,7 +172,7 @@ class FakePeer:
         self.overlay = SwarmOverlay(contact)
         activity, partitioner, scope = Activity(), Partitioner("host", BITS), Scope(job)
         self.frontier = Frontier(self.store, Limits(), DELAY_S)
-        self.intake = Intake(self.store, self.frontier, scope, Counters(), activity, by_depth=False)
+        self.intake = Intake(self.store, self.frontier, scope, Counters(), activity, IntakeLimits(), IntakeEvents())
         self.crawler = FakeCrawler()
         self.partitioner = partitioner
         self.clock = Clock(swarm.loop, 1_000_000.0)

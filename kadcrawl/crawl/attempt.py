@@ -1,0 +1,323 @@
+"""One attempt at one entry of the frontier: from a free slot to a finished page, or back to the frontier.
+
+An attempt takes a request slot, a unit of the page budget, memory slots and the entry itself. It gives all of them
+back in one place (`_settle` and `__exit__`), whatever happens. The steps are: ask the scope and robots.txt, fetch,
+write the outputs, forward the links, and finish the page when its links are acknowledged.
+
+Each URL ends in exactly one page line. URLs that the job excludes by now get a line as well, and so do URLs that a bug
+here makes impossible to finish, and URLs that crashed this peer (crawl/fetch/poison_pages.py). A fault of this machine,
+such as no socket, is no fault of the URL: the entry goes back to the frontier. No request of a cell that was closed
+meanwhile goes out.
+
+Tests: tests/crawl/test_crawler.py
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto
+from random import Random
+from types import TracebackType
+
+from kadcrawl.crawl.capacity import WorkInProgress
+from kadcrawl.crawl.dependencies import CrawlDependencies, CrawlHooks, CrawlSource
+from kadcrawl.crawl.fetch.memory_slots import MemorySlots
+from kadcrawl.crawl.fetch.poison_pages import KILLED_PEER
+from kadcrawl.crawl.fetch.result import UNASKED, UNREACHED, FetchError, FetchResult
+from kadcrawl.crawl.page_processor import PageProcessor, ProcessedPage
+from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.robots.rules import Rules
+from kadcrawl.crawl.robots_fetch import RobotsSearch
+from kadcrawl.errors import StorageError
+from kadcrawl.settings.config import Limits
+from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.store.visit import Visit
+from kadcrawl.urls import origin_of
+
+ALONE_WAIT_S = 0.25
+"""Seconds a site waits while no backup of its cell is reachable, or while the proxies are not verified."""
+SCOPE_WAIT_S = 5.0
+"""Seconds a site waits while seeds that may bring its URLs into scope are still on their way."""
+KEPT_WAITING_TRIES = 3
+"""Extra tries of a URL whose server gave up while the body waited here: five minutes by default.
+
+Without this limit a few sites could keep each other waiting, and the crawl would not end."""
+log = logging.getLogger(__name__)
+
+
+class Outcome(Enum):
+    """The end of an attempt for its entry."""
+
+    PUT_BACK = auto()
+    """The entry is ready again when its site is."""
+    POSTPONED = auto()
+    """The fetch failed in a passing way. The entry is tried again later, and one try is counted."""
+    FINISHED = auto()
+    """The entry is DONE."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptContext:
+    """The parts that all attempts of one crawler share."""
+
+    parts: CrawlDependencies
+    source: CrawlSource
+    hooks: CrawlHooks
+    search: RobotsSearch
+    page_processor: PageProcessor
+    work: WorkInProgress
+    wait_for_files: Callable[[str], None]
+    """Pauses the crawl because this machine has no socket left; the argument is the reason."""
+    wake: Callable[[], None]
+    """Tells the crawler that an attempt is over."""
+
+
+class Attempt:
+    """One attempt at one entry, as a context manager that owns all it takes."""
+
+    __slots__ = (
+        "_context",
+        "_due",
+        "_entry",
+        "_has_budget",
+        "_has_slot",
+        "_hooks",
+        "_memory_slots",
+        "_outcome",
+        "_parts",
+        "_source",
+    )
+
+    def __init__(self, context: AttemptContext, entry: FrontierEntry) -> None:
+        """Take the slot of an entry that the frontier counts as in flight; `run` gives the slot back."""
+        self._context = context
+        self._parts = context.parts
+        self._source = context.source
+        self._hooks = context.hooks
+        self._entry = entry
+        self._memory_slots = MemorySlots()
+        self._has_slot = True
+        self._has_budget = False
+        self._due = 0.0
+        """Wall-clock second of the next try, if the entry is postponed."""
+        self._outcome: Outcome | None = None
+        context.work.begin(entry.seq)
+
+    async def run(self) -> None:
+        """Take the entry as far as possible now. Raises StorageError."""
+        with self:
+            self._settle(await self._advance())
+
+    def __enter__(self) -> None:
+        """Begin the attempt."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        """Give back the slot, the budget unit and the memory slots; a bug here costs no more than this URL."""
+        try:
+            if not isinstance(error, Exception) or isinstance(error, StorageError):
+                return False
+            log.exception("crawl.bug url=%s", self._entry.url)
+            self._abandon()
+            return True
+        finally:
+            self._memory_slots.release()
+            if self._has_budget:
+                self._parts.budget.end(fetched=self._outcome in (None, Outcome.FINISHED))
+            self._context.work.end()
+            self._context.wake()
+
+    def _settle(self, outcome: Outcome) -> None:
+        """Give an unfinished entry back to the frontier."""
+        self._outcome = outcome
+        if outcome is Outcome.FINISHED:
+            return
+        self._leave_slot()
+        self._context.work.give_back(self._entry.seq)
+        now = self._parts.clock.now()
+        if outcome is Outcome.POSTPONED:
+            self._source.frontier.postpone(self._entry, self._due, now)
+            self._source.activity.move()
+        else:
+            self._source.frontier.put_back(self._entry, now)
+
+    def _abandon(self) -> None:
+        """Finish an entry that a bug made impossible to crawl."""
+        if self._has_slot:
+            now = self._parts.clock.now()
+            self._source.frontier.release(self._entry, now, now)
+            self._end_slot()
+        if self._entry.seq in self._context.work.taken:
+            self._finish_unfetched("internal_error")
+
+    # --- the steps -----------------------------------------------------------------------------------------------
+
+    async def _advance(self) -> Outcome:
+        """Take the next step: a request for robots.txt, a request for the page, or a line without a request."""
+        # From here to the request nothing is awaited.
+        parts, source, entry = self._parts, self._source, self._entry
+        cell = source.store.cell_of(entry.key)
+        if not self._hooks.may_start() or not source.frontier.is_open(cell):
+            return Outcome.PUT_BACK
+        if self._hooks.no_backup_reachable(cell):
+            return self._put_off(ALONE_WAIT_S)
+        if parts.by_depth:
+            entry = self._entry = source.store.latest(entry)
+        known: Rules | str | None = parts.scope.why_not(entry.url, entry.depth)
+        if known == "scope" and not parts.scope.scope_is_final():  # Another peer may know seeds that include the URL.
+            return self._put_off(SCOPE_WAIT_S)
+        if known is None:
+            known = source.robots.look_up(origin_of(entry.url), parts.clock.now())
+        if known is None:
+            await self._context.search.advance(entry, self._request)
+            return Outcome.PUT_BACK
+        if isinstance(known, Rules):
+            return await self._fetch(known)
+        return self._finish_unfetched(known)
+
+    async def _fetch(self, rules: Rules) -> Outcome:
+        """Fetch the page, if these rules of its robots.txt allow that, and finish the page if the answer is final."""
+        parts, entry, now = self._parts, self._entry, self._parts.clock.now()
+        frontier, processor = self._source.frontier, self._context.page_processor
+        frontier.set_delay(entry.site, self._context.search.delay_s(rules), now)
+        is_allowed = rules.allowed(entry.url)
+        if not is_allowed or parts.poison_pages.is_poison(entry.url):
+            return await self._leave_out(rules, KILLED_PEER if is_allowed else "robots")
+        # The delay may be new here, e.g. if the rules came from another peer: the site waits from its last request on.
+        if frontier.wait_s(entry.site, parts.clock.now()) or not parts.budget.begin():
+            return Outcome.PUT_BACK
+        self._has_budget = True
+        last = parts.rounds.last(entry) if parts.rounds else None
+        number = parts.rounds.number(entry) if parts.rounds else 0
+        fields = parts.rounds.validators(last) if parts.rounds else ()
+        fetched = await self._request(entry.url, fields)
+        if fetched is None or fetched.error is FetchError.UNSURE:
+            return Outcome.PUT_BACK
+        more = KEPT_WAITING_TRIES if fetched.error is FetchError.KEPT_WAITING else 0
+        if fetched.passing and entry.tries < parts.retries + more:
+            self._due = parts.clock.now() + retry_wait_s(entry.tries, fetched, parts.limits, parts.random)
+            return Outcome.POSTPONED
+        if parts.by_depth:
+            entry = self._entry = self._source.store.latest(entry)
+        reading_bytes = len(fetched.content)
+        self._context.work.add_bytes(reading_bytes)
+        try:
+            processed = await processor.read(entry, fetched, rules, last, number, page_wanted=parts.page_feed.is_read)
+        finally:
+            self._context.work.add_bytes(-reading_bytes)
+        # The body is large, and the links of the page may take long to arrive.
+        del fetched
+        self._memory_slots.release()
+        return await self._complete(processed)
+
+    async def _leave_out(self, rules: Rules, why: str) -> Outcome:
+        """Finish a page that must not be fetched; its site's sitemaps are links of the page all the same."""
+        self._leave_slot()
+        links = self._context.page_processor.outlinks_of_forbidden(self._entry, rules)
+        await self._parts.forwarder.forward_all(links, self._source.store.cell_of(self._entry.key))
+        return self._finish_unfetched(why)
+
+    async def _request(self, url: str, fields: Sequence[tuple[str, str]] = ()) -> FetchResult | None:
+        """Make one request in the slot, and tell the clock of the site.
+
+        Returns None if no request went out, or if another peer is to make the request.
+        """
+        parts, frontier, entry = self._parts, self._source.frontier, self._entry
+        cell = self._source.store.cell_of(entry.key)
+        opening = frontier.opening(cell)
+        may_start = self._hooks.may_start
+        fetched = await parts.fetcher.fetch(
+            url,
+            fields,
+            may_send=lambda: may_start() and frontier.opening(cell) == opening,
+            memory_slots=self._memory_slots,
+        )
+        if fetched.error in UNASKED:
+            if fetched.error is FetchError.NO_SOCKET:
+                self._context.wait_for_files(fetched.detail)
+            elif fetched.error is FetchError.NO_PROXY:
+                parts.pause_reasons.add(PauseReason.PROXIES)
+            elif fetched.error is FetchError.VERIFYING:
+                now = parts.clock.now()
+                frontier.hold(entry.site, now + ALONE_WAIT_S, now)
+            return None
+        received_at, now = parts.clock.of(fetched.first_byte_at), parts.clock.now()
+        frontier.release(entry, received_at, now, fetched.hold_s, fetched.answered)
+        self._end_slot()
+        parts.capacity.wake_all(self._context.work)
+        on_unreached = self._hooks.on_unreached
+        if on_unreached is not None and fetched.status is None and fetched.error in UNREACHED:
+            on_unreached(entry.site)
+            return None
+        return fetched
+
+    def _end_slot(self) -> None:
+        self._has_slot = False
+        self._context.work.end_request(self._entry.seq)
+
+    def _leave_slot(self) -> None:
+        """Free the slot, if no request was made in it."""
+        if self._has_slot:
+            self._source.frontier.give_up_slot(self._entry)
+            self._end_slot()
+
+    def _put_off(self, wait_s: float) -> Outcome:
+        """Leave the whole site alone for some seconds."""
+        now = self._parts.clock.now()
+        self._source.frontier.hold(self._entry.site, now + wait_s, now)
+        return Outcome.PUT_BACK
+
+    # --- the end of a page ---------------------------------------------------------------------------------------
+
+    async def _complete(self, processed: ProcessedPage) -> Outcome:
+        """Finish the entry when its links are acknowledged, its records are extracted and its page was read."""
+        parts, work = self._parts, self._context.work
+        work.add_bytes(processed.held_bytes)
+        work.changed.set()
+        try:
+            await parts.forwarder.forward_all(processed.outlinks, self._source.store.cell_of(self._entry.key))
+            line, records = await self._context.page_processor.lines(self._entry, processed)
+            if processed.page is not None and parts.page_feed.is_read:
+                await parts.page_feed.put(processed.page)
+        finally:
+            work.add_bytes(-processed.held_bytes)
+        self._context.page_processor.count(processed, records)
+        return self._finish(line, processed.failed, processed.visit, processed.number, records)
+
+    def _finish_unfetched(self, why: str) -> Outcome:
+        """Finish the entry without a request; `why` is the reason in its page line."""
+        self._leave_slot()
+        rounds, entry = self._parts.rounds, self._entry
+        at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
+        number = rounds.number(entry) if rounds else 0
+        visit = rounds.unasked(entry, why) if rounds else None
+        line = self._parts.outputs.unfetched_line(entry, at.replace("+00:00", "Z"), why, number)
+        return self._finish(line, why, visit, number)
+
+    def _finish(
+        self, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes = b""
+    ) -> Outcome:
+        """Journal the entry as DONE with its lines; `number` is the number of visits before this visit."""
+        parts, source, entry = self._parts, self._source, self._entry
+        self._context.work.give_back(entry.seq)
+        if parts.rounds is not None:
+            is_first = parts.rounds.finish(entry, line, records, visit, number)
+        else:
+            is_first = source.store.finish(entry, line, records)
+        if not is_first:
+            parts.counters.duplicates += 1
+        parts.counters.done += 1
+        if failed is not None:
+            parts.counters.fail(failed)
+            log.info("crawl.failed url=%s why=%s", entry.url, failed)
+        source.frontier.finish(entry, parts.clock.now())
+        source.activity.move()
+        return Outcome.FINISHED
+
+
+def retry_wait_s(tries: int, result: FetchResult, limits: Limits, random: Random) -> float:
+    """Return the seconds before the next try: exponential backoff with jitter, or the server's Retry-After."""
+    backoff_s = min(limits.retry_base_s * 2.0**tries, limits.retry_after_max_s)
+    return max(backoff_s * random.uniform(0.75, 1.25), result.retry_after_s or 0.0)

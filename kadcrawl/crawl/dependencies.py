@@ -1,0 +1,102 @@
+"""The parts a crawler is made of: those that all crawlers of a peer share, its source of URLs, and its callbacks.
+
+Tests: tests/crawl/test_crawler.py
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from kadcrawl.crawl.capacity import Capacity
+from kadcrawl.crawl.content.html_links import LinkExtractor
+from kadcrawl.crawl.content.near_duplicates import NearDuplicates
+from kadcrawl.crawl.content.record_extractor import Extraction
+from kadcrawl.crawl.fetch.fetcher import Fetching
+from kadcrawl.crawl.fetch.poison_pages import PoisonPages
+from kadcrawl.crawl.frontier.frontier import Frontier
+from kadcrawl.crawl.links.forwarder import Forwarder
+from kadcrawl.crawl.output.counters import Counters
+from kadcrawl.crawl.output.outputs import Outputs
+from kadcrawl.crawl.output.page_stream import PageFeed
+from kadcrawl.crawl.page_budget import Budget
+from kadcrawl.crawl.pause_reasons import PauseReason
+from kadcrawl.crawl.recrawl.rounds import Rounds
+from kadcrawl.crawl.robots.cache import RobotsCache
+from kadcrawl.crawl.scope.scope import Scope
+from kadcrawl.keys import Cell, Key
+from kadcrawl.overlay.waves.activity import Activity
+from kadcrawl.settings.config import Limits
+from kadcrawl.settings.page_rules import PageRules
+from kadcrawl.store.frontier_entry import FrontierEntry
+from kadcrawl.system.clock import Clock
+
+
+class CrawlStore(Protocol):
+    """The store of a crawler's URLs, as far as the crawler needs it."""
+
+    @property
+    def pending(self) -> int: ...
+    def cell_of(self, key: Key) -> Cell: ...
+    def latest(self, entry: FrontierEntry) -> FrontierEntry: ...
+    def finish(self, entry: FrontierEntry, line: bytes, records: bytes = b"") -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlDependencies:
+    """The parts that all crawlers of one peer share."""
+
+    by_depth: bool
+    """Whether the job limits depth, so that the shortest known path to a URL counts."""
+    delay_s: float
+    """Seconds between two requests to one site, at least."""
+    retries: int
+    """Tries after the first before a passing fault becomes final."""
+    limits: Limits
+    clock: Clock
+    random: Random
+    budget: Budget
+    fetcher: Fetching
+    extractor: LinkExtractor
+    scope: Scope
+    forwarder: Forwarder
+    outputs: Outputs
+    counters: Counters
+    capacity: Capacity
+    page_feed: PageFeed
+    page_rules: PageRules
+    poison_pages: PoisonPages
+    pause_reasons: set[PauseReason]
+    """Reasons to start no request. The crawl goes on when there are none."""
+    rounds: Rounds | None
+    """The rounds of the job, if it fetches pages again."""
+    extraction: Extraction | None
+    """Extracts the records of pages, if the job has rules for records."""
+    near_duplicates: NearDuplicates | None
+    """The pages seen by this peer, if the job skips the links of near duplicates."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSource:
+    """The URLs of one crawler: its own pages of the peer, or borrowed pages."""
+
+    store: CrawlStore
+    frontier: Frontier
+    robots: RobotsCache
+    activity: Activity
+
+
+def _never(cell: Cell) -> bool:
+    return False
+
+
+@dataclass(slots=True, kw_only=True)
+class CrawlHooks:
+    """The callbacks of one crawler."""
+
+    may_start: Callable[[], bool]
+    """Returns whether a request may start, right before each request. Whoever makes it True calls `Crawler.wake`."""
+    no_backup_reachable: Callable[[Cell], bool] = _never
+    """Returns whether, for the moment, no other peer would learn which pages of a cell are fetched."""
+    on_unreached: Callable[[str], None] | None = None
+    """Called with the site of a page that perhaps only this machine cannot reach; the page is not finished then."""
