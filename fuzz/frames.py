@@ -73,6 +73,8 @@ def made(kind: inspect.Type) -> Any:
             return made(first)
         case inspect.LiteralType(values=(first, *_)):
             return first
+        case inspect.EnumType(cls=cls):
+            return next(iter(cls))
         case inspect.StructType(cls=cls) if cls is Contact:
             return Contact(bytes(range(ID_BYTES)), "10.0.0.1", 4160)
         case inspect.StructType(cls=cls, fields=fields):

@@ -26,6 +26,7 @@ from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import SwarmActivity, leaf_contact
 from kadcrawl.link.wire.leave_messages import Departed
 from kadcrawl.link.wire.messages import Contact, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer.base import PeerBase
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.bootstrap import welcomed
@@ -116,29 +117,14 @@ class Leaf(PeerBase):
 
     @property
     def state(self) -> str:
-        """A word or a few for the status."""
-        if not self.begun:
-            return "starting"
-        reasons = self.work.crawler.pause_reasons
-        for reason in (PauseReason.STOPPING, PauseReason.COMMAND):
-            if reason in reasons:
-                return reason.value
-        if self.ended:
-            return "done"
-        for reason, state in STATE_BY_PAUSE_REASON.items():
-            if reason in reasons:
-                return state
-        if self._work_requester.is_refused:
-            return "refused by all: key changed?"
-        if self._work_requester.is_lost:
-            return "looking for a peer"
-        return "crawling" if self.borrower.loans else "idle"
+        """The state in words, as the status shows it."""
+        return state_text(self._state())
 
     def row(self) -> PeerRow:
         """Describe this leaf."""
         return PeerRow(
             contact=self.contact,
-            state=self.state,
+            state=self._state(),
             pending=self.borrower.urls,
             in_flight=self.work.crawler.in_flight,
             uptime_s=int(self.clock.now() - self.resources.started_at),
@@ -148,6 +134,25 @@ class Leaf(PeerBase):
             borrowed=self.borrower.urls,
             lag=self.deliveries.lag,
         )
+
+    def _state(self) -> PeerState:
+        if not self.begun:
+            return PeerState.STARTING
+        reasons = self.work.crawler.pause_reasons
+        if PauseReason.STOPPING in reasons:
+            return PeerState.STOPPING
+        if PauseReason.COMMAND in reasons:
+            return PeerState.PAUSED
+        if self.ended:
+            return PeerState.DONE
+        for reason, state in STATE_BY_PAUSE_REASON.items():
+            if reason in reasons:
+                return state
+        if self._work_requester.is_refused:
+            return PeerState.REFUSED_BY_ALL
+        if self._work_requester.is_lost:
+            return PeerState.NO_PEER
+        return PeerState.CRAWLING if self.borrower.loans else PeerState.IDLE
 
     # --- putting it together ---------------------------------------------------------------------------------------
 

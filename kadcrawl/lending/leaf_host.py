@@ -20,7 +20,6 @@ from kadcrawl.lending.lender import Lender
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.leaf_messages import (
     GRANT_LOANS_MAX,
-    LEAF_STATE,
     SwarmActivity,
     WorkGrant,
     WorkRequest,
@@ -128,7 +127,7 @@ class LeafHost:
         return [
             PeerRow(
                 contact=Contact(leaf, me.host, me.port),
-                state=LEAF_STATE + request.state,
+                state=request.state,
                 pending=0,  # Its loans are pending here.
                 in_flight=request.in_flight,
                 uptime_s=request.uptime_s,
@@ -140,6 +139,7 @@ class LeafHost:
                 allowance=0,
                 granted=0,
                 borrowed=lent[leaf],
+                hosted_leaf=True,
             )
             for leaf, (_, request) in self._requests.items()
         ]

@@ -23,6 +23,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.lending.balancer import Balancer
 from kadcrawl.link.server import LinkServer
 from kadcrawl.link.wire.messages import Contact, Order, PeerRow, SwarmStatus
+from kadcrawl.link.wire.peer_state import state_text
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.wave import Waves
@@ -228,8 +229,8 @@ class Peer(PeerBase):
 
     @property
     def state(self) -> str:
-        """The state as the status shows it."""
-        return state_of(self.runtime)
+        """The state in words, as the status shows it."""
+        return state_text(state_of(self.runtime), self.runtime.key_mismatches.count)
 
     def row(self) -> PeerRow:
         """Describe this peer."""

@@ -1,53 +1,51 @@
-"""This peer as it describes itself to a person: its state, and its row of the status.
+"""This peer as it describes itself: its state, and its row of the status.
 
-Tests: tests/peer/test_disk_full.py, tests/peer/test_swarm.py, tests/peer/membership/test_key_refusals.py
+Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py, tests/peer/membership/test_key_refusals.py
 """
 
 from kadcrawl.crawl.pause_reasons import PauseReason
-from kadcrawl.link.wire.messages import COUNT_MAX, RESTING, PeerRow
+from kadcrawl.link.wire.messages import COUNT_MAX, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.runtime import Runtime
 
-DISK_FULL = "paused: disk full"
-CATCHING_UP = "catching up"
-"""With cells that it owns and may not crawl yet, while it has nothing else to do."""
 STATE_BY_PAUSE_REASON = {
-    PauseReason.DISK: DISK_FULL,
-    PauseReason.FILES: "paused: too many open files",
-    PauseReason.PROXIES: "waiting for proxies",
+    PauseReason.DISK: PeerState.DISK_FULL,
+    PauseReason.FILES: PeerState.NO_FILES,
+    PauseReason.PROXIES: PeerState.NO_PROXY,
 }
-"""By the crawler's reason to start nothing: what it waits for, and goes on by itself when it comes."""
+"""The state of a peer whose crawler pauses for a reason that passes without a command."""
 
 
-def state_of(runtime: Runtime) -> str:
-    """Return the state for the status."""
+def state_of(runtime: Runtime) -> PeerState:
+    """Return the state of a full peer; if several apply, the first of them in this order."""
     if not runtime.begun:
-        return "starting"
+        return PeerState.STARTING
     crawler, activity = runtime.components.crawler, runtime.resources.activity
-    holds = crawler.pause_reasons
     if runtime.leaving:
-        return "leaving"
-    for hold in (PauseReason.STOPPING, PauseReason.JOINING):
-        if hold in holds:
-            return hold.value
+        return PeerState.LEAVING
+    if PauseReason.STOPPING in crawler.pause_reasons:
+        return PeerState.STOPPING
+    if PauseReason.JOINING in crawler.pause_reasons:
+        return PeerState.JOINING
     if runtime.paused:
-        return "paused"
-    if (by := runtime.key_mismatches.count) > len(runtime.overlay.contacts()):
-        return f"refused by {by} known peer{'s' if by > 1 else ''}: key changed?"
+        return PeerState.PAUSED
+    if runtime.key_mismatches.count > len(runtime.overlay.contacts()):
+        return PeerState.REFUSED
     if runtime.ended:
-        return "done"
+        return PeerState.DONE
     if activity.resting:
-        return RESTING
-    for hold, state in STATE_BY_PAUSE_REASON.items():
-        if hold in holds:
+        return PeerState.RESTING
+    for reason, state in STATE_BY_PAUSE_REASON.items():
+        if reason in crawler.pause_reasons:
             return state
     if not activity.busy.is_set():
-        return "idle"
-    nothing = not runtime.components.frontier.pending and not crawler.in_flight
-    return CATCHING_UP if nothing and runtime.cells.sync.busy else "crawling"
+        return PeerState.IDLE
+    has_own_work = runtime.components.frontier.pending or crawler.in_flight
+    return PeerState.CATCHING_UP if not has_own_work and runtime.cells.sync.busy else PeerState.CRAWLING
 
 
 def row_of(runtime: Runtime) -> PeerRow:
-    """Return the peer's row of the status."""
+    """Return the row of a full peer that has begun."""
     resources, components, loans = runtime.resources, runtime.components, runtime.balancing.loans
     filters = resources.store.expiring_filters
     return PeerRow(
@@ -64,4 +62,5 @@ def row_of(runtime: Runtime) -> PeerRow:
         due_s=runtime.due_s,
         lag=resources.deliveries.lag,
         fingerprints=min(filters.keys, COUNT_MAX) if filters is not None else 0,
+        refused_by=runtime.key_mismatches.count,
     )

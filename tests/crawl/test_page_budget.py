@@ -7,11 +7,14 @@ import pytest
 
 from kadcrawl.crawl.page_budget import PORTION_MAX, REST_S, SOON_S, Budget, Resting, budget_cell, share
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 
 
 def row(peer: int, pending: int, budget: Budget) -> PeerRow:
     contact = Contact(peer.to_bytes(20, "big"), "10.0.0.1", 1)
-    return PeerRow(contact, "crawling", pending, budget.held, 0, PeerCounters(), budget.allowance, budget.granted)
+    return PeerRow(
+        contact, PeerState.CRAWLING, pending, budget.held, 0, PeerCounters(), budget.allowance, budget.granted
+    )
 
 
 def test_without_a_limit_anything_may_begin() -> None:

@@ -92,6 +92,7 @@ from kadcrawl.link.wire.messages import (
     Window,
     WorkRequest,
 )
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.waves.quiescence import add_up
 from kadcrawl.overlay.waves.wave import ROWS_BYTES_MAX
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync
@@ -198,7 +199,7 @@ def lies(me: Contact) -> Iterator[Message]:
     yield GetLoad(LIAR, BacklogRecord(0, 1e-6, 0.0))
     most = counted(failed={"x" * 40: COUNT_MAX}, left_out={"": COUNT_MAX})
     for leaf in (me.id, LIAR, bytes(20)):
-        yield WorkRequest(leaf, 200, 0.0, "stopped", "[bold]", COUNT_MAX, COUNT_MAX, most)
+        yield WorkRequest(leaf, 200, 0.0, "stopped", PeerState.LEFT, COUNT_MAX, COUNT_MAX, most)
     for who in (me, us_elsewhere, our_address, Contact(bytes(20), NO_HOST, NO_PORT)):
         yield LeaveStats(LIAR, [Departed(who, most)] * DEPARTED_MAX)
     yield LeaveStats(LIAR, [Departed(Contact(id_bytes(number), "10.9.9.9", 9), most) for number in range(DEPARTED_MAX)])
@@ -420,7 +421,7 @@ def test_a_tally_that_lies_is_passed_on_and_hides_no_others() -> None:
 def row(number: int, name_chars: int = 5) -> PeerRow:
     reasons = {f"{reason:02}".rjust(name_chars, "x"): COUNT_MAX for reason in range(80)}
     counters = counted(failed=reasons, left_out=reasons)
-    return PeerRow(Contact(number.to_bytes(20, "big"), "h" * 64, 1), "x" * 40, 0, 0, 0, counters, 0, 0)
+    return PeerRow(Contact(number.to_bytes(20, "big"), "h" * 64, 1), PeerState.REFUSED_BY_ALL, 0, 0, 0, counters, 0, 0)
 
 
 async def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> None:
@@ -431,7 +432,9 @@ async def test_rows_that_are_too_many_or_too_long_make_no_answer_too_long() -> N
     assert 300 < len(some) < 1000
     status = Status(job, SwarmStatus(Tally(1, bytes(16), 0, 0, 0), await read_rows(some)), False, False)
     assert status == unpack(pack(status), Reply, BYTES_MAX)
-    short = packed_rows([PeerRow(Contact(LIAR, "h", 1), "", 0, 0, 0, PeerCounters(), 0, 0)] * (ROWS_MAX + 5))
+    short = packed_rows(
+        [PeerRow(Contact(LIAR, "h", 1), PeerState.IDLE, 0, 0, 0, PeerCounters(), 0, 0)] * (ROWS_MAX + 5)
+    )
     assert len(fitting(short, ROWS_BYTES_MAX)) == ROWS_MAX
 
 
@@ -527,9 +530,9 @@ async def test_epoch_filters_without_end_come_to_one() -> None:
 
 
 def test_what_others_call_themselves_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    odd = PeerRow(Contact(LIAR, "[red]", 1), "[bold]me[/bold] [link=x]", 1, 2, 3, PeerCounters(), 0, 0)
+    odd = PeerRow(Contact(LIAR, "[bold]me[/bold][link=x]", 1), PeerState.IDLE, 1, 2, 3, PeerCounters(), 0, 0)
     print_rows([odd])
-    assert "[bold]me[/bold] [link=x]" in capsys.readouterr().out
+    assert "[bold]me[/bold][link=x]" in capsys.readouterr().out
     assert str(RemoteError("a", "no \x1b[2J\n\x9bat\u202e all \u4e2d")) == "peer a: no ?[2J??at? all \u4e2d"
 
 

@@ -18,6 +18,7 @@ from kadcrawl.lending import leaf_host
 from kadcrawl.lending.leaf_host import LEAVES_MAX
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import GRANT_URLS_MAX, LOANS_MAX, PeerCounters, WorkGrant, WorkRequest
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.store.store import DONE
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.crash import crash
@@ -106,7 +107,7 @@ async def stranger() -> AsyncIterator[LinkClient]:
 
 
 def drawing(number: int) -> WorkRequest:
-    return WorkRequest(bytes([number]) * 20, GRANT_URLS_MAX, 0.0, "crawling", "idle", 0, 0, PeerCounters())
+    return WorkRequest(bytes([number]) * 20, GRANT_URLS_MAX, 0.0, "crawling", PeerState.IDLE, 0, 0, PeerCounters())
 
 
 async def done(leaf: Leaf) -> None:
@@ -211,7 +212,7 @@ async def test_what_the_swarm_does_a_leaf_does_too(make_peer: MakePeer, make_lea
     await until(lambda: leaf.state == "paused")
     await peer.crawl([site.url("/0", site=n) for n in range(SITES)])
     async with asyncio.timeout(60):
-        while {"paused", "leaf: paused"} != {row.state for row in (await peer.census()).rows}:
+        while {"paused", "leaf: paused"} != {row.state_text for row in (await peer.census()).rows}:
             await asyncio.sleep(0.01)  # It says so when it next asks.
     await peer.state_gossip.order("resume")
     await until(lambda: leaf.ended)
@@ -333,7 +334,7 @@ async def test_what_a_leaf_did_is_counted_when_it_has_left(
     await leaf.__aexit__(None, None, None)
     async with asyncio.timeout(30):
         rows = (await peer.census()).rows
-        while "leaf: left" not in {row.state for row in rows}:
+        while "leaf: left" not in {row.state_text for row in rows}:
             await asyncio.sleep(0.05)
             rows = (await peer.census()).rows
     assert PAGES == sum(row.counters.pages for row in rows)

@@ -25,6 +25,7 @@ from kadcrawl.link.wire.messages import (
     WorkGrant,
     WorkRequest,
 )
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.config import Job
 from sim.loop import world
 
@@ -51,7 +52,7 @@ class WorkRequestsBench:
             client=self,  # type: ignore[arg-type]
             peers=FullPeers([("one.example", 4160)], Random(1)),
             take=self.take,
-            row=lambda: PeerRow(LEAF, "idle", 0, 0, 0, PeerCounters(), 0, 0),
+            row=lambda: PeerRow(LEAF, PeerState.IDLE, 0, 0, 0, PeerCounters(), 0, 0),
             room=lambda: 100,
             job=lambda: JOB,
             on_seeds=lambda seeds: self.heard.append(f"{len(seeds)} seeds"),

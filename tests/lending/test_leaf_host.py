@@ -9,27 +9,29 @@ import pytest
 
 from kadcrawl.keys import id_bytes
 from kadcrawl.lending.leaf_host import REASONS_SHOWN, LeafHost, NoLeafError
-from kadcrawl.link.wire.leaf_messages import LEAF_STATE, leaf_contact
+from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.membership.departed import each_once
 from kadcrawl.settings.config import Job
 
 ME, LIVE = id_bytes(1), id_bytes(2)
 
 
-def row(peer: int, port: int, uptime_s: int, pages: int, state: str = "idle") -> PeerRow:
-    return PeerRow(Contact(id_bytes(peer), "10.0.0.1", port), state, 0, 0, uptime_s, PeerCounters(pages=pages), 0, 0)
+def row(peer: int, port: int, uptime_s: int, pages: int, *, leaf: bool = False) -> PeerRow:
+    contact, counters = Contact(id_bytes(peer), "10.0.0.1", port), PeerCounters(pages=pages)
+    return PeerRow(contact, PeerState.IDLE, 0, 0, uptime_s, counters, 0, 0, hosted_leaf=leaf)
 
 
 def test_a_leaf_that_just_changed_its_peer_is_shown_once_and_up_to_date() -> None:
     one, two = row(1, 4160, 100, 7), row(2, 4161, 90, 8)
-    old, new = (row(3, port, port, 1, LEAF_STATE + "idle") for port in (4160, 4161))
+    old, new = (row(3, port, port, 1, leaf=True) for port in (4160, 4161))
     for rows in ([one, old, two, new], [one, new, two, old]):
         assert [one, new, two] == each_once(rows)
 
 
 def test_a_leaf_that_calls_itself_like_a_full_peer_is_shown_beside_it() -> None:
-    full, leaf = row(1, 4160, 100, 7), row(1, 4161, 2**53, 2**53, LEAF_STATE + "idle")
+    full, leaf = row(1, 4160, 100, 7), row(1, 4161, 2**53, 2**53, leaf=True)
     for rows in ([full, leaf], [leaf, full]):
         assert rows == each_once(rows)
 
@@ -55,7 +57,7 @@ def leaves(*loans: object) -> LeafHost:
 
 
 def drawing(leaf: bytes, counters: PeerCounters) -> WorkRequest:
-    return WorkRequest(leaf, 0, 0.0, "paused", "idle", 0, 0, counters)
+    return WorkRequest(leaf, 0, 0.0, "paused", PeerState.IDLE, 0, 0, counters)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -63,7 +63,7 @@ async def test_with_little_disk_left_a_peer_pauses_and_says_so(tmp_path: Path) -
         await peer.begin()
         await until(lambda: peer.state == "paused: disk full")
         await peer.crawl([site.url("/0")])
-        assert ["paused: disk full"] == [row.state for row in (await peer.census()).rows]
+        assert ["paused: disk full"] == [row.state_text for row in (await peer.census()).rows]
         assert not site.requests
         assert not peer.ended
         disk.free = RESERVE
@@ -100,7 +100,7 @@ async def test_a_peer_without_files_to_open_says_so(make_peer: MakePeer) -> None
     peer = await make_peer()
     peer.components.crawler.pause_reasons.add(PauseReason.FILES)
     assert peer.state == "paused: too many open files"
-    assert peer.row().state == "paused: too many open files"
+    assert peer.row().state_text == "paused: too many open files"
 
 
 async def test_a_warc_without_room_is_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from kadcrawl.link.wire.messages import RESTING
 from kadcrawl.peer import Peer
 from tests.support.peers import MakePeer, swarm
 from tests.support.waiting import until
@@ -43,7 +42,7 @@ class Mapped:
 
 
 async def resting(peers: list[Peer]) -> None:
-    await until(lambda: all(peer.state == RESTING for peer in peers))
+    await until(lambda: all(peer.state == "resting" for peer in peers))
 
 
 @pytest.mark.parametrize("partition", ["url", "host"])

@@ -8,7 +8,6 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from kadcrawl import Peer
-from kadcrawl.link.wire.messages import RESTING
 from scripts.kadcrawl_run import LoggedPage, page_lines
 from tests.support.peers import MakePeer, swarm
 from tests.support.waiting import until
@@ -114,7 +113,7 @@ async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: 
         site.fallback = lambda request: html()
         peers = await swarm(make_peer, "ab", recrawl_after_s=3600.0)
         await peers[0].crawl([site.url("/")])
-        await until(lambda: all(peer.state == RESTING for peer in peers))
+        await until(lambda: all(peer.state == "resting" for peer in peers))
         assert not any(peer.ended for peer in peers)
         rows = (await peers[1].census()).rows
         due_s = [row.due_s for row in rows if row.due_s is not None]
@@ -122,7 +121,7 @@ async def test_until_pages_are_due_the_swarm_rests_and_has_not_ended(make_peer: 
         assert all(3500 < seconds <= 3600 for seconds in due_s)
         await peers[1].crawl([site.url("/more")])
         await until(lambda: site.fetched[site.url("/more")])
-        await until(lambda: all(peer.state == RESTING for peer in peers))
+        await until(lambda: all(peer.state == "resting" for peer in peers))
 
 
 async def test_a_swarm_of_which_nothing_is_left_to_visit_ends(make_peer: MakePeer) -> None:
@@ -142,7 +141,7 @@ async def test_whoever_owns_a_page_by_then_visits_it(make_peer: MakePeer, tmp_pa
         urls = [site.url("/tagged", number) for number in range(8)]
         peers = await swarm(make_peer, "abc", recrawl_after_s=4.0)
         await peers[0].crawl(urls)
-        await until(lambda: all(peer.state == RESTING for peer in peers))
+        await until(lambda: all(peer.state == "resting" for peer in peers))
         owners = [peer for peer in peers if peer.counters.pages]
         await owners[0].leave()
         await owners[0].__aexit__(None, None, None)
@@ -150,7 +149,7 @@ async def test_whoever_owns_a_page_by_then_visits_it(make_peer: MakePeer, tmp_pa
         joined = await make_peer("d", join=rest[0])
         here: list[Peer] = [*rest, joined]
         await until(lambda: all(site.fetched[url] >= 2 for url in urls))
-        await until(lambda: all(peer.state == RESTING for peer in here))
+        await until(lambda: all(peer.state == "resting" for peer in here))
     assert [("", "")] * 8 == pages.asked["/tagged"][:8]
     assert {('"v1"', "")} == set(pages.asked["/tagged"][8:])
 

@@ -17,6 +17,7 @@ from kadcrawl.cli.targets import Asked, targets
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.errors import ConfigError, RemoteError
 from kadcrawl.link.wire.messages import BATCH_MAX, Add, Answer, Census, Command, GetStatus, Ok, PeerRow, Status, Wave
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.urls import seed
 
 PEER = peer_options("Any peer of the swarm.")
@@ -126,7 +127,7 @@ def _row_of_leaving(asked: Asked) -> PeerRow | None:
             time.sleep(LEAVING_POLL_S)
         else:
             row = unpack_part(answer.rows[0], PeerRow)
-            return row if row.state == "leaving" else None  # Something has started it again already.
+            return row if row.state is PeerState.LEAVING else None  # Something has started it again already.
     return None
 
 

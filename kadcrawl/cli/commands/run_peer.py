@@ -24,9 +24,9 @@ from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.peer import Peer
 from kadcrawl.peer.rejoin import come_back
-from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.system.file_names import SWARM_KEY
 
@@ -134,7 +134,7 @@ async def _live(peer_run: PeerRun[Kind]) -> int:
                 log.error("peer.ended why=%s", error)
                 if interrupts.first.is_set():
                     raise
-                progress.say(f"{DISK_FULL}: {error}")
+                progress.say(f"{state_text(PeerState.DISK_FULL)}: {error}")
             except StartError:
                 if not pauses.count or pauses.has_room:
                     raise

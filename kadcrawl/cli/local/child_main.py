@@ -32,12 +32,12 @@ from kadcrawl.cli.run import Interrupts, first_of, log_to, run, until_stopped
 from kadcrawl.crawl.disk_guard import Pauses
 from kadcrawl.errors import DiskFullError, KadcrawlError, StartError
 from kadcrawl.link.wire.messages import BATCH_MAX, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer import Peer
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.rejoin import come_back
-from kadcrawl.peer.status import DISK_FULL
 from kadcrawl.settings.config import Config
 from kadcrawl.system.inherited_fds import close_inherited
 
@@ -187,7 +187,7 @@ async def _tell_waiting(row: PeerRow | None, orders: Orders) -> None:
     """Say that the peer waits for room on the disk, until the parent wants an end."""
     while not orders.ended:
         if row is not None:
-            _report_if_room(Doing(msgspec.structs.replace(row, state=DISK_FULL, in_flight=0)))
+            _report_if_room(Doing(msgspec.structs.replace(row, state=PeerState.DISK_FULL, in_flight=0)))
         await asyncio.sleep(REPORT_INTERVAL_S)
 
 

@@ -25,14 +25,12 @@ from kadcrawl.cli.local.protocol import (
     line,
 )
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.cli.view.progress import DIED
 from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.config import Job
 
-LEAVING = "leaving"
-"""State of a peer that goes while others stay."""
 RESTARTS_MAX = 3
 RESTARTS_OVER_S = 3600.0
 """A peer that dies more often within this time has a reason that starting it again does not cure."""
@@ -75,7 +73,7 @@ class Child:
     @property
     def ended_with_all(self) -> bool:
         """True if the peer has ended because all peers do: the crawl is done, or was told to stop."""
-        return self.ended and self.row is not None and self.row.state != LEAVING
+        return self.ended and self.row is not None and self.row.state is not PeerState.LEAVING
 
     async def start(
         self,
@@ -137,7 +135,7 @@ class Child:
         self.dead = True
         self.deaths = [death for death in self.deaths if death > now - RESTARTS_OVER_S] + [now]
         if self.row is not None:
-            self.row = msgspec.structs.replace(self.row, state=DIED, pending=0, in_flight=0)
+            self.row = msgspec.structs.replace(self.row, state=PeerState.DIED, pending=0, in_flight=0)
 
     @property
     def may_be_started(self) -> bool:

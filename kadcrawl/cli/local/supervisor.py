@@ -19,9 +19,10 @@ import msgspec
 from kadcrawl.cli.local.child_process import Child
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.cli.run import Interrupts
-from kadcrawl.cli.view.progress import DIED, Progress
+from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, PageLogs, Summary, add_up
 from kadcrawl.errors import StartError
+from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.settings.config import Job
@@ -34,8 +35,6 @@ END_S = 240.0
 SHOW_INTERVAL_S = 0.5
 WARNING_INTERVAL_S = 600.0
 """Seconds between two equal warnings, as each peer may have the same warning."""
-PAUSED_PREFIX = "paused: "
-"""The beginning of the state of a peer that waits for its machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +127,9 @@ class LocalSwarm:
             await alive[0].go(self._plan.seeds)
             self._going = True
             for child in self._children:
-                if child.row is not None and child.row.state == "paused":
+                if child.row is not None and child.row.state is PeerState.PAUSED:
                     # As all were until now: the next one says what it does.
-                    child.row = msgspec.structs.replace(child.row, state="starting")
+                    child.row = msgspec.structs.replace(child.row, state=PeerState.STARTING)
 
     def _swarm_key(self) -> SwarmKey | None:
         """Return the key of the running peers, which may have been changed since, or the plan's key."""
@@ -248,7 +247,7 @@ class LocalSwarm:
 
     async def _watch(self) -> None:
         """Show the reports of the peers."""
-        shown: dict[str, str] = {}
+        shown: dict[str, PeerState | None] = {}
         warned_at = -inf
         while True:
             await asyncio.sleep(SHOW_INTERVAL_S)
@@ -258,11 +257,11 @@ class LocalSwarm:
                     self._progress.say(f"kadcrawl: {child.name}: {child.warning}")
                     warned_at = now
                 child.warning = None
-                state = child.row.state if child.row is not None else ""
-                before = shown.get(child.name, "")
-                if state != before and state.startswith(PAUSED_PREFIX):
-                    self._progress.say(f"{child.name} {state}")
-                elif state not in (before, DIED) and before.startswith(PAUSED_PREFIX):
+                state = child.row.state if child.row is not None else None
+                before = shown.get(child.name)
+                if state is not None and state != before and state in MACHINE_PAUSES:
+                    self._progress.say(f"{child.name} {state_text(state)}")
+                elif state not in (before, PeerState.DIED) and before in MACHINE_PAUSES:
                     self._progress.say(f"{child.name} goes on")
                 shown[child.name] = state
             rows = [child.row for child in self._children if child.row is not None]

@@ -9,17 +9,13 @@ import click
 
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained, in_words
 from kadcrawl.cli.view.summary import next_due_s
-from kadcrawl.link.wire.census_rows import LEFT_STATES
-from kadcrawl.link.wire.leaf_messages import LEAF_STATE
 from kadcrawl.link.wire.messages import PeerRow
+from kadcrawl.link.wire.peer_state import GONE
 from kadcrawl.settings.durations import roughly
 
 if TYPE_CHECKING:
     from kadcrawl.cli.view.table import LiveTable
 
-DIED = "died"
-"""The state of a dead peer, which is still shown for its figures."""
-GONE = (DIED, *LEFT_STATES)
 LINE_INTERVAL_S = 2.0
 SAME_INTERVAL_S = 300.0
 """Seconds between two equal lines: the log of a crawl of months is read for events."""
@@ -93,7 +89,7 @@ class Progress:
         """Return the pages fetched since the last look, without earlier pages of peers that come or come back."""
         before, self._seen = (
             self._seen,
-            {(row.contact.id, row.state.startswith(LEAF_STATE)): row.counters.pages for row in rows},
+            {(row.contact.id, row.hosted_leaf): row.counters.pages for row in rows},
         )
         return sum(max(0, pages - before.get(which, pages)) for which, pages in self._seen.items())
 

@@ -7,11 +7,10 @@ import click
 
 from kadcrawl.cli.options import shown
 from kadcrawl.cli.view.blocked_reasons import blocked_reasons, explained
-from kadcrawl.cli.view.progress import GONE
 from kadcrawl.cli.view.summary import add_up, limits_met, next_due_s
 from kadcrawl.cli.view.table import print_rows
-from kadcrawl.link.wire.leaf_messages import LEAF_STATE
-from kadcrawl.link.wire.messages import RESTING, PeerRow, Status
+from kadcrawl.link.wire.messages import PeerRow, Status
+from kadcrawl.link.wire.peer_state import GONE, MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.settings.durations import roughly
 from kadcrawl.store.bloom.expiring_filter import Period
 
@@ -21,14 +20,14 @@ def show(answer: Status, as_json: bool) -> None:
     summary = add_up(answer.answer.rows, 0.0, answer.job)
     there = [row for row in answer.answer.rows if row.state not in GONE]
     left = [row for row in answer.answer.rows if row.state in GONE]
-    states = {row.state for row in there if not row.state.startswith(LEAF_STATE)}
-    waiting = {state for state in states if state.startswith("paused: ")}
+    states = {row.state for row in there if not row.hosted_leaf}
+    waiting = states & MACHINE_PAUSES
     state = "paused" if answer.paused else "done" if answer.ended else "crawling"
     if state == "crawling" and len(waiting) == 1 and waiting == states:
-        (state,) = waiting  # Nobody crawls, and all for the same reason.
+        state = state_text(next(iter(waiting)))  # Nobody crawls, and all for the same reason.
     due_s = next_due_s(answer.answer.rows)
-    if states == {RESTING}:
-        state = RESTING
+    if states == {PeerState.RESTING}:
+        state = state_text(PeerState.RESTING)
     pending = sum(row.pending for row in answer.answer.rows)
     if as_json:
         with_records = summary.records is not None
@@ -69,7 +68,7 @@ def _as_json(row: PeerRow, with_records: bool) -> dict[str, Any]:
     return {
         "id": row.contact.id.hex(),
         "address": shown(row.contact.address),
-        "state": row.state,
+        "state": row.state_text,
         "pending": row.pending,
         "in_flight": row.in_flight,
         "lent": row.lent,

@@ -59,7 +59,7 @@ def _table(rows: Sequence[PeerRow]) -> Table:
         counters = row.counters
         table.add_row(
             Text(_name(row.contact)),  # [::1] is no markup.
-            Text(row.state),
+            Text(row.state_text),
             str(counters.pages),
             f"{counters.bytes / 1e6:.1f}",
             str(row.pending),

@@ -13,21 +13,18 @@ from collections.abc import Iterable, Sequence
 from msgspec import Raw
 
 from kadcrawl.link.wire.codec import MalformedError, pack_part, unpack_part
-from kadcrawl.link.wire.leaf_messages import LEAF_STATE
-from kadcrawl.link.wire.messages import LEFT, ROWS_MAX, PeerRow
+from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 
 ROWS_AT_ONCE = 20
 """Rows read before other tasks run. The largest take a quarter of a millisecond each."""
-
-LEFT_STATES = (LEFT, LEAF_STATE + LEFT)
-"""States of peers, and of leaves, that have left."""
 
 log = logging.getLogger(__name__)
 
 
 def has_left(row: PeerRow) -> bool:
     """Return whether this row describes a peer that has left."""
-    return row.state in LEFT_STATES
+    return row.state is PeerState.LEFT
 
 
 def packed_rows(rows: Iterable[PeerRow]) -> list[Raw]:

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from kadcrawl.link.wire.basics import CONTACTS_MAX, PRINTABLE, Contact, Count, IdBytes, Message, PeerCounters
+from kadcrawl.link.wire.basics import CONTACTS_MAX, Contact, Count, IdBytes, Message, PeerCounters
 from kadcrawl.link.wire.loan_messages import Lend
+from kadcrawl.link.wire.peer_state import PeerState
 
 GRANT_LOANS_MAX = 6
 """Loans in one answer. It stays below 5 MB whatever their URLs, 8 KB each, and their robots.txt, 512 KB a loan."""
@@ -21,9 +22,6 @@ WORK_WAIT_S_MAX = 2.0
 
 NO_HOST, NO_PORT = "0.0.0.0", 1
 """The address of a leaf: none. No request can be sent to it (overlay/addresses.py)."""
-
-LEAF_STATE = "leaf: "
-"""The first word of a leaf's state where peers describe themselves (`PeerRow`)."""
 
 SwarmActivity = Literal["crawling", "paused", "ended", "stopped"]
 """The activity of the whole swarm, as far as one peer knows. "stopped" means that every peer was told to end."""
@@ -37,7 +35,7 @@ class WorkRequest(Message, frozen=True):
     wait_s: Annotated[float, Meta(ge=0, le=WORK_WAIT_S_MAX)]
     """Seconds that the answer may wait for work to lend, or for another activity than `known_activity`."""
     known_activity: SwarmActivity
-    state: Annotated[str, Meta(max_length=30, pattern=PRINTABLE)]
+    state: PeerState
     """The leaf's description of itself, for a person, as are all fields below."""
     in_flight: Count
     uptime_s: Count

@@ -15,8 +15,6 @@ from kadcrawl.link.wire.basics import Contact, IdBytes, Message, PeerCounters
 
 DEPARTED_MAX = 128
 """Peers in one LeaveStats, and kept by one peer: 1.1 MB on the wire at most and 4 MB in memory, usually a tenth."""
-LEFT = "left"
-"""The state of a departed peer in a census."""
 
 
 class Departed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -109,7 +109,6 @@ from kadcrawl.link.wire.leaf_messages import (
 )
 from kadcrawl.link.wire.leave_messages import (
     DEPARTED_MAX as DEPARTED_MAX,
-    LEFT as LEFT,
     Departed as Departed,
     LeaveStats as LeaveStats,
 )
@@ -129,6 +128,7 @@ from kadcrawl.link.wire.loan_messages import (
     RenewLease as RenewLease,
     ReturnedUrl as ReturnedUrl,
 )
+from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
 from kadcrawl.settings.config import Job
@@ -228,15 +228,11 @@ class Tally(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Seconds until the first page is due again, or None if no page is."""
 
 
-RESTING = "resting"
-"""State of a peer while no page of the swarm is to be fetched until a page is due again."""
-
-
 class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One peer's description of itself."""
 
     contact: Contact
-    state: Annotated[str, Meta(max_length=40, pattern=PRINTABLE)]
+    state: PeerState
     pending: Count
     in_flight: Count
     uptime_s: Count
@@ -255,6 +251,15 @@ class PeerRow(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Bytes of its page log, records and WARC files that its sinks have not received yet."""
     fingerprints: Count = 0
     """Fingerprints of finished URLs, its own and copies, in a job that keeps no keys of them."""
+    refused_by: Count = 0
+    """Known peers that refuse this peer's key."""
+    hosted_leaf: bool = False
+    """Whether a full peer shows one of its leaves by this row; `contact` has the address of that peer."""
+
+    @property
+    def state_text(self) -> str:
+        """The state in words, as a person reads it."""
+        return state_text(self.state, self.refused_by, hosted_leaf=self.hosted_leaf)
 
 
 class Survey(Message, frozen=True):

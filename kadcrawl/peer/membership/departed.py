@@ -16,9 +16,10 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.server import Handler
 from kadcrawl.link.wire.census_rows import has_left
-from kadcrawl.link.wire.leaf_messages import LEAF_STATE, is_leaf
-from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, LEFT, Departed, LeaveStats
+from kadcrawl.link.wire.leaf_messages import is_leaf
+from kadcrawl.link.wire.leave_messages import DEPARTED_MAX, Departed, LeaveStats
 from kadcrawl.link.wire.messages import Contact, Message, Ok, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.store.store import Store
 
 KEEPERS = 2
@@ -57,13 +58,14 @@ class DepartedPeers:
         return [
             PeerRow(
                 contact=one.contact,
-                state=LEAF_STATE + LEFT if is_leaf(one.contact) else LEFT,
+                state=PeerState.LEFT,
                 pending=0,
                 in_flight=0,
                 uptime_s=0,
                 counters=one.counters,
                 allowance=0,
                 granted=0,
+                hosted_leaf=is_leaf(one.contact),
             )
             for one in self._kept.values()
         ]
@@ -143,7 +145,7 @@ def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
             if before is None or before.counters.pages < row.counters.pages:
                 gone[row.contact.id] = row
             continue
-        which = row.state.startswith(LEAF_STATE), row.contact.id
+        which = row.hosted_leaf, row.contact.id
         known = there.get(which)
         if known is None or known.uptime_s <= row.uptime_s:
             there[which] = row

@@ -7,6 +7,7 @@ import pytest
 from kadcrawl.cli.view.progress import LINE_INTERVAL_S, SAME_INTERVAL_S, Progress
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
+from kadcrawl.link.wire.peer_state import LEAF_PREFIX, PeerState, state_text
 
 
 def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
@@ -20,7 +21,7 @@ def test_what_has_not_changed_is_said_seldom_and_what_has_at_once(
         nonlocal now
         while now < until:
             shown.update(
-                [PeerRow(Contact(id_bytes(1), "10.0.0.1", 1), "idle", 3, 0, 1, PeerCounters(pages=pages), 0, 0)]
+                [PeerRow(Contact(id_bytes(1), "10.0.0.1", 1), PeerState.IDLE, 3, 0, 1, PeerCounters(pages=pages), 0, 0)]
             )
             now += 1.0
         return capsys.readouterr().err.splitlines()
@@ -50,7 +51,7 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
         contacts = [Contact(id_bytes(number), "10.0.0.1", 1) for number, _ in enumerate(pages, 1)]
         counted = zip(contacts, pages, strict=True)
         shown.update(
-            [PeerRow(one, "idle", 3, 0, 1, PeerCounters(pages=count), 0, 0) for one, count in counted if count]
+            [PeerRow(one, PeerState.IDLE, 3, 0, 1, PeerCounters(pages=count), 0, 0) for one, count in counted if count]
         )
         return capsys.readouterr().err.partition("(")[2].partition("/s")[0]
 
@@ -60,10 +61,18 @@ def test_the_rate_is_of_what_is_fetched_meanwhile(
     assert rate(116, 5008) == "2.0", "and is back"
 
 
-def rows(*states: str) -> list[PeerRow]:
+def rows(*texts: str) -> list[PeerRow]:
+    """Rows of peers whose states have these words; two peers refuse each."""
+    states = {state_text(state, 2): state for state in PeerState}
     return [
-        PeerRow(Contact(id_bytes(number), "10.0.0.1", number), state, 3, 0, 1, PeerCounters(), 0, 0)
-        for number, state in enumerate(states, 1)
+        PeerRow(
+            Contact(id_bytes(number), "10.0.0.1", number),
+            states[text.removeprefix(LEAF_PREFIX)],
+            *(3, 0, 1, PeerCounters(), 0, 0),
+            refused_by=2,
+            hosted_leaf=text.startswith(LEAF_PREFIX),
+        )
+        for number, text in enumerate(texts, 1)
     ]
 
 

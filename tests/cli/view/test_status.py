@@ -10,6 +10,7 @@ from kadcrawl.cli.view.status import show
 from kadcrawl.cli.view.summary import add_up
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, Status, SwarmStatus, Tally
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.config import Job
 from kadcrawl.settings.page_rules import Field, RecordRule
 
@@ -21,7 +22,14 @@ RECORDS = replace(PLAIN, records=(RecordRule(pattern=".", fields=(Field("n", "cs
 def rows(*records: int) -> list[PeerRow]:
     return [
         PeerRow(
-            Contact(id_bytes(number), "10.0.0.1", number), "idle", 0, 0, 1, PeerCounters(pages=9, records=count), 0, 0
+            Contact(id_bytes(number), "10.0.0.1", number),
+            PeerState.IDLE,
+            0,
+            0,
+            1,
+            PeerCounters(pages=9, records=count),
+            0,
+            0,
         )
         for number, count in enumerate(records, 1)
     ]
@@ -47,7 +55,7 @@ def test_of_records_nothing_is_said_if_the_job_has_none(capsys: pytest.CaptureFi
 
 def test_those_that_left_are_in_the_totals_and_not_among_the_peers(capsys: pytest.CaptureFixture[str]) -> None:
     here, gone = rows(0, 0)
-    left = PeerRow(gone.contact, "left", 0, 0, 0, gone.counters, 0, 0)
+    left = PeerRow(gone.contact, PeerState.LEFT, 0, 0, 0, gone.counters, 0, 0)
     answer = Status(PLAIN, SwarmStatus(TALLY, [here, left]), ended=False, paused=False)
     show(answer, as_json=True)
     figures: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -8,11 +8,12 @@ import pytest
 from kadcrawl.cli.view.table import ROWS_SHOWN_MAX, print_rows
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow
+from kadcrawl.link.wire.peer_state import PeerState
 
 
 def row(number: int) -> PeerRow:
     return PeerRow(
-        Contact(id_bytes(number << 140), "10.0.0.1", number), "crawling", 7, 1, 60, PeerCounters(pages=5), 0, 0
+        Contact(id_bytes(number << 140), "10.0.0.1", number), PeerState.CRAWLING, 7, 1, 60, PeerCounters(pages=5), 0, 0
     )
 
 

@@ -34,6 +34,7 @@ from kadcrawl.link.wire.messages import (
     Welcome,
     WorkRequest,
 )
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.settings.config import Job, Limits
 from kadcrawl.settings.page_rules import RecordRule
 
@@ -237,7 +238,9 @@ def test_patterns_that_take_long_to_read_together_are_malformed() -> None:
 
 def test_a_key_that_stands_twice_is_malformed() -> None:
     """In each map there is; once it passes."""
-    row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, PeerCounters(failed={"dns": 7}, left_out={"depth": 9}), 0, 0)
+    row = PeerRow(
+        Contact(ID, "h", 1), PeerState.IDLE, 1, 2, 3, PeerCounters(failed={"dns": 7}, left_out={"depth": 9}), 0, 0
+    )
     job = Job(name="dns", records=(RecordRule(pattern="a", name="depth", hook="a:b"),))
     answer = SwarmStatus(Tally(1, bytes(16), 0, 0, 0), [row])
     once: list[tuple[Message, Any, bytes]] = [
@@ -247,7 +250,7 @@ def test_a_key_that_stands_twice_is_malformed() -> None:
         (Status(job, answer, False, False), Reply, packed("name") + packed("dns")),
         (Welcome(job, False, 1.0), Reply, packed("name") + packed("depth")),
         (Wave(1, 1.0, Grant({ID: 7}, False)), Request, packed(ID) + b"\x07"),
-        (WorkRequest(ID, 1, 1.0, "paused", "", 0, 0, row.counters), Request, packed("dns") + b"\x07"),
+        (WorkRequest(ID, 1, 1.0, "paused", PeerState.IDLE, 0, 0, row.counters), Request, packed("dns") + b"\x07"),
     ]
     for message, kind, pair in once:
         data = pack(message)
@@ -264,7 +267,7 @@ def test_a_key_that_stands_twice_is_malformed() -> None:
 
 def test_what_others_may_write_otherwise_is_read_all_the_same() -> None:
     """A whole number where a broken one may stand, and fields left out that have defaults, are no repeats."""
-    plain = ["Answer", [1, bytes(16), 0, 0, 0], [[CONTACT, "", 0, 0, 0, [0, 0, 0, 0, 0, 0, 0, {"dns": 1}], 0, 0]]]
+    plain = ["Answer", [1, bytes(16), 0, 0, 0], [[CONTACT, "idle", 0, 0, 0, [0, 0, 0, 0, 0, 0, 0, {"dns": 1}], 0, 0]]]
     assert unpack(packed(plain), SwarmStatus, BYTES_MAX).rows[0].counters == PeerCounters(failed={"dns": 1})
     (row,) = unpack(packed(plain), Reply, BYTES_MAX).rows
     assert unpack_part(row, PeerRow).counters == PeerCounters(failed={"dns": 1})
@@ -304,7 +307,7 @@ def _unbounded(info: msgspec.inspect.Type, path: str) -> Iterator[str]:
             yield from [path] if (least is None and above is None) or most is None else []
         case msgspec.inspect.DataclassType() | msgspec.inspect.BoolType() | msgspec.inspect.NoneType():
             pass  # The only such class is the job, which has limits of its own.
-        case msgspec.inspect.LiteralType():
+        case msgspec.inspect.LiteralType() | msgspec.inspect.EnumType():
             pass
         case msgspec.inspect.RawType():
             assert path in ("Answer.rows[]", "Answer.left[]"), (
@@ -343,7 +346,7 @@ def test_any_bytes_are_a_message_or_malformed(data: bytes) -> None:
 
 def test_a_flipped_bit_of_any_message_is_read_or_malformed() -> None:
     job = Job(seeds=("http://a.example/",))
-    row = PeerRow(Contact(ID, "h", 1), "idle", 1, 2, 3, PeerCounters(failed={"dns": 7}), 0, 0)
+    row = PeerRow(Contact(ID, "h", 1), PeerState.IDLE, 1, 2, 3, PeerCounters(failed={"dns": 7}), 0, 0)
     for message, kind in [
         (Status(job, SwarmStatus(Tally(1, bytes(16), 0, 0, 0), [row]), False, False), Reply),
         (Offer([Link("http://a.example/", 1, 0)]), Request),

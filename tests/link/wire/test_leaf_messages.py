@@ -22,6 +22,7 @@ from kadcrawl.link.wire.messages import (
     WorkGrant,
     WorkRequest,
 )
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
 from kadcrawl.settings.config import Limits
@@ -30,7 +31,7 @@ ID = bytes(range(20))
 CONTACT = Contact(ID, "255.255.255.255", 65_535)
 BYTES_MAX = Limits().message_bytes_max
 DRAW = WorkRequest(
-    ID, GRANT_URLS_MAX, WORK_WAIT_S_MAX, "paused", "paused: too many open files", 1, 2, PeerCounters(failed={"dns": 1})
+    ID, GRANT_URLS_MAX, WORK_WAIT_S_MAX, "paused", PeerState.NO_FILES, 1, 2, PeerCounters(failed={"dns": 1})
 )
 
 

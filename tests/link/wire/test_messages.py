@@ -91,6 +91,7 @@ from kadcrawl.link.wire.messages import (
     Welcome,
     Window,
 )
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
 from kadcrawl.settings.config import SEEDS_CHARS_MAX, SEEDS_MAX, Job, Limits
 from kadcrawl.settings.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
@@ -161,7 +162,12 @@ LARGE = 2 * 1024 * 1024
         (LeaseRenewed([ActiveLoan(LOAN, 1.5, 0.5)] * LOANS_MAX), Reply),
         (Recall(CONTACT, [LOAN]), Request),
         (Recalled(), Reply),
-        (Answer(TALLY, packed_rows([PeerRow(CONTACT, "idle", 1, 2, 3, PeerCounters(failed={"dns": 1}), 0, 0)])), Reply),
+        (
+            Answer(
+                TALLY, packed_rows([PeerRow(CONTACT, PeerState.IDLE, 1, 2, 3, PeerCounters(failed={"dns": 1}), 0, 0)])
+            ),
+            Reply,
+        ),
     ],
 )
 def test_a_message_survives_the_wire(message: Message, kind: object) -> None:

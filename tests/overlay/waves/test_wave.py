@@ -12,6 +12,7 @@ from kadcrawl.keys import ID_BITS, firstdiff
 from kadcrawl.link.wire.census_rows import read_rows
 from kadcrawl.link.wire.codec import pack_part
 from kadcrawl.link.wire.messages import Answer, Census, Contact, PeerCounters, PeerRow, Question, Survey, Tally, Wave
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.waves import wave as wave_module
 from kadcrawl.overlay.waves.quiescence import own_view
 from kadcrawl.overlay.waves.wave import Waves
@@ -110,8 +111,8 @@ def described(rows: list[PeerRow], question: Question) -> tuple[Tally, list[Peer
 async def test_rows_of_peers_that_left_take_the_place_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many somebody has made up, or a crawl of years has seen: a budget goes by the rows of the rest."""
     swarm = WaveSwarm(40, seed=5)
-    here = [PeerRow(contact, "idle", 0, 0, 1, PeerCounters(), 0, 0) for contact in swarm.contacts]
-    gone = [replace(row, contact=Contact(row.contact.id[::-1], "10.9.9.9", 1), state="left") for row in here]
+    here = [PeerRow(contact, PeerState.IDLE, 0, 0, 1, PeerCounters(), 0, 0) for contact in swarm.contacts]
+    gone = [replace(row, contact=Contact(row.contact.id[::-1], "10.9.9.9", 1), state=PeerState.LEFT) for row in here]
     for waves, row in zip(swarm.waves.values(), here, strict=True):
         waves._respond = partial(described, [*gone, row])
     monkeypatch.setattr(wave_module, "ROWS_BYTES_MAX", sum(len(pack_part(row)) for row in here))

@@ -21,6 +21,7 @@ from kadcrawl.link.wire.messages import (
     PeerCounters,
     Request,
 )
+from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once, send_leave_stats
 from kadcrawl.peer.peer import Peer
 from kadcrawl.peer.runtime import NotReadyError
@@ -122,12 +123,12 @@ async def test_farewell_is_said_to_those_nearest_to_each_that_stay(
 def test_a_peer_that_is_back_speaks_for_itself(kept: DepartedPeers) -> None:
     kept.keep([departed(1, 5), Departed(leaf_contact(id_bytes(2)), PeerCounters(pages=3))])
     (left, leaf) = kept.rows()
-    assert ("left", "leaf: left") == (left.state, leaf.state)
-    back = replace(left, state="crawling", counters=PeerCounters(pages=6))
-    leaf_back = replace(leaf, state="leaf: idle", counters=PeerCounters(pages=4))
+    assert ("left", "leaf: left") == (left.state_text, leaf.state_text)
+    back = replace(left, state=PeerState.CRAWLING, counters=PeerCounters(pages=6))
+    leaf_back = replace(leaf, state=PeerState.IDLE, counters=PeerCounters(pages=4))
     for rows in ([left, leaf, back, leaf_back], [leaf_back, back, leaf, left]):
         assert {6, 4} == {row.counters.pages for row in each_once(rows)}
-    other = replace(left, state="leaf: idle", counters=PeerCounters(pages=5))
+    other = replace(left, state=PeerState.IDLE, hosted_leaf=True, counters=PeerCounters(pages=5))
     assert [other] == each_once([left, other]) == each_once([other, left]), "or as the other kind"
     more = replace(left, counters=PeerCounters(pages=7))
     assert [more] == each_once([more, left]) == each_once([left, more]), "two keep it in mind"
@@ -140,7 +141,7 @@ async def gone(peer: Peer) -> None:
 
 async def counted(peer: Peer) -> tuple[int, list[str]]:
     rows = (await peer.census()).rows
-    return sum(row.counters.pages for row in rows), sorted(row.state for row in rows)
+    return sum(row.counters.pages for row in rows), sorted(row.state_text for row in rows)
 
 
 async def test_totals_keep_departed_peers_and_count_returning_peers_once(make_peer: MakePeer) -> None:

@@ -38,12 +38,12 @@ async def test_whom_known_peers_refuse_by_its_key_says_so_until_it_has_theirs(
         peer.clock.now = lambda now=now: now() + OVERLAP_S + 1  # type: ignore[method-assign, misc]
         assert peer.key_rotation is not None
         peer.key_rotation._changed.set()
-    await until(lambda: left_out.row().state == "refused by 2 known peers: key changed?")
+    await until(lambda: left_out.row().state_text == "refused by 2 known peers: key changed?")
     assert "swarm.refused by=2 " in caplog.text
     await until(lambda: all(peer.key_mismatches.count == 1 for peer in peers))
     assert {"done", "idle", "crawling", "catching up"} >= {peer.state for peer in peers}, "they have each other"
     left_out.change_key(OTHER_KEY)
-    await until(lambda: "refused" not in left_out.row().state)
+    await until(lambda: "refused" not in left_out.row().state_text)
 
 
 async def test_who_has_said_goodbye_is_no_longer_asked(make_peer: MakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,13 +109,13 @@ async def test_a_leaf_that_was_not_told_of_a_change_says_so(
     first = await make_peer("a", key=KEY)
     async with Leaf(Config(data=tmp_path / "leaf", swarm_key=KEY)) as leaf:
         await leaf.join([first.contact.address])
-        await until(lambda: leaf.row().state in ("idle", "done"))
+        await until(lambda: leaf.row().state_text in ("idle", "done"))
         assert first.key_rotation is not None
         first.key_rotation.credentials.use_keyring(Keyring(OTHER_KEY))  # As after its hour.
         first.server.disconnect()
         leaf.client.disconnect()
-        await until(lambda: leaf.row().state == "refused by all: key changed?")
+        await until(lambda: leaf.row().state_text == "refused by all: key changed?")
         assert "leaf.refused" in caplog.text
         assert leaf.key_rotation is not None
         leaf.key_rotation.credentials.use_keyring(Keyring(OTHER_KEY))
-        await until(lambda: leaf.row().state in ("idle", "done"))
+        await until(lambda: leaf.row().state_text in ("idle", "done"))

@@ -1,0 +1,86 @@
+"""`PeerState`: the state of a peer as it tells others, and the words in which a person reads it.
+
+The wire has the enum and one detail, the number of peers that refuse this one (`PeerRow`, `WorkRequest`). Decisions
+compare members; only `state_text` makes words. A state that this release does not know makes a row malformed.
+
+Tests: tests/link/wire/test_peer_state.py, tests/cli/view/test_status.py
+"""
+
+from enum import StrEnum
+
+
+class PeerState(StrEnum):
+    """The state of a full peer or a leaf. The values are the words of the wire."""
+
+    STARTING = "starting"
+    JOINING = "joining"
+    CRAWLING = "crawling"
+    CATCHING_UP = "catching_up"
+    """The peer owns cells that it may not crawl yet, and has nothing else to do."""
+    IDLE = "idle"
+    RESTING = "resting"
+    """In all of the swarm nothing is to be fetched until a page is due again."""
+    DONE = "done"
+    PAUSED = "paused"
+    """A person paused the swarm."""
+    DISK_FULL = "disk_full"
+    NO_FILES = "no_files"
+    """The machine has too many open files."""
+    NO_PROXY = "no_proxy"
+    """No proxy is alive."""
+    REFUSED = "refused"
+    """More known peers refuse this peer's key than are in touch with it; `refused_by` is their number."""
+    REFUSED_BY_ALL = "refused_by_all"
+    """All full peers that a leaf asked refuse its key."""
+    NO_PEER = "no_peer"
+    """No full peer has answered a leaf lately."""
+    STOPPING = "stopping"
+    LEAVING = "leaving"
+    LEFT = "left"
+    """The peer is gone, and shown for what it did."""
+    DIED = "died"
+    """The process of a peer of a local crawl died; only its parent says so."""
+
+
+STATE_TEXTS: dict[PeerState, str] = {
+    PeerState.STARTING: "starting",
+    PeerState.JOINING: "joining",
+    PeerState.CRAWLING: "crawling",
+    PeerState.CATCHING_UP: "catching up",
+    PeerState.IDLE: "idle",
+    PeerState.RESTING: "resting",
+    PeerState.DONE: "done",
+    PeerState.PAUSED: "paused",
+    PeerState.DISK_FULL: "paused: disk full",
+    PeerState.NO_FILES: "paused: too many open files",
+    PeerState.NO_PROXY: "waiting for proxies",
+    PeerState.REFUSED: "refused by {count} known peer{plural}: key changed?",
+    PeerState.REFUSED_BY_ALL: "refused by all: key changed?",
+    PeerState.NO_PEER: "looking for a peer",
+    PeerState.STOPPING: "stopping",
+    PeerState.LEAVING: "leaving",
+    PeerState.LEFT: "left",
+    PeerState.DIED: "died",
+}
+"""The words in which a person reads each state, in the status, in its JSON and in the summary."""
+LEAF_PREFIX = "leaf: "
+"""The beginning of these words where a full peer shows one of its leaves."""
+
+MACHINE_PAUSES = frozenset({PeerState.DISK_FULL, PeerState.NO_FILES})
+"""The peer waits for its machine, and goes on by itself."""
+BLOCKED = MACHINE_PAUSES | {
+    PeerState.PAUSED,
+    PeerState.NO_PROXY,
+    PeerState.REFUSED,
+    PeerState.REFUSED_BY_ALL,
+    PeerState.NO_PEER,
+}
+"""The peer fetches nothing although the swarm may have something to fetch."""
+GONE = frozenset({PeerState.LEFT, PeerState.DIED})
+"""The peer is not there any more."""
+
+
+def state_text(state: PeerState, refused_by: int = 0, *, hosted_leaf: bool = False) -> str:
+    """Return the words in which a person reads a state."""
+    text = STATE_TEXTS[state].format(count=refused_by, plural="s" if refused_by > 1 else "")
+    return LEAF_PREFIX + text if hosted_leaf else text
