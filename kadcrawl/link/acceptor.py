@@ -21,7 +21,7 @@ RETRY_S = 0.5
 """Interval between two tries while the system has no file left for a connection."""
 
 _WHY = {
-    "CALLBACK_FAILED": "it does not go by a key of this swarm",
+    "CALLBACK_FAILED": "it does not use a key of this swarm",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it has no certificate",
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not of this swarm",
 }
@@ -75,7 +75,7 @@ class Acceptor:
             listening.close()
             raise
         self._listening = listening
-        self._accepting = loop.create_task(self._accept(listening), name="link gate")
+        self._accepting = loop.create_task(self._accept(listening), name="link acceptor")
         bound: int = listening.getsockname()[1]
         return bound
 
@@ -94,7 +94,7 @@ class Acceptor:
             try:
                 connection, (host, *_) = await loop.sock_accept(listening)
             except OSError:
-                await asyncio.sleep(RETRY_S)  # Gone again already, or no file is left.
+                await asyncio.sleep(RETRY_S)  # The client has gone already, or no file is left.
                 continue
             self._make_room()
             task = loop.create_task(self._let_in(connection), name="link handshake")
@@ -103,10 +103,10 @@ class Acceptor:
 
     def _make_room(self) -> None:
         """Close the oldest handshake of the source that has most, if there are too many."""
-        knocking = {task: knock.source for task, knock in self._pending.items() if not task.cancelling()}
-        if len(knocking) >= HANDSHAKES_MAX:
-            ((most, _),) = Counter(knocking.values()).most_common(1)
-            next(task for task, source in knocking.items() if source == most).cancel()
+        pending = {task: handshake.source for task, handshake in self._pending.items() if not task.cancelling()}
+        if len(pending) >= HANDSHAKES_MAX:
+            ((most, _),) = Counter(pending.values()).most_common(1)
+            next(task for task, source in pending.items() if source == most).cancel()
 
     async def _let_in(self, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -124,7 +124,7 @@ class Acceptor:
         connection, host, _ = self._pending.pop(task)
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or error is not None:
-            connection.close()  # It may have been sent away before anything was done about it.
+            connection.close()  # The task may have been cancelled before it began.
             if self._accepting is not None and not self._accepting.cancelling():
                 self._on_refused(host, _why(error))
 
@@ -142,9 +142,9 @@ def _why(error: BaseException | None) -> str:
     None as the exception means that the handshake was closed to make room.
     """
     if error is None:
-        return "others knocked after it"
+        return "newer handshakes took its place"
     if isinstance(error, ssl.SSLError):
-        return _WHY.get(error.reason, f"no TLS of a member: {error.reason}")
+        return _WHY.get(error.reason, f"its TLS is not that of a member: {error.reason}")
     if isinstance(error, ConnectionAbortedError):
         return f"it did not prove to be a member within {HANDSHAKE_S:.0f} s"
     return "it went away" if isinstance(error, OSError) else repr(error)

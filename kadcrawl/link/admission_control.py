@@ -127,7 +127,7 @@ class AdmissionControl:
             self._whose.pop(quota, None)
         if more > 0 and self._waits > WAITING_BYTES_MAX:
             now = self._loop.time()
-            self._disconnect(max(self._whose, key=lambda one: (one.waits * (now - one.waits_since), one.waits)))
+            self._disconnect(max(self._whose, key=lambda quota: (quota.waits * (now - quota.waits_since), quota.waits)))
 
 
 class PeerQuota:
@@ -161,13 +161,13 @@ class PeerQuota:
         if not self._outside and self._admission_control.has_room(self._needed_for(count)):
             self._enter(count)
             return
-        one = self._loop.create_future()
-        self._outside.append((count, one))
+        admitted = self._loop.create_future()
+        self._outside.append((count, admitted))
         self._admission_control.keep_outside(self)
         try:
-            await one
+            await admitted
         except asyncio.CancelledError:
-            if not one.cancelled():
+            if not admitted.cancelled():
                 self.drop(count)
             raise
 
@@ -177,21 +177,21 @@ class PeerQuota:
 
     def needed(self) -> float:
         """Return the bytes that must be free for the next request, or 0 if its caller has gone."""
-        count, one = self._outside[0]
-        return 0 if one.done() else self._needed_for(count)
+        count, admitted = self._outside[0]
+        return 0 if admitted.done() else self._needed_for(count)
 
     def let_in(self) -> bool:
         """Admit the next request. Return whether another waits."""
-        count, one = self._outside.popleft()
-        if not one.done():
+        count, admitted = self._outside.popleft()
+        if not admitted.done():
             self._enter(count)
-            one.set_result(None)
+            admitted.set_result(None)
         return bool(self._outside)
 
     def _needed_for(self, count: int) -> float:
         if self._bytes and self._bytes + count > PEER_BYTES_MAX:
             return inf
-        return count + self._bytes + count  # As much as it has by then is to be free still.
+        return count + self._bytes + count  # As many bytes as the peer then has must stay free.
 
     def _enter(self, count: int) -> None:
         self._bytes += count
@@ -202,10 +202,10 @@ class PeerQuota:
     async def turn(self) -> None:
         """Wait until a request may begin, which it then does at once. Most need not wait."""
         if self._waiting or self._is_unread() or not self._admission_control.may_begin():
-            one = self._loop.create_future()
-            self._waiting.append(one)
+            turn = self._loop.create_future()
+            self._waiting.append(turn)
             self._queue()
-            await one
+            await turn
         else:
             self.turn_at = self._admission_control.begins()
 
@@ -216,12 +216,12 @@ class PeerQuota:
         """
         self._is_queued = False
         while self._waiting and not self._is_unread() and self._admission_control.has_turns():
-            one = self._waiting.popleft()
-            if not one.done():
-                one.set_result(None)
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
                 self.turn_at = (
                     self._admission_control.begins()
-                )  # After it: it has begun when the next one is looked for.
+                )  # After the result: the request has begun when the next is selected.
         self._queue()
 
     def _queue(self) -> None:

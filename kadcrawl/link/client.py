@@ -99,7 +99,7 @@ class LinkClient:
         name, shown = type(message).__name__, f"{host}:{port}"
         asked_at = asyncio.get_running_loop().time()
         if proven is not None and self._peer_score.banned_until(proven, asked_at) is not None:
-            raise RemoteError(shown, f"is shunned, as it has done wrong too often [{name}]")
+            raise RemoteError(shown, f"is banned, as it has misbehaved too often [{name}]")
         question = pack(message)
         connection = self._connection(place)
         try:
@@ -121,7 +121,7 @@ class LinkClient:
         except MalformedError as error:
             now = asyncio.get_running_loop().time()
             if proven is not None and self._peer_score.note(proven, Misbehavior.MALFORMED, now):
-                log.warning("link.banned from=%s@%s why=it has answered wrong too often", proven.hex()[:8], host)
+                log.warning("link.banned from=%s@%s why=it has answered wrongly too often", proven.hex()[:8], host)
             raise RemoteError(shown, f"malformed answer to {name}: {error}") from None
         if isinstance(reply, Refused):
             raise RemoteError(shown, reply.why)
@@ -131,7 +131,7 @@ class LinkClient:
     def _disconnect_from(self, banned: Source) -> None:
         for place, connection in list(self._connections.items()):
             if place[2] == banned:
-                connection.drop("is shunned, as it has done wrong too often")
+                connection.drop("is banned, as it has misbehaved too often")
 
     def _connection(self, place: Endpoint) -> ClientConnection:
         """Return the connection to a peer. Dial if there is none."""
@@ -156,7 +156,7 @@ class LinkClient:
             try:
                 socket = await self._dial_by(place[:2], context, key.name)
             except aiohttp.ClientConnectorError as error:
-                # Who goes by another key ends the connection, with or without a word; then there may be another.
+                # A peer of another key ends the connection, with or without an alert. Then the next key is tried.
                 if not isinstance(error, aiohttp.ClientSSLError) and not isinstance(
                     error.os_error, ConnectionResetError
                 ):
@@ -208,7 +208,7 @@ def _other(refused: aiohttp.ClientConnectorError | None) -> str:
 async def _ask(connection: ClientConnection, message: Message, question: bytes) -> bytes:
     if isinstance(
         message, Offer | DatedOffer
-    ):  # It waits at the other end until copies of its links are safe elsewhere.
+    ):  # An offer waits at the other end until copies of its links are safe elsewhere.
         return await connection.ask_patiently(question)
     return await connection.ask(question)
 

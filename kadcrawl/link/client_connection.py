@@ -217,7 +217,7 @@ async def _close(socket: ClientWebSocketResponse[bool]) -> None:
     except TimeoutError:
         pass
     finally:
-        # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
+        # Closing alone would keep what is not sent, for as long as the other end does not read it.
         socket._writer.transport.abort()
 
 

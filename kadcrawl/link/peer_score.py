@@ -100,12 +100,12 @@ class PeerScore:
 
     def banned_until(self, source: Source, now: float) -> float | None:
         """Return the second at which the ban of a source ends, or None if it is not banned."""
-        shunned = self._banned.get(source)
-        return shunned.until if shunned is not None and now < shunned.until else None
+        ban = self._banned.get(source)
+        return ban.until if ban is not None and now < ban.until else None
 
     def banned(self, now: float) -> int:
         """Return the number of banned sources."""
-        return sum(now < one.until for one in self._banned.values())
+        return sum(now < ban.until for ban in self._banned.values())
 
     def _ban(self, source: Source, now: float) -> None:
         before = self._banned.pop(source, None)
@@ -115,8 +115,8 @@ class PeerScore:
         self.bans += 1
         if len(self._banned) > SOURCES_MAX:
             self._banned.popitem(last=False)
-        for tell in self.on_banned:
-            tell(source)
+        for listener in self.on_banned:
+            listener(source)
 
 
 class LogLimiter:

@@ -103,7 +103,7 @@ class LinkServer:
         """Begin to answer. Return the port, which the system chose if `port` is 0. Raises OSError."""
         # aiohttp's low-level server: no routes, no middlewares, as there is only one path.
         note = partial(self._log, "http", "a member")
-        # Cancelled with its connection: what was read and has not begun is let go.
+        # A handler is cancelled with its connection: requests read and not begun are dropped.
         server = web.Server(self._respond, access_log=None, logger=quiet_logger(log, note), handler_cancellation=True)
         self._admission_control = AdmissionControl(self._disconnect_from)
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CLOSE_S)
@@ -146,17 +146,17 @@ class LinkServer:
         for incoming in self._incoming:
             incoming.disconnect()
         server = self._runner.server if self._runner is not None else None
-        for one in server.connections if server is not None else []:  # Those that asked for nothing yet as well.
+        for one in server.connections if server is not None else []:  # Also connections without a request yet.
             one.force_close()
 
     async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method != "GET" or request.path != LINK_PATH:
             return web.Response(status=404)
         if "Origin" in request.headers:
-            return web.Response(status=403)  # A page in somebody's browser, which has no business here.
+            return web.Response(status=403)  # Sent by a page in a browser, which must command no peer.
         if "Sec-WebSocket-Protocol" in request.headers:
-            return web.Response(status=400)  # There is none but ours, and aiohttp would log whatever it says.
-        # One byte more than any question, as aiohttp takes what is below it.
+            return web.Response(status=400)  # Peers send no subprotocol, and aiohttp would log its name.
+        # One byte more than any request, as aiohttp accepts less than this.
         bytes_max = self.message_bytes_max + NUMBER_BYTES + 1
         socket = web.WebSocketResponse[bool](
             compress=False, autoclose=False, autoping=False, max_msg_size=bytes_max, decode_text=False, timeout=CLOSE_S
@@ -167,26 +167,26 @@ class LinkServer:
         try:
             await socket.prepare(request)
         except ConnectionError:
-            return web.Response(status=400)  # Whoever dialled is gone already.
+            return web.Response(status=400)  # The dialer has gone already.
         tls = transport.get_extra_info("ssl_object")
         asker = RemotePeer(request.remote, peer_id_of(tls) if tls is not None else None)
         if tls is not None and asker.peer is None:
-            transport.abort()  # Its certificate has a key, but none that a peer can have.
+            transport.abort()  # Its certificate has a key of another kind than a peer's.
             return socket
         if tls is not None and self._credentials is not None and not self._credentials.is_good(tls.context):
-            transport.abort()  # It got in by a former key while that was good, and asks for this only now.
+            transport.abort()  # Its handshake used a former key while that was valid; the request comes too late.
             return socket
         if self._is_banned(asker):
-            self._log("banned", asker, "it has done wrong too often")
+            self._log("banned", asker, "it has misbehaved too often")
             transport.abort()
             return socket
         self._make_room(asker)
         assert self._admission_control is not None, "it listens"
-        burden = self._quotas.get(asker.peer or b"") or PeerQuota(self._admission_control)
+        quota = self._quotas.get(asker.peer or b"") or PeerQuota(self._admission_control)
         if asker.peer is not None:
-            self._quotas[asker.peer] = burden
+            self._quotas[asker.peer] = quota
         incoming = ServerConnection(
-            socket, request.protocol, transport, partial(self._reply, asker), self._answering, burden
+            socket, request.protocol, transport, partial(self._reply, asker), self._answering, quota
         )
         self._incoming[incoming] = asker
         self._used.add(transport)
@@ -209,23 +209,25 @@ class LinkServer:
         """
         before = [incoming for incoming, other in self._incoming.items() if other.peer == asker.peer is not None]
         if len(before) >= CONNECTIONS_PER_PEER_MAX:
-            self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is ended")
+            self._log("crowded", asker, f"it has {len(before)} connections already; the oldest is closed")
             for incoming in before[: len(before) - CONNECTIONS_PER_PEER_MAX + 1]:
                 incoming.disconnect()
         if len(self._incoming) < SERVER_CONNECTIONS_MAX:
-            return  # As nearly always: each that comes would have all looked through.
+            return  # The usual case, which spares a search through all connections.
         open_ = {incoming: other for incoming, other in self._incoming.items() if not incoming.is_ending}
         if len(open_) >= SERVER_CONNECTIONS_MAX:
             counts = Counter(other.peer for other in open_.values())
-            quietest = min(open_, key=lambda one: (-counts[open_[one].peer], one.under_way > 0, one.heard_at))
-            self._log("crowded", open_[quietest], f"there are {len(open_)} connections; one of who has most is ended")
+            quietest = min(open_, key=lambda conn: (-counts[open_[conn].peer], conn.under_way > 0, conn.heard_at))
+            self._log(
+                "crowded", open_[quietest], f"there are {len(open_)} connections; one of the peer with most is closed"
+            )
             quietest.disconnect()
 
     def _disconnect_from(self, quota: PeerQuota) -> None:
         """End the connections of the peer with the most waiting bytes."""
         for incoming, asker in self._incoming.items():
             if incoming.quota is quota:
-                self._log("unread", asker, "more waits here of its questions and answers than of anybody else's")
+                self._log("unread", asker, "more of its requests and answers wait than of any other peer")
                 incoming.disconnect()
 
     async def _reply(self, asker: RemotePeer, question: bytes) -> bytes:
@@ -235,11 +237,11 @@ class LinkServer:
         except MalformedError as error:
             self._note_malformed(error, asker)
             return b""
-        del question  # It may be large, and the answer take minutes.
+        del question  # The request may be large, and the answer take minutes.
         try:
             return pack(await self._answer(asker, message))
         except StorageError as error:
-            # Its text has paths of this machine, which are nobody else's business.
+            # The text of the error has paths of this machine, which stay private.
             full = isinstance(error, DiskFullError)
             return pack(Refused("the disk of this peer is full" if full else "this peer cannot write to its disk"))
         except MisbehaviorError as error:
@@ -249,7 +251,7 @@ class LinkServer:
             return pack(Refused(str(error)[:1000]))
         except Exception as error:
             log.exception("link.bug request=%s", type(message).__name__)
-            return pack(Refused(f"a fault of this peer: {error!r}"[:1000]))
+            return pack(Refused(f"an error of this peer: {error!r}"[:1000]))
 
     async def _answer(self, asker: RemotePeer, message: Message) -> Message:
         if asker.peer is not None and (named := claimed_sender(message)) is not None and named != asker.peer:
@@ -263,9 +265,9 @@ class LinkServer:
     def _note_malformed(self, why: object, asker: RemotePeer, misbehavior: Misbehavior = Misbehavior.MALFORMED) -> None:
         self.malformed += 1
         self._log("malformed", asker, str(why))
-        # Only a proven ID is to blame: at one address there may be many.
+        # Only a proven ID is blamed, as many peers may share an address.
         if asker.peer is not None and self._peer_score.note(asker.peer, misbehavior, asyncio.get_running_loop().time()):
-            self._log("banned", asker, "it has done wrong too often")
+            self._log("banned", asker, "it has misbehaved too often")
 
     def _disconnect_banned(self, banned: Source) -> None:
         for incoming, asker in self._incoming.items():

@@ -50,10 +50,10 @@ class ServerConnection:
         self.quota = quota
         self._read = 0
         """Bytes of requests that were read and not admitted ..."""
-        self._told = 0
+        self._reported = 0
         """... as `quota` knows them."""
         self._is_over = False
-        # A release of aiohttp that has it elsewhere goes without: the bounds of each connection hold all the same.
+        # A release of aiohttp without this attribute goes uncounted. The bounds of each connection hold all the same.
         if (parser := getattr(protocol, "_payload_parser", None)) is not None:
             protocol._payload_parser = _ByteCounter(parser, self._note_read)
         self._places = asyncio.Semaphore(IN_FLIGHT_MAX)
@@ -97,9 +97,9 @@ class ServerConnection:
                 task = loop.create_task(self._answer(frame.data, count), name="link answer")
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-                del frame  # It may be large, and the next one be long in coming.
+                del frame  # The frame may be large, and the next may take long.
         except ConnectionError:
-            return  # A ping could not be answered any more.
+            return  # The connection broke before a ping was answered.
         finally:
             self._is_over = True
             self._note_read(-self._read)
@@ -117,7 +117,7 @@ class ServerConnection:
         except TimeoutError:
             pass
         finally:
-            # Closing alone would keep what is not sent, for as long as the other end likes not to read it.
+            # Closing alone would keep what is not sent, for as long as the other end does not read it.
             self._transport.abort()
 
     def disconnect(self) -> None:
@@ -129,9 +129,9 @@ class ServerConnection:
         try:
             await self.quota.turn()
             if self._transport.is_closing():
-                return  # Nobody waits for it any more, and nothing has been done about it.
+                return  # The asker has gone, and the request has not begun.
             number, reply = frame[:NUMBER_BYTES], self._reply(frame[NUMBER_BYTES:])
-            del frame  # It may be large, and the answer take minutes.
+            del frame  # The request may be large, and the answer take minutes.
             answer = number + await reply
             if self._transport.is_closing():
                 return
@@ -140,12 +140,12 @@ class ServerConnection:
                 self.quota.hold_answer(held)
             # One frame at a time, or all would be in the buffer of the transport when the other end reads slowly.
             async with asyncio.timeout(SEND_S), self._sending:
-                if not self._transport.is_closing():  # Each answer to nobody would be a line of the log.
+                if not self._transport.is_closing():  # aiohttp would log each send to a closed transport.
                     await self._socket.send_bytes(answer)
         except TimeoutError:
-            self._transport.abort()  # It asks and does not listen.
+            self._transport.abort()  # The asker does not read its answers.
         except ConnectionError:
-            pass  # The asker is gone, and asks again if it wants to know.
+            pass  # The asker has gone, and asks again if it needs the answer.
         finally:
             self.under_way -= 1
             self._places.release()
@@ -164,10 +164,10 @@ class ServerConnection:
         are not noted.
         """
         self._read = max(0, self._read + more)
-        told = self._read if self._read > SMALL_BYTES and not self._is_over else 0
-        if told != self._told:
-            self.quota.hold(told - self._told)
-            self._told = told
+        reported = self._read if self._read > SMALL_BYTES and not self._is_over else 0
+        if reported != self._reported:
+            self.quota.hold(reported - self._reported)
+            self._reported = reported
 
 
 class _ByteCounter:

@@ -75,7 +75,7 @@ def _context(protocol: int, swarm_key: SwarmKey, peer_key: PeerKey, directory: P
     )
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False  # The name is that of the swarm's key; who it is, the certificate's key says.
+    context.check_hostname = False  # The name is that of the swarm's key. The certificate's key gives the ID.
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=its_own.public_bytes(Encoding.PEM).decode())
     private = peer_key.signing.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

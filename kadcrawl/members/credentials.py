@@ -36,17 +36,17 @@ class Credentials:
         self.server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         """The TLS context for listening. It has no certificate, as the dialer names the swarm's key first."""
         self.server.minimum_version = ssl.TLSVersion.TLSv1_3
-        # OpenSSL takes certificates and authorities from the context that the name stands for, but not this.
+        # OpenSSL takes certificates and authorities from the context of the server name, but not this mode.
         self.server.verify_mode = ssl.CERT_REQUIRED
         self.server.sni_callback = self._named
-        # Who resumes a session shows no certificate again, and names what key it likes.
+        # A resumed session would show no certificate, and could name any key.
         self.server.num_tickets = 0
         self._prepare()
 
     def use_peer_key(self, peer_key: PeerKey) -> None:
         """Use this key of the peer from now on."""
         self.peer_key = peer_key
-        # It may be the same again, and no number of a key is used twice.
+        # The key may be the same as before, and no number of a key may be used twice.
         self.sealing = Sealing(peer_key, self.keyring.to_speak(self._now()), self.sealing.number)
         self._servers.clear()
         self._clients.clear()

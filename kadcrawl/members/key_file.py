@@ -51,11 +51,11 @@ def read_secret(path: Path, *, pipe: bool = False) -> bytes:
     try:
         with open(path, "rb", opener=_at_once) as file:
             mode = os.fstat(file.fileno()).st_mode
-            if pipe and stat.S_ISFIFO(mode):  # What one reads of it no other can, and it keeps nothing.
+            if pipe and stat.S_ISFIFO(mode):  # Bytes of a pipe can be read only once.
                 os.set_blocking(file.fileno(), True)
                 return file.read(KEY_FILE_BYTES_MAX)
             if not stat.S_ISREG(mode):
-                raise ConfigError(f"{path} is no file with a key in it")
+                raise ConfigError(f"{path} is no regular file: give a file that holds the key")
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
                 raise ConfigError(f"others can read {path}, so it keeps no secret: chmod 600 {path}")
             return file.read(KEY_FILE_BYTES_MAX)
@@ -72,12 +72,12 @@ def _is_key(text: str) -> bool:
 
 
 def _at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # A pipe to which nobody writes would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)  # Else open would wait for a writer of a pipe.
 
 
 def write_secret(path: Path, secret: bytes) -> None:
     """Write a secret to a file that no other user can read, atomically and durably. Raises StartError."""
-    # One process at a time uses a directory, so one name will do.
+    # One process at a time uses a directory, so one name suffices.
     new = path.with_name(f".{path.name}.new")
     try:
         new.unlink(missing_ok=True)

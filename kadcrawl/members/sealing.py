@@ -180,7 +180,7 @@ class Sealing:
         correspondent = known or self._unproven.get(public) or self._unknown(public)
         window = correspondent.paired if kind == PAIRED else correspondent.first_contact
         count = int.from_bytes(number, "big")
-        if not window.is_new(count):  # Before it is decrypted: who repeats what it saw does so as fast as it can.
+        if not window.is_new(count):  # Before decryption, as replays come at any rate.
             return None
         try:
             if kind == PAIRED:
@@ -192,10 +192,10 @@ class Sealing:
                     _TO_ALL + number, datagram[BODY_AT:], header + to
                 )
                 if keys.label not in correspondent.ciphers:
-                    self._pair(correspondent, keys.label)  # Now, as an answer will need it, and it may be impossible.
+                    self._pair(correspondent, keys.label)  # An answer needs it, and some keys allow none.
             else:
                 return None
-        except (InvalidTag, ValueError):  # Not from a member, or by a public key nobody can have.
+        except (InvalidTag, ValueError):  # Not from a member, or by an impossible public key.
             return None
         window.add(count)
         if known is None:

@@ -67,7 +67,7 @@ class SwarmKey:
 
     def derive(self, purpose: bytes, length: int = 32) -> bytes:
         """Return `length` bytes for one purpose, which reveal nothing of the key or of other purposes (RFC 5869)."""
-        # Most commands only carry a key from one place to another.
+        # Imported here, as most commands only pass a key on.
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 

@@ -62,7 +62,7 @@ class Lookup:
         in_flight = sum(c.progress is CandidateProgress.ASKED for c in self._nearest)
         if in_flight >= self._alpha or self._asks_left == 0:
             return None
-        # Beyond the nearest `width` an answer could not change the result, unless somebody nearer fails.
+        # Beyond the nearest `width` an answer could not change the result, unless a nearer candidate fails.
         width = max(self._count, self._alpha)
         for candidate in self._nearest:
             if candidate.progress is CandidateProgress.UNASKED:

@@ -1,6 +1,6 @@
 """The conversations of lookups: the peers nearest to a key, and the owner of a cell.
 
-`lookup.Lookup` decides whom to ask next; `Lookups` sends the questions. The owner of a cell is this peer, a peer known
+`lookup.Lookup` decides which peer to ask, `Lookups` sends the questions. The owner of a cell is this peer, a peer known
 without asking (`membership.owner`), or the end of a lookup. Calls for the same cell share one lookup.
 
 Tests: tests/overlay/test_overlay.py, tests/overlay/test_repairs.py
@@ -52,7 +52,7 @@ class Lookups:
     async def nearest(self, target: int, count: int) -> list[Contact]:
         """Return the `count` live peers nearest to `target`, this peer included, by a lookup if necessary."""
         if len(self._membership.siblings.nearest) < self._settings.siblings:
-            return self.nearest_known(target, count)  # We know everybody.
+            return self.nearest_known(target, count)  # All peers are known.
         found = await self.lookup(target, count)
         # A live contact that gave no answer just now stays in the result: its loss will be reported, if it is lost.
         both = {contact.id: contact for contact in [*found, *self.nearest_known(target, count)]}

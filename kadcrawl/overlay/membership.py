@@ -52,13 +52,13 @@ class Membership:
         neighbor = self.table.members.get(contact.id)
         if neighbor is not None and neighbor.contact.address != contact.address:
             if not self.liveness.in_doubt(contact.id):
-                return  # Two claim one ID: the one we know stays until it fails (see `met`).
+                return  # Two peers claim one ID: the known peer stays until it fails (see `met`).
             self.gone(neighbor.contact, now)
-            neighbor = None  # It has moved: the old address is silent, and the new one answers.
+            neighbor = None  # The peer has moved: its old address is silent, and the new one answers.
         self.liveness.heard(contact.id, now)
         self.unreached.pop(contact.id, None)
         if self.evicted.pop(contact.id, None) is not None:
-            self.owners.clear()  # We were cut off, it seems: from others we do not know as well, and what they own.
+            self.owners.clear()  # This peer was probably cut off, also from unknown peers and the cells they own.
         if neighbor is None:
             neighbor = Neighbor(contact)
             if not self.table.add_contact(neighbor, sibling=self.siblings.admits(neighbor.long_id)):
@@ -85,7 +85,7 @@ class Membership:
             wanted = self.siblings.admits(contact.number) or self.table.has_room_for(Neighbor(contact))
             return contact if wanted else None
         if neighbor.contact.address != contact.address:
-            # Has it moved? If so the old address will fail, and the new one may enter.
+            # If the peer has moved, its old address will fail, and the new one may enter.
             return contact if self.liveness.in_doubt(contact.id) else neighbor.contact
         if load is not None:
             neighbor.load = load
@@ -198,7 +198,7 @@ class Membership:
         if not known and self.siblings.admits(contact.number):
             self.unreached[contact.id] = contact
             if len(self.unreached) > self._settings.unreached_max:
-                self.unreached.popitem(last=False)  # Of so many some are dead: no haste.
+                self.unreached.popitem(last=False)  # Of so many some are dead, so the interval is not reset.
             else:
                 self.round_timer.reset(now)
 

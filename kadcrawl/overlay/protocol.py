@@ -178,7 +178,7 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
         self.counters.malformed += 1
         self._log("malformed", addr, why)
         if sender is not None and self._peer_score.note(sender, misbehavior, self._loop.time()):
-            self._log("banned", addr, f"{sender.hex()[:8]} has done wrong too often")
+            self._log("banned", addr, f"{sender.hex()[:8]} has misbehaved too often")
 
     def _log(self, event: str, addr: tuple[Any, ...], why: str) -> None:
         left_out = self._log_limiter.count(event, self._loop.time())

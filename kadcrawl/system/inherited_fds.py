@@ -15,7 +15,7 @@ def close_inherited() -> None:
     uvloop leaves the ends of pipes open in the processes it starts, under other numbers as well. Their children could
     write in their name, and keep their parent from noticing that they died.
     """
-    # By name, as their number may have a limit of a thousand million, and not every Python can close a range at once.
+    # By name: the limit of numbers may be a thousand million, and not every Python can close a range at once.
     for name in os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"):
         if (descriptor := int(name)) >= STREAMS:
-            os.closerange(descriptor, descriptor + 1)  # Unlike os.close it minds none that is closed, as the list's.
+            os.closerange(descriptor, descriptor + 1)  # Unlike os.close it accepts a closed number.

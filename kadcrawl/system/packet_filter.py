@@ -30,7 +30,7 @@ _UDP_HEADER_BYTES = 8
 _PORT_AT = 0
 _NETWORK = 0xFFF0_0000
 """The offset of the IP header (SKF_NET_OFF)."""
-_CHANCE = 0xFFFF_F038
+_RANDOM = 0xFFFF_F038
 """The offset of a random word (SKF_AD_OFF + SKF_AD_RANDOM)."""
 _SOURCE_AT = {4: (12,), 6: (8, 12, 16, 20)}
 """The offsets of the words of the source address in an IP header, by version."""
@@ -50,9 +50,9 @@ def attach_packet_filter(
     if sys.platform != "linux":
         return False
     with socket.socket(fileno=os.dup(descriptor)) as udp:
-        code = _begin(labels)
+        code = _match_labels(labels)
         if one_in > 1:
-            code += _thin_out(one_in, udp.family, known)
+            code += _sample(one_in, udp.family, known)
         code.append((_RETURN, 0, 0, _ALL))
         packed = b"".join(_INSTRUCTION.pack(*instruction) for instruction in code)
         instructions = ctypes.create_string_buffer(packed, len(packed))
@@ -65,16 +65,16 @@ def attach_packet_filter(
     return True
 
 
-def _begin(labels: Sequence[bytes]) -> list[_Instruction]:
+def _match_labels(labels: Sequence[bytes]) -> list[_Instruction]:
     """Return code that loads the first word after the UDP header, and drops the datagram unless it is a label."""
     code: list[_Instruction] = [(_LOAD_WORD, 0, 0, _UDP_HEADER_BYTES)]
     for left, label in zip(range(len(labels), 0, -1), labels, strict=True):
-        # Over the labels that are left and the refusal.
+        # The jump skips the remaining labels and the refusal.
         code.append((_JUMP_IF_EQUAL, left, 0, int.from_bytes(label, "big")))
     return [*code, (_RETURN, 0, 0, 0)]
 
 
-def _thin_out(one_in: int, family: int, known: Iterable[_Address]) -> list[_Instruction]:
+def _sample(one_in: int, family: int, known: Iterable[_Address]) -> list[_Instruction]:
     """Return code that passes one datagram in `one_in`, and of the others those from known addresses."""
     words = _SOURCE_AT[6 if family == socket.AF_INET6 else 4]
     loads = [(_LOAD_WORD, _NETWORK + at) for at in words] + [(_LOAD_HALF, _PORT_AT)]
@@ -84,9 +84,9 @@ def _thin_out(one_in: int, family: int, known: Iterable[_Address]) -> list[_Inst
     for host, port in islice(known, FILTER_ADDRESSES_MAX):
         source = struct.unpack(f"!{len(words)}I", socket.inet_pton(family, host))
         for kept, value in enumerate((*source, port)):
-            # Over what is left of this address.
+            # The jump skips the rest of this address.
             checks += [(_LOAD_KEPT, 0, 0, kept), (_JUMP_IF_EQUAL, 0, 2 * (len(loads) - 1 - kept) + 1, value)]
         checks.append((_RETURN, 0, 0, _ALL))
     checks.append((_RETURN, 0, 0, 0))
-    # Further than a jump that depends on something can go, so what is taken is taken at once.
-    return [(_LOAD_WORD, 0, 0, _CHANCE), (_JUMP_IF_ANY_BIT, 1, 0, one_in - 1), (_RETURN, 0, 0, _ALL), *checks]
+    # The code after this is longer than a conditional jump reaches, so a drawn datagram is accepted here.
+    return [(_LOAD_WORD, 0, 0, _RANDOM), (_JUMP_IF_ANY_BIT, 1, 0, one_in - 1), (_RETURN, 0, 0, _ALL), *checks]

@@ -231,7 +231,7 @@ async def say(client: LinkClient, peer: Peer, lie: Message) -> Message | str:
         return await client.ask(peer.contact.address, lie, Reply, 10.0)  # type: ignore[arg-type]
     except RemoteError as error:
         why = error.why
-    assert "a fault of this peer" not in why, f"{type(lie).__name__}: {why}"
+    assert "an error of this peer" not in why, f"{type(lie).__name__}: {why}"
     assert "malformed" not in why, f"{type(lie).__name__}: {why}"
     return why
 

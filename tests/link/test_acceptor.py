@@ -129,7 +129,7 @@ async def test_it_is_said_who_was_refused_and_why(
     forger.verify_mode = ssl.CERT_NONE
     async with served(tmp_path) as (server, _, address):
         for shown, name, why in (
-            (nobody, "a.example", "it does not go by a key of this swarm"),
+            (nobody, "a.example", "it does not use a key of this swarm"),
             (nobody, KEYRING.key.name, "it has no certificate"),
             (forger, KEYRING.key.name, "its certificate is not of this swarm"),
             (None, None, "it did not prove to be a member within 0 s"),

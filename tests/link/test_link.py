@@ -45,13 +45,13 @@ async def test_a_bug_in_a_handler_is_a_refusal_and_the_server_lives_on() -> None
 
     async with link(fail) as (_, client, address):
         for _ in range(2):
-            with pytest.raises(RemoteError, match="fault of this peer"):
+            with pytest.raises(RemoteError, match="an error of this peer"):
                 await client.ask(address, Hello(1), Ok, 5)
 
 
 async def test_an_answer_that_cannot_be_packed_is_a_bug_like_any_other() -> None:
     async with link(lambda hello: Welcome(object(), False, 0.0)) as (_, client, address):  # type: ignore[arg-type]
-        with pytest.raises(RemoteError, match="fault of this peer"):
+        with pytest.raises(RemoteError, match="an error of this peer"):
             await client.ask(address, Hello(1), Welcome, 5)
 
 

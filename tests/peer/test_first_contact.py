@@ -105,7 +105,7 @@ async def test_the_log_names_who_is_banned_for_its_datagrams(
     for _ in range(3 * int(MISBEHAVIORS_MAX)):
         protocol.datagram_received(fool.seal(b"nonsense", first.contact.id) or b"", ("10.9.8.6", 9))
     who = fool.peer_key.id.hex()[:8]
-    banned = f"overlay.banned from=10.9.8.6:9 why={who} has done wrong too often"
+    banned = f"overlay.banned from=10.9.8.6:9 why={who} has misbehaved too often"
     assert [banned] == [line for line in caplog.messages if "banned" in line]
 
 

@@ -85,7 +85,7 @@ def unpack(data: bytes, kind: Any, bytes_max: int) -> Any:
             look_at_job(data, reading.jobs[tag])
         message = reading.decoder.decode(data)
         if tag in reading.maps and pack(message) != data:
-            check_once(data)  # What is just as we would pack it, as nearly all is, has no key twice.
+            check_once(data)  # Bytes equal to our own packing, as nearly all are, have no key twice.
         return message
     except _MISBEHAVIORS as error:
         raise _malformed(error) from None
@@ -110,4 +110,4 @@ def _part_decoder(kind: type) -> Decoder[Any]:
 def _malformed(error: Exception) -> MalformedError:
     """Return the MalformedError for an exception of a decoder."""
     why = str(error) if isinstance(error, (DecodeError, MapError)) else f"not msgpack: {error}"
-    return MalformedError(why[:WHY_CHARS_MAX])  # It may quote what was wrong.
+    return MalformedError(why[:WHY_CHARS_MAX])  # The text may quote the wrong bytes.

@@ -55,7 +55,7 @@ def job_look(kind: type) -> Check | None:
 
 def check_once(data: bytes) -> None:
     """Raise MapError if a map of a packed message has a key twice. All else in the message is of its type."""
-    # Nothing is kept of it but what is open just then.
+    # Only the containers open at the moment are kept in memory.
     msgpack.unpackb(data, object_pairs_hook=_once, list_hook=_nothing, strict_map_key=False)
 
 

@@ -53,12 +53,12 @@ class Termination:
             ):
                 wait_s = FIRST_WAIT_S
                 continue
-            # Others may ask again and again and not see what we would; but not all are to ask at once.
+            # Others may ask repeatedly without the proof that this peer would find, but not all may ask at once.
             passed_over = passed_over + 1 if self._waves.surveys != heard else 0
             proof = await self._proof() if passed_over % (ROUNDS_DEFERRED_MAX + 1) == 0 else None
             if proof is not None:
                 await self._waves.ask_all(Order("ended" if proof.due_s is None else "rest"))
-                wait_s = FIRST_WAIT_S  # If somebody comes now, all soon know whether that changes anything.
+                wait_s = FIRST_WAIT_S  # If a peer comes now, all soon know whether that changes the result.
             else:
                 wait_s = QUIESCENCE_POLL_MAX_S if self._others_busy else min(2 * wait_s, QUIESCENCE_POLL_MAX_S)
 
