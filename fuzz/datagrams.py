@@ -6,11 +6,10 @@ protocol, membership, and the overlay that decides whom to ping. After each step
 is within its bound, and the table is as its own rules say.
 """
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from random import Random
-from typing import Any
 
+from fuzz.silent_transport import SilentTransport
 from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.keys import NodeId, firstdiff, id_bytes
@@ -44,21 +43,6 @@ AS_IT_IS, ANSWER, KNOCK, WAIT, NAMED, LEAVING = range(6)
 """The kinds of steps."""
 
 
-class SilentTransport(asyncio.DatagramTransport):
-    """A socket that takes everything and sends nothing."""
-
-    def __init__(self) -> None:
-        super().__init__({"sockname": ("10.1.0.1", 4160)})
-        self.sent: list[tuple[bytes, Any]] = []
-
-    def is_closing(self) -> bool:
-        return False
-
-    def sendto(self, data: Any, addr: Any = None) -> None:
-        assert len(data) <= DATAGRAM_BYTES_MAX, "a datagram is too long to be sent"
-        self.sent.append((bytes(data), addr))
-
-
 class Story:
     """One peer, and what strangers do to it."""
 
@@ -71,7 +55,7 @@ class Story:
         self.membership = self.overlay._membership
         self.protocol = DatagramProtocol(self.membership, random, SETTINGS, self.overlay._verify)
         self.overlay._protocol = self.protocol
-        self.wire = SilentTransport()
+        self.wire = SilentTransport(DATAGRAM_BYTES_MAX)
         self.protocol.connection_made(self.wire)
 
     def step(self, bites: Bites) -> None:

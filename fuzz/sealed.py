@@ -5,12 +5,11 @@ changed, repeated or cut, a member that says anything, one that introduces itsel
 change of the swarm's keys. Nothing that is not whole may open, nothing opens twice, and an introduction proves nobody.
 """
 
-import asyncio
 from collections.abc import Iterable
 from random import Random
-from typing import Any
 
 from fuzz.datagrams import SETTINGS, messages
+from fuzz.silent_transport import SilentTransport
 from fuzz.still_loop import StillLoop
 from fuzz.target import Bites, Target
 from kadcrawl.link.wire.messages import DATAGRAM_BYTES_MAX
@@ -25,22 +24,6 @@ KEY, NEW = SwarmKey(b"k" * 32), SwarmKey(b"n" * 32)
 STEPS_MAX = 60
 AS_IT_IS, CHANGED, SAID, INTRODUCED, KEYS = range(5)
 """The kinds of steps."""
-
-
-class SilentTransport(asyncio.DatagramTransport):
-    """A socket that takes everything and sends nothing."""
-
-    def __init__(self) -> None:
-        super().__init__({"sockname": ("10.1.0.1", 4160)})
-        self.sent = 0
-
-    def is_closing(self) -> bool:
-        return False
-
-    def sendto(self, data: Any, addr: Any = None) -> None:
-        assert len(data) <= DATAGRAM_BYTES_MAX + SEAL_BYTES, "a datagram is too long to be sent"
-        assert data[:4] in (KEY.label, NEW.label), "something is said openly"
-        self.sent += 1
 
 
 class SealedStory:
@@ -60,7 +43,7 @@ class SealedStory:
         random = Random(1)
         membership = Membership(me.node_id, 16, SETTINGS, random)
         self.protocol = DatagramProtocol(membership, random, SETTINGS, lambda contact: None, self.sealing)
-        self.wire = SilentTransport()
+        self.wire = SilentTransport(DATAGRAM_BYTES_MAX + SEAL_BYTES, labels=(KEY.label, NEW.label))
         self.protocol.connection_made(self.wire)
 
     def step(self, bites: Bites) -> None:
@@ -81,12 +64,12 @@ class SealedStory:
         """Let it arrive; `opens` says whether it must be known for a member's, None that it may be."""
         self.received += 1
         counters = self.protocol.counters
-        strangers, sent = counters.non_members, self.wire.sent
+        strangers, sent = counters.non_members, len(self.wire.sent)
         self.protocol.datagram_received(datagram, ("10.0.0.9", 4160))
         self.loop.advance(0.0)
         known = counters.non_members == strangers
         assert opens in (None, known), "it was taken for a member's" if known else "a member's was not known"
-        assert known or self.wire.sent == sent, "a stranger was answered"
+        assert known or len(self.wire.sent) == sent, "a stranger was answered"
 
     def _changed(self, number: int, bites: Bites) -> None:
         """A whole datagram, changed in a byte or cut; and then as it was, and once more."""

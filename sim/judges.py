@@ -38,7 +38,7 @@ class Fetch(NamedTuple):
         return self.url[len(self.site) :]
 
 
-class Page(NamedTuple):
+class ExpectedPage(NamedTuple):
     """What a correct crawler gets from one URL."""
 
     status: int
@@ -78,7 +78,7 @@ class End(NamedTuple):
 class Facts:
     """Everything seen of one crawl from outside."""
 
-    truth: Mapping[str, Page] = field(default_factory=dict)
+    truth: Mapping[str, ExpectedPage] = field(default_factory=dict)
     """What there is to crawl: each reachable URL that robots.txt allows."""
     disallowed: Collection[str] = ()
     """URLs that are linked and that robots.txt forbids."""

@@ -17,11 +17,9 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-if TYPE_CHECKING:
-    from .loop import SimLoop
-    from .tcp import Listener, SimTransport
+from .ports import ListeningPort, Stream, Timeline
 
 Address = tuple[str, int]
 Lots = tuple[float, float, float, float]
@@ -71,8 +69,8 @@ class Host:
         self.disk_s = 0.0
         """What its executor takes for each thing beyond what all disks do."""
         self.sockets: dict[int, SimDatagramTransport] = {}
-        self.listeners: dict[int, Listener] = {}
-        self.connections: dict[SimTransport, None] = {}
+        self.listeners: dict[int, ListeningPort] = {}
+        self.connections: dict[Stream, None] = {}
         self.held: deque[asyncio.Handle] = deque()
         """Callbacks that were due while frozen."""
         self.context = contextvars.Context()
@@ -142,7 +140,7 @@ HOST: contextvars.ContextVar[Host] = contextvars.ContextVar("host")
 class Network:
     """All hosts and the links between them."""
 
-    def __init__(self, loop: "SimLoop", seed: int) -> None:
+    def __init__(self, loop: Timeline, seed: int) -> None:
         self.loop = loop
         self.conditions = Conditions()
         self.hosts: dict[str, Host] = {}

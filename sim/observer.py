@@ -21,7 +21,7 @@ from kadcrawl.urls import site_of
 from . import sometimes
 from .histories import Histories
 from .holders import copies, rightful
-from .judges import COPIES, End, Facts, Fetch, Line, Page, Parting
+from .judges import COPIES, End, ExpectedPage, Facts, Fetch, Line, Parting
 from .lending import SeenLoans
 from .machines import Machine, Machines
 from .plan import RECOVERY_S, Event, Kind
@@ -72,7 +72,7 @@ class Observer:
         self._place = Partitioner(job.partition, job.cell_bits).locate
         self._delays = web.delays(job.delay_s)
         self._disallowed = web.disallowed()
-        self._truth = {url: Page(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
+        self._truth = {url: ExpectedPage(one.status, one.fetches_max) for url, one in web.truth(job.retries).items()}
         self._keys = {url: self._place(url).key for url in self._truth}
         self._urls: dict[bytes, str] = {self._place(url).key: url for url in [*self._truth, *self._disallowed]}
         self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from .network import Address, Host
+from .ports import Timeline
 
 Kind = Literal["open", "bytes", "end", "reset"]
 """What travels: the first segment of a stream, bytes, no more bytes, and no more stream."""
@@ -70,7 +71,7 @@ class Listener:
     async def start_serving(self) -> None:
         """It does already."""
 
-    def get_loop(self) -> asyncio.AbstractEventLoop:
+    def get_loop(self) -> Timeline:
         return self._host.network.loop
 
 

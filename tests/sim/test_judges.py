@@ -8,7 +8,7 @@ import pytest
 
 from kadcrawl.keys import Cell, Key
 from sim import judges, sometimes
-from sim.judges import JUDGES, End, Facts, Fetch, Line, Page, Parting, cut_short, duplicates, judge, parted
+from sim.judges import JUDGES, End, ExpectedPage, Facts, Fetch, Line, Parting, cut_short, duplicates, judge, parted
 
 SITE = "http://a.test"
 OTHER = "http://b.test"
@@ -25,7 +25,7 @@ BUSY_FIRST = fetch(6.0, "/busy", status=503)
 BUSY = fetch(8.0, "/busy")
 
 CLEAN = Facts(
-    truth={f"{SITE}/": Page(200), f"{SITE}/page": Page(200), f"{SITE}/busy": Page(200, 2)},
+    truth={f"{SITE}/": ExpectedPage(200), f"{SITE}/page": ExpectedPage(200), f"{SITE}/busy": ExpectedPage(200, 2)},
     disallowed=frozenset({f"{SITE}/secret"}),
     delays={SITE: 2.0},
     delay_s=1.0,
@@ -155,7 +155,9 @@ def test_work_left_is_lost_only_once_the_swarm_says_it_is_over() -> None:
 
 def test_sides_of_a_partition_may_hurry_a_site_and_that_is_counted() -> None:
     hurried = (ROBOTS, HOME, PAGE, fetch(4.5, "/busy", 2, 503), BUSY_FIRST._replace(at_s=6.5), fetch(9.0, "/busy"))
-    facts = replace(CLEAN, fetches=hurried, partings=[PARTITION], truth={**CLEAN.truth, f"{SITE}/busy": Page(200, 3)})
+    facts = replace(
+        CLEAN, fetches=hurried, partings=[PARTITION], truth={**CLEAN.truth, f"{SITE}/busy": ExpectedPage(200, 3)}
+    )
     assert {} == judge(facts)
     assert 1 == parted(facts)
     assert ["polite"] == list(judge(replace(facts, partings=())))

@@ -265,7 +265,7 @@ def slow(host: Host) -> None:
 
 
 def frozen(host: Host) -> None:
-    host.network.loop.freeze(host)
+    host.freeze()
 
 
 @pytest.mark.parametrize("hinder", [slow, frozen])
