@@ -70,7 +70,7 @@ class PeerBase:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        """Commit and close; call `finish` or `leave` before, to hand anything over. Raises StorageError.
+        """Commit and close. Call `finish` or `leave` before, to hand anything over. Raises StorageError.
         StorageError.
 
         Unless the context ends by an exception, the sinks get time for the outputs they lack.
@@ -91,7 +91,7 @@ class PeerBase:
         await self.activity.over.wait()
 
     async def wait_stopped(self) -> None:
-        """Return when a person asked this peer to stop or leave, or when all is done and it exits when done."""
+        """Return when a person asked this peer to stop or leave, or when an exit on completion is due."""
         await self._stopping.wait()
 
     def stop(self) -> None:
@@ -103,7 +103,7 @@ class PeerBase:
         self.stop()
 
     def warning(self) -> str | None:
-        """Return a sentence that the person who runs this peer should read now; None if there is no new one."""
+        """Return a sentence that the person at this peer should read now, or None."""
         components = self._built()
         return components.refused.take() if components is not None else None
 
@@ -158,12 +158,12 @@ class PeerBase:
 
     @property
     def key_rotation(self) -> KeyRotation | None:
-        """The keys of this peer; None in a swarm without a key."""
+        """The keys of this peer, or None in a swarm without a key."""
         return self.resources.key_rotation
 
     @property
     def credentials(self) -> Credentials | None:
-        """The certificates of this peer; None in a swarm without a key."""
+        """The certificates of this peer, or None in a swarm without a key."""
         return self.resources.credentials
 
     @property
@@ -173,22 +173,22 @@ class PeerBase:
 
     @property
     def listens_at(self) -> tuple[str, int] | None:
-        """The address (host, port) at which others ask this peer; None for a leaf."""
+        """The address (host, port) at which others ask this peer, or None for a leaf."""
         return None
 
     @property
     def ended(self) -> bool:
-        """Whether the swarm was quiescent when last heard of, and nothing has moved here since."""
+        """True if the swarm was quiescent when last heard of, and nothing has moved here since."""
         return self.activity.over.is_set()
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
     async def _open(self, stack: AsyncExitStack) -> KnownPeers:
-        """Open the parts of this kind of peer; return the contacts it knows."""
+        """Open the parts of this kind of peer, and return the contacts it knows."""
         raise NotImplementedError
 
     def _built(self) -> CrawlComponents | None:
-        """Return the parts of the crawl; None until the job is known."""
+        """Return the parts of the crawl, or None until the job is known."""
         raise NotImplementedError
 
     @property
@@ -197,7 +197,7 @@ class PeerBase:
         return self.client.asked
 
     async def _prepare(self, job: Job, given: Job | None = None) -> None:
-        """Start the extraction of this job's records from pages; `given` is the job this peer was made with.
+        """Start the extraction of this job's records from pages. `given` is the job this peer was made with.
 
         Raises StartError if the job names a hook that was not allowed here, or that is not installed. Any member of a
         swarm may name any function of any module, so only the person who runs this machine allows hooks.
@@ -241,7 +241,7 @@ class PeerBase:
                 components.outputs.close()
 
     def _flush(self) -> list[int]:
-        """Before each commit: journal the counters, and return the file descriptors of the outputs."""
+        """Journal the counters before each commit, and return the file descriptors of the outputs."""
         self.counters.peer_messages = self._messages_before + self._messages
         self.store.meta.set("totals", self.counters.to_bytes())
         self.store.saved_time.save(self.clock.now())

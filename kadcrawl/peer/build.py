@@ -35,7 +35,7 @@ def build_parts(
     first_update_s: float | None,
     converged: Callable[[], bool],
 ) -> BuiltParts:
-    """Build the parts for this job; loads are first compared after `first_update_s`, or after a whole interval.
+    """Build the parts for this job. Loads are first compared after `first_update_s`, or after a whole interval.
 
     `converged` returns whether the swarm state here is that of all peers. Raises ConfigError, before anything is kept,
     if the throughput of this peer cannot be predicted as its config says, and StartError if an output cannot be

@@ -1,4 +1,4 @@
-"""A peer's directory: made if missing, and used by one process at a time.
+"""The directory of a peer, which one process at a time uses.
 
 Tests: tests/peer/test_peer.py
 """

@@ -1,4 +1,4 @@
-"""What a peer takes from the world around it: chance, time, the disk, names. A simulation gives its own.
+"""The world around a peer: chance, time, the disk, names. A simulation gives its own.
 
 Tests: tests/peer/test_peer.py, tests/peer/test_disk_full.py
 """
@@ -22,23 +22,23 @@ from kadcrawl.store.journal import sync_files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The machine's own, unless said otherwise."""
+    """The world of one peer, by default the machine."""
 
     random: Random | None = None
-    """Every choice by chance; by default seeded from the system's entropy."""
+    """The source of every choice by chance. By default it is seeded from the system's entropy."""
     wall: float | None = None
-    """The world's time when the peer begins, in seconds since 1970; by default the machine's."""
+    """The world's time when the peer begins, in seconds since 1970. By default it is the machine's."""
     overlay: OverlaySettings | None = None
-    """How patient the overlay is."""
+    """The timing of the overlay."""
     trusted_network: bool = False
-    """Nobody but peers is on the network, so a swarm without a key may be there."""
+    """True if only peers are on the network, so that a swarm without a key may listen there."""
     sync: Callable[[Iterable[int]], None] = sync_files
-    """Makes the files of these descriptors durable; called in the loop's executor. Raises OSError."""
+    """Makes the files of these descriptors durable. It runs in the loop's executor. Raises OSError."""
     free_bytes: Callable[[Path], int] = free_bytes
-    """How much may still be written to the file system of a directory. Raises OSError."""
+    """Returns the bytes that may still be written to the file system of a directory. Raises OSError."""
     resolver: Callable[[], AbstractResolver] = system_resolver
-    """Makes what finds the addresses of the sites' names."""
+    """Makes the resolver of the sites' names."""
     extraction: Callable[[tuple[RecordRule, ...], Limits], Extraction] = WorkerExtraction
-    """Makes what takes records out of pages; asked only if the job has any. By default a process."""
+    """Makes the extraction of records from pages, if the job has any. By default it is a process."""
     poison_pages: Callable[[Path], PoisonPages] = PoisonPages
-    """Makes what notes, in a peer's directory, which page it may be dying of."""
+    """Makes the record, in a peer's directory, of pages that may crash the process."""

@@ -54,7 +54,7 @@ class Stage(Enum):
     """The stage of life in which a peer answers a message."""
 
     LISTENING = "listening"
-    """At once; the handler itself checks what it needs."""
+    """The peer may be starting. The handler itself checks the peer's stage."""
     BEGUN = "begun"
     JOINED = "joined"
     """A peer that is joining may not know the whole job, nor all peers of its subtrees."""
@@ -116,7 +116,7 @@ class Handlers:
         self._handlers: dict[type[Message], Handler] = {}
 
     def register(self, server: LinkServer) -> None:
-        """Register an entry for each message type; until `use`, every answer is a refusal."""
+        """Register an entry for each message type. Until `use`, every answer is a refusal."""
         server.register(dict.fromkeys(RULES, self.answer))
 
     def use(self, runtime: Runtime) -> None:

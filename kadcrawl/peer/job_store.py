@@ -1,4 +1,4 @@
-"""Which job this directory serves: what it holds already, joined with what its owner or the swarm says now.
+"""The job of a directory: the journaled job, joined with the job of its owner or of the swarm.
 
 Tests: tests/peer/test_traps.py, tests/cli/test_job_options.py
 """
@@ -18,9 +18,9 @@ from kadcrawl.store.store import Store
 from kadcrawl.system.file_names import JOURNAL
 
 FIXED = ("name", "partition", "cell_bits", "history")
-"""What cannot change once anything is stored: keys and files depend on it."""
+"""Fields that cannot change once anything is stored, as keys and files depend on them."""
 FIXED_BLOOM = (*FIXED, "recrawl_after_s", "grain_s", "filters")
-"""With fingerprints their shape depends on more."""
+"""The fixed fields of a job with fingerprints, whose shape depends on more."""
 
 
 Kind = TypeVar("Kind")
@@ -57,22 +57,22 @@ class JobRecord:
         self._store.meta.set("job", msgspec.json.encode(job))
 
     def keep_networks(self, networks: tuple[str, ...]) -> None:
-        """Journal which addresses may be fetched here although they are not public, for whoever starts it again."""
+        """Journal the networks that may be fetched here although they are not public, for the next start."""
         self._store.meta.set("networks", msgspec.json.encode(networks))
 
 
 def journaled_job(directory: Path) -> Job | None:
-    """Return the job of the peer that has, or had, this directory; None if it holds none that can be read."""
+    """Return the job of the peer that has, or had, this directory, or None if none is readable."""
     return _read(directory, "job", Job)
 
 
 def journaled_networks(directory: Path) -> tuple[str, ...]:
-    """Return in the same way what it was allowed to fetch although it is not public."""
+    """Return the networks that this peer was allowed to fetch although they are not public."""
     return _read(directory, "networks", tuple[str, ...]) or ()
 
 
 def journaled_listening(directory: Path) -> tuple[str, int] | None:
-    """Return in the same way where it listened (host, port), as `ends.listen` keeps it."""
+    """Return the address (host, port) where this peer listened, as `endpoints.listen` keeps it."""
     host, port = _read(directory, "host", str), _read(directory, "port", int)
     return None if host is None or port is None else (host, port)
 

@@ -65,9 +65,9 @@ class Peer(PeerBase):
         job: Job | None = None,
         environment: Environment | None = None,
     ) -> None:
-        """Make a peer whose job is `job` if it is the first of its swarm; a peer that joins takes the swarm's job.
+        """Make a peer. The first peer of a swarm takes `job`, and a peer that joins takes the swarm's job.
 
-        `environment` is for simulations; by default it is the machine.
+        `environment` is for simulations. By default it is the machine.
         """
         super().__init__(config, environment)
         self._given_job = job
@@ -80,7 +80,7 @@ class Peer(PeerBase):
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def begin(self, *, paused: bool = False) -> None:
-        """Serve this peer's own job as the first of a swarm; if `paused`, fetch nothing until a person resumes.
+        """Serve this peer's own job as the first of a swarm. If `paused`, fetch nothing until a person resumes.
 
         `crawl` calls this if need be. Does nothing if the peer has begun. Raises StartError if the directory holds a
         crawl of another kind.
@@ -130,7 +130,7 @@ class Peer(PeerBase):
         self.runtime.joined()
 
     async def crawl(self, urls: Sequence[str]) -> None:
-        """Add seeds, as typed by a person, to the swarm's job; return when their owners have journaled them.
+        """Add seeds, as typed by a person, to the swarm's job, and return when their owners have journaled them.
 
         Raises ConfigError for text that is no http(s) URL, RemoteError when a part of the swarm does not answer.
         """
@@ -146,7 +146,7 @@ class Peer(PeerBase):
         return read(self.balancing.loans, self.activity)
 
     async def finish(self) -> None:
-        """End as asked: leave if a person said so, else finish what is under way. Call after `wait_stopped`."""
+        """End as asked: leave if a person said so, or else finish the work under way. Call after `wait_stopped`."""
         await (self.leave() if self.leaving else self.drain())
 
     async def drain(self) -> None:
@@ -154,7 +154,7 @@ class Peer(PeerBase):
         await drain(self.runtime)
 
     async def leave(self) -> None:
-        """Finish what is under way, hand the range over to the nearest peers, and say goodbye."""
+        """Finish the work under way, hand the range over to the nearest peers, and say goodbye."""
         self.runtime.leave()
         await leave(self.runtime)
 
@@ -168,7 +168,7 @@ class Peer(PeerBase):
         self._wave_answers.obey(order)
 
     def change_key(self, key: SwarmKey) -> None:
-        """Use another key of the swarm; the former key stays good for an hour.
+        """Use another key of the swarm. The former key stays good for an hour.
 
         An older key that is still good ends at once. Raises StartError if the key cannot be kept, ConfigError if the
         swarm has no key.
@@ -179,7 +179,7 @@ class Peer(PeerBase):
 
     @property
     def contact(self) -> Contact:
-        """The peer's ID and address; the ID is final once the peer has begun."""
+        """The peer's ID and address. The ID is final once the peer has begun."""
         return self.runtime.contact
 
     @property
@@ -194,22 +194,22 @@ class Peer(PeerBase):
 
     @property
     def begun(self) -> bool:
-        """Whether the peer serves a job."""
+        """True if the peer serves a job."""
         return self._runtime is not None and self._runtime.begun
 
     @property
     def joining(self) -> bool:
-        """Whether waves of the swarm may still miss this peer."""
+        """True if waves of the swarm may still miss this peer."""
         return self.runtime.joining
 
     @property
     def leaving(self) -> bool:
-        """Whether the peer hands its range over when it ends."""
+        """True if the peer hands its range over when it ends."""
         return self._runtime is not None and self._runtime.leaving
 
     @property
     def paused(self) -> bool:
-        """Whether a person has paused the swarm, as far as this peer knows."""
+        """True if a person has paused the swarm, as far as this peer knows."""
         return self.runtime.paused
 
     @property
@@ -219,7 +219,7 @@ class Peer(PeerBase):
 
     @property
     def remaining(self) -> int:
-        """URLs this peer has to fetch; once it leaves, the URLs that no other peer has taken over."""
+        """URLs this peer has to fetch. Once it leaves, these are the URLs that no other peer has taken over."""
         return self.runtime.remaining
 
     @property
@@ -346,7 +346,7 @@ class Peer(PeerBase):
         self.overlay.set_host(await reachable_host(self._bound_host, *towards))
 
     def _heard(self, contact: Contact, state_fingerprint: int) -> None:
-        """Note the state fingerprint of a heartbeat; before the peer has begun, it would mean nothing."""
+        """Note the state fingerprint of a heartbeat, once the peer has begun."""
         if self.begun:
             self.state_gossip.heard(contact, state_fingerprint)
 

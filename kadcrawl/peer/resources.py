@@ -40,7 +40,7 @@ class Resources:
     jobs: JobRecord
     clock: Clock
     started_at: float
-    """When this run began, in seconds of `clock`."""
+    """The second of `clock` at which this run began."""
     counters: Counters
     """The counters of all runs in this directory."""
     deliveries: Deliveries
@@ -53,7 +53,7 @@ class Resources:
 
     @property
     def credentials(self) -> Credentials | None:
-        """The certificates and keys of this peer; None in a swarm without a key."""
+        """The certificates and keys of this peer, or None in a swarm without a key."""
         return self.key_rotation.credentials if self.key_rotation is not None else None
 
 

@@ -48,9 +48,9 @@ class BuiltParts:
     balancing: Balancer
     leaves: LeafHost
     recrawling: Recrawling | None
-    """In a job that fetches pages again."""
+    """None unless the job fetches pages again and keeps their keys."""
     expiring: Expiring | None
-    """In such a job that keeps fingerprints instead of keys."""
+    """None unless the job fetches pages again and keeps fingerprints instead of keys."""
 
 
 class Runtime:
@@ -71,9 +71,9 @@ class Runtime:
         self.swarm_state = SwarmState(store.meta.read("stamp", int) or 0, paused=store.meta.get("paused") == b"1")
         """The swarm state as far as this peer knows it."""
         self.state_fingerprint = 0
-        """The fingerprint of `swarm_state` and the job's seeds; 0 while the job is not known."""
+        """The fingerprint of `swarm_state` and the job's seeds, or 0 while the job is not known."""
         self.seeds_fingerprint = 0
-        """The fingerprint of the job's seeds; 0 while the job is not known."""
+        """The fingerprint of the job's seeds, or 0 while the job is not known."""
         self._fingerprinted: Sequence[str] | None = None
         """The seeds that `seeds_fingerprint` belongs to."""
         self._parts: BuiltParts | None = None
@@ -87,27 +87,27 @@ class Runtime:
 
     @property
     def begun(self) -> bool:
-        """Whether the parts of the crawl are built."""
+        """True if the parts of the crawl are built."""
         return self._parts is not None
 
     @property
     def joining(self) -> bool:
-        """Whether waves of the swarm may still miss this peer, so that it may not know the whole job."""
+        """True if waves of the swarm may still miss this peer, so that it may not know the whole job."""
         return self._joining
 
     @property
     def leaving(self) -> bool:
-        """Whether the peer hands its range over when it ends."""
+        """True if the peer hands its range over when it ends."""
         return self._leaving
 
     @property
     def ended(self) -> bool:
-        """Whether the swarm was quiescent when last heard of, and nothing has moved here since."""
+        """True if the swarm was quiescent when last heard of, and nothing has moved here since."""
         return self.resources.activity.over.is_set()
 
     @property
     def paused(self) -> bool:
-        """Whether a person has paused the swarm, as far as this peer knows."""
+        """True if a person has paused the swarm, as far as this peer knows."""
         return self.swarm_state.paused
 
     def begin(self, job: Job, parts: BuiltParts) -> None:
@@ -123,7 +123,7 @@ class Runtime:
         self.components.crawler.pause_reasons.add(PauseReason.JOINING)
 
     def joined(self) -> None:
-        """Fetch from now on: waves reach this peer, and it has asked for what they brought before."""
+        """Fetch from now on: waves reach this peer, and it has asked for the orders of earlier waves."""
         self._joining = False
         self.components.crawler.pause_reasons.discard(PauseReason.JOINING)
         self.components.crawler.wake()
@@ -153,7 +153,7 @@ class Runtime:
 
     @property
     def contact(self) -> Contact:
-        """The peer's ID and address; the ID is final once the peer has begun."""
+        """The peer's ID and address. The ID is final once the peer has begun."""
         return self.overlay.me
 
     @property
@@ -192,7 +192,7 @@ class Runtime:
 
     @property
     def remaining(self) -> int:
-        """URLs this peer has to fetch; once it leaves, the URLs that no other peer has taken over."""
+        """URLs this peer has to fetch. Once it leaves, these are the URLs that no other peer has taken over."""
         return self.resources.store.pending if self._leaving else self.components.frontier.pending
 
     @property
@@ -205,7 +205,7 @@ class Runtime:
 
     @property
     def due_s(self) -> float | None:
-        """Seconds until the first of this peer's pages is to be fetched again; None if none is."""
+        """Seconds until the first of this peer's pages is to be fetched again, or None if none is."""
         comes_again = self.parts.recrawling or self.parts.expiring
         due_s = comes_again.due_s if comes_again is not None else None
         return None if due_s is None else min(due_s, LONG_S_MAX)
@@ -239,7 +239,7 @@ class Runtime:
             self.resources.activity.move()
 
     def adopt(self, stamp: int, *, paused: bool) -> None:
-        """Take the state of the swarm to enter; the state of an earlier run here counts no more."""
+        """Take the state of the swarm to enter. The state of an earlier run here counts no more."""
         self.swarm_state = SwarmState()
         self.swarm_state.hear(stamp, self.resources.clock.now(), paused=paused)
 

@@ -1,4 +1,4 @@
-"""The end of a full peer: it finishes what is under way and, if asked to leave, hands its range over and says goodbye.
+"""The end of a full peer, which finishes its work and, if it leaves, hands its range over.
 
 `Peer` calls this. Nothing here has to succeed: unfinished work is on disk, for a later run or for other peers.
 
@@ -13,15 +13,15 @@ from kadcrawl.peer.membership.departed import send_leave_stats
 from kadcrawl.peer.runtime import Runtime
 
 DRAIN_LINKS_S = 5.0
-"""How long a stopping peer waits for its last links to be acknowledged: their owners may have stopped already."""
+"""Seconds a stopping peer waits for the acknowledgment of its last links. Their owners may have stopped already."""
 LEAVE_LINKS_S = 10.0
-"""How long a leaving peer waits for the same: their owners may be leaving too, and others must take over first."""
+"""Seconds a leaving peer waits for the same. Their owners may be leaving too, and others must take over first."""
 LOANS_S = 3.0
-"""How long a peer waits until lent and borrowed pages are back at their owners; a lease lasts no longer."""
+"""Seconds a peer waits until lent and borrowed pages are back at their owners. A lease lasts no longer."""
 LINGER_S = 0.5
-"""How long a stopping peer stays for the last links of others that finish too."""
+"""Seconds a stopping peer stays for the last links of others that finish too."""
 LEAVE_S = 30.0
-"""How long a leaving peer waits for others to take more of its records; a swarm that takes nothing has all of them."""
+"""Seconds a leaving peer waits for others to take more of its records. A swarm that takes nothing has all of them."""
 
 
 async def drain(runtime: Runtime, links_s: float = DRAIN_LINKS_S) -> None:
@@ -39,7 +39,7 @@ async def drain(runtime: Runtime, links_s: float = DRAIN_LINKS_S) -> None:
 
 
 async def leave(runtime: Runtime) -> None:
-    """Finish what is under way, say goodbye, and stay until others have taken over all records."""
+    """Finish the work under way, say goodbye, and stay until others have taken over all records."""
     await drain(runtime, LEAVE_LINKS_S)
     resources, overlay = runtime.resources, runtime.overlay
     if runtime.begun:

@@ -17,7 +17,7 @@ STATE_BY_PAUSE_REASON = {
 
 
 def state_of(runtime: Runtime) -> PeerState:
-    """Return the state of a full peer; if several apply, the first of them in this order."""
+    """Return the state of a full peer. If several apply, the first of them in this order counts."""
     if not runtime.begun:
         return PeerState.STARTING
     crawler, activity = runtime.components.crawler, runtime.resources.activity

@@ -15,7 +15,7 @@ from kadcrawl.peer.swarm.state_gossip import StateGossip
 
 
 def background_tasks(runtime: Runtime, gossip: StateGossip) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-    """Yield the name and the coroutine of each task; each runs until cancelled."""
+    """Yield the name and the coroutine of each task. Each task runs until cancelled."""
     resources, parts = runtime.resources, runtime.parts
     config, components = resources.config, parts.components
     crawler = components.crawler

@@ -1,8 +1,11 @@
-"""Who has left, and what it did: so that the totals of a crawl do not go back when a peer says goodbye.
+"""The counters of peers that left.
 
-Kept by the two peers nearest to its ID, and journaled, for a person to see. Nothing is decided by it: who left has
-nothing pending, and is passed over where a budget is shared out. A peer that is there speaks for itself (`each_once`),
-so one that has come back is not counted twice. Who dies says no goodbye: what it did is missing until it is back.
+They keep the totals of a crawl from falling when a peer says goodbye.
+
+The two peers nearest to a departed peer's ID keep its counters and journal them, for a person to see. No decision
+depends on them: a peer that left has nothing pending, and the sharing of a budget ignores it. A peer that is there
+describes itself (`each_once`), so a peer that has come back is not counted twice. A peer that crashes says no goodbye,
+so its counters are missing until it is back.
 """
 
 import asyncio
@@ -23,12 +26,12 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.store.store import Store
 
 KEEPERS = 2
-"""One of them may die."""
+"""Peers that keep the counters of a departed peer: one of them may crash."""
 SPARE = 4
-"""Others that are told if these do not take it."""
+"""Further peers to ask if these do not keep them."""
 LEAVE_STATS_TRIES = 3
 FAREWELL_S = 2.0
-"""How long who leaves waits for an answer, as often: figures are not worth more."""
+"""Seconds a leaving peer waits for each answer. The counters are not worth more."""
 
 log = logging.getLogger(__name__)
 
@@ -37,14 +40,14 @@ Nearest = Callable[[int, int], Sequence[Contact]]
 
 
 class DepartedPeers:
-    """Those one peer keeps in mind, by ID."""
+    """The departed peers that one peer remembers, by ID."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._kept = {departed.contact.id: departed for departed in _decoded(store.meta.get("departed"))}
 
     def keep(self, departed: Iterable[Departed]) -> None:
-        """Keep these as well; of one peer, and where there are too many, those that did more."""
+        """Keep these counters too. Of one peer, and of too many peers, those with more pages stay."""
         for one in departed:
             known = self._kept.get(one.contact.id)
             if known is None or known.counters.pages <= one.counters.pages:
@@ -54,7 +57,7 @@ class DepartedPeers:
         self._store.meta.set("departed", msgspec.msgpack.encode([*self._kept.values()]))
 
     def rows(self) -> list[PeerRow]:
-        """Describe them, as they might themselves."""
+        """Return their rows for a census."""
         return [
             PeerRow(
                 contact=one.contact,
@@ -80,9 +83,9 @@ class DepartedPeers:
         return Ok()
 
     def leave_stats(self, me: Departed, nearest: Nearest) -> list[tuple[Departed, list[Contact]]]:
-        """Return what this peer has to say when it leaves, of itself and of whom it kept in mind, and to whom.
+        """Return each departed peer with the contacts to tell, this leaving peer first.
 
-        The first two of each that take it are enough.
+        Two peers that keep each are enough.
         """
         told = []
         for one in [me, *(one for one in self._kept.values() if one.contact.id != me.contact.id)]:
@@ -94,7 +97,7 @@ class DepartedPeers:
 async def send_leave_stats(
     client: LinkClient, sender: bytes, leave_stats: Sequence[tuple[Departed, Sequence[Contact]]]
 ) -> None:
-    """Tell each of these to the first two of its contacts that take it: one may be leaving as well."""
+    """Tell each departed peer to the first two of its contacts that keep it, as others may be leaving too."""
 
     async def heard(contact: Contact, departed: Sequence[Departed]) -> bool:
         try:
@@ -124,7 +127,7 @@ def _pages(departed: Departed) -> int:
 
 
 def _decoded(journaled: bytes | None) -> list[Departed]:
-    """Return those journaled: none if they are not what this version writes, as it can do without."""
+    """Return the journaled peers, or none if another version wrote them, as they are dispensable."""
     try:
         return msgspec.msgpack.decode(journaled, type=list[Departed]) if journaled else []
     except msgspec.MsgspecError:
@@ -132,10 +135,11 @@ def _decoded(journaled: bytes | None) -> list[Departed]:
 
 
 def each_once(rows: Iterable[PeerRow]) -> list[PeerRow]:
-    """Return the rows of a census with each peer once: a leaf may have changed the one it hangs on a moment ago.
+    """Return the rows of a census with each peer once.
 
-    A leaf says itself which ID it has, and for how long it has run; so it takes the place of no full peer. Who left is
-    kept in mind by several, who may know different things; if it is back, it knows best.
+    A leaf that has just changed its full peer has two rows. It claims its ID and its uptime, so its row replaces no row
+    of a full peer. Several peers remember a departed peer, perhaps with different counters. If that peer is back, its
+    own row counts.
     """
     there: dict[tuple[bool, bytes], PeerRow] = {}
     gone: dict[bytes, PeerRow] = {}

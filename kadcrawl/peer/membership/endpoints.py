@@ -19,12 +19,12 @@ from kadcrawl.system.file_names import ADDRESS
 
 HELLO_DEADLINE_S = 5.0
 HELLO_TRIES = 3
-"""Of a newcomer: a connection whose packets were lost several times in a row may take longer than one."""
+"""Tries of a newcomer. A connection whose packets were lost several times may take longer than one."""
 PORTS_TRIED = 20
-"""When the system chooses the port: how often to try for one that is free for both."""
+"""Tries for a port that is free for both TCP and UDP, when the system chooses it."""
 
 ELSEWHERE = {4: ("192.0.2.1", 9), 6: ("2001:db8::1", 9)}
-"""By IP version: an address of the documentation range. Asking the system for the way there sends nothing."""
+"""IP version -> an address of the documentation range. Asking the system for the route there sends nothing."""
 LOOPBACK = {4: "127.0.0.1", 6: "::1"}
 FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
@@ -98,7 +98,10 @@ async def listen(
 
 
 async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Welcome:
-    """Return what the first of these peers (host, port) to answer says of its swarm. Raises StartError if none does."""
+    """Return the swarm's description by the first of these peers (host, port) to answer.
+
+    Raises StartError if none does.
+    """
     reasons: dict[tuple[str, int], str] = {}
     for _ in range(HELLO_TRIES):
         for address in bootstrap:
@@ -111,7 +114,7 @@ async def hello(client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> Wel
 
 
 def _hint(client: LinkClient, reasons: Collection[str]) -> str:
-    """Return what else there is to say to who could not join, for these reasons."""
+    """Return a hint for the person whose peer could not join for these reasons."""
     if not client.has_key and any(is_hung_up(why) for why in reasons):
         return ". If its swarm has a key, give it: --key-file FILE"
     if all(why.startswith((UNREACHED_PREFIX, NO_ANSWER)) for why in reasons):

@@ -1,9 +1,9 @@
-"""Known peers that do not let this one in any more: then its key may not be the swarm's, as nobody told it of a change.
+"""A watch for peers that refuse this peer's key, as the swarm's key may have changed.
 
-Datagrams by another key are dropped without a word, so such peers look dead, and both sides would go on by themselves
-without a word. A connection tells: whoever goes by another key refuses it. So those who were known and are heard no
-more are dialled now and then. Who refused proves nothing, as another swarm may be at that address by now, so this is
-only said: in the log, and in the status of a peer that more refuse than are in touch with it.
+A peer drops datagrams sealed by another key, so peers with another key look dead to each other, and both sides would go
+on alone without notice. A connection tells them apart: a peer with another key refuses it. So this peer dials the peers
+that it knew and has lost, now and then. A refusal proves nothing, as another swarm may be at that address by now. So it
+is only shown: in the log, and in the status of a peer that is refused by more peers than are in touch with it.
 """
 
 import asyncio
@@ -21,51 +21,51 @@ from kadcrawl.peer.membership.known_peers import KnownPeers
 LOST_PEERS_MAX = 16
 """Peers that are dialled, those lost last: as many as are journaled (peer/membership/known_peers.py)."""
 LOST_PEER_KEPT_S = 86_400.0
-"""For how long one is: who was left out by a change of keys is no news for ever."""
+"""Seconds a lost peer is dialed. A change of keys is no news for ever."""
 FIRST_DIAL_S = 10.0
-"""After the start; most have been heard by then."""
+"""Seconds after the start. Most peers have been heard by then."""
 EVERY_S = 20.0
 SAY_S = 3600.0
-"""Between two lines of the log that say the same."""
+"""Seconds between two equal lines of the log."""
 
 log = logging.getLogger(__name__)
 
 
 class KeyMismatchMonitor:
-    """Whom one peer has lost, and which of these refuse it."""
+    """The known peers that one peer has lost, and those of them that refuse it."""
 
     def __init__(self) -> None:
         self._lost: OrderedDict[bytes, tuple[Contact, float]] = OrderedDict()
-        """By ID, with the loop second since when; the latest last."""
+        """Peer ID -> (contact, loop second of the loss), the latest last."""
         self._by: frozenset[bytes] = frozenset()
         self._said: frozenset[bytes] = frozenset()
         self._say_at = 0.0
 
     @property
     def count(self) -> int:
-        """How many known peers refused when last dialled."""
+        """The number of known peers that refused when last dialed."""
         return len(self._by)
 
     def lost(self, contact: Contact, now: float) -> None:
-        """Note that it is heard no more, whyever."""
+        """Note that this peer is silent, for whatever reason."""
         self._lost.pop(contact.id, None)
         self._lost[contact.id] = contact, now
         if len(self._lost) > LOST_PEERS_MAX:
             self._lost.popitem(last=False)
 
     def forget(self, contact: Contact) -> None:
-        """Note that it is in touch, or has left."""
+        """Note that this peer is in touch, or has left."""
         self._lost.pop(contact.id, None)
         self._by -= {contact.id}
 
     def to_dial(self, now: float) -> list[Contact]:
-        """Return whom to dial now."""
+        """Return the peers to dial now."""
         for peer_id in [peer_id for peer_id, (_, since) in self._lost.items() if now >= since + LOST_PEER_KEPT_S]:
             del self._lost[peer_id]
         return [contact for contact, _ in self._lost.values()]
 
     def note(self, refused: Iterable[bytes], now: float) -> bool:
-        """Take these for those that refuse; return whether that is to be said."""
+        """Note the peers that refuse, and return whether the log should say so."""
         self._by = frozenset(refused) & self._lost.keys()
         if not self._by or (self._by <= self._said and now < self._say_at):
             return False
@@ -74,7 +74,7 @@ class KeyMismatchMonitor:
 
 
 async def watch(monitor: KeyMismatchMonitor, overlay: Overlay, known: KnownPeers, client: LinkClient) -> None:
-    """Dial the peers that this peer knew and has lost, again and again; until cancelled."""
+    """Dial the peers that this peer knew and has lost, until cancelled."""
     now = asyncio.get_running_loop().time
     for contact in known.contacts:
         if not overlay.is_live(contact.id):
@@ -100,5 +100,5 @@ async def _refuses(client: LinkClient, contact: Contact) -> bool:
 
 
 def is_refused(error: RemoteError) -> bool:
-    """Say whether somebody was there that goes by another key."""
+    """Return whether the error means that a peer with another key answered."""
     return error.why.startswith(REFUSED_PREFIX) and ANOTHER_KEY in error.why

@@ -1,4 +1,7 @@
-"""How a member of a swarm with a key comes by what it shows others, and goes on with another key when it is told.
+"""The keys and certificates of one peer, and the change to another key of the swarm.
+
+`KeyRotation` makes the peer's credentials from the secrets of its directory (key_store.py). A changed key is good at
+once, and the former key stays good for an hour (members/keyring.py).
 
 Tests: tests/peer/test_members.py
 """
@@ -20,19 +23,19 @@ from kadcrawl.system.clock import Clock
 from kadcrawl.system.file_names import SWARM_KEY
 
 RUNS_MAX = 2**32 - 1
-"""Below it the number of a run, which is a second since 1970 or a little more, leaves room for numbers in 64 bits."""
+"""The end of run numbers, which are seconds since 1970. Below it, message numbers fit in 64 bits."""
 
 ANSWER_S = 1.0
-"""For the answer to who changed the key, whose own connection ends with those of the former one."""
+"""Seconds for the answer to the person who changed the key, before connections of the former key end."""
 
 log = logging.getLogger(__name__)
 
 
 class KeyRotation:
-    """One member's."""
+    """The keys of one peer."""
 
     def __init__(self, config: Config, store: Store, clock: Clock) -> None:
-        """Raises StartError and ConfigError if the secrets in the directory are of no use."""
+        """Read the secrets of the directory. Raises StartError and ConfigError if they are unusable."""
         assert config.swarm_key is not None, "without a key anybody is let in"
         self._key_store = KeyStore(config.data)
         self._store = store
@@ -43,11 +46,11 @@ class KeyRotation:
         self._given = config.swarm_key
         kept = self._key_store.peer_key()
         self.is_known = kept is not None
-        """Its own key is that of an earlier run, and for ever; otherwise it is only drawn."""
+        """True if the peer's own key is that of an earlier run, and final. Otherwise it is only drawn."""
         swarm_key = self._key_store.swarm_key
         self._has_swarm_key = swarm_key is not None
         self._of = store.meta.read("swarm_key", bytes.decode) if swarm_key is None else swarm_key.name
-        """The name of the key of the swarm this directory is of; the journal has it as well, lest the file be gone."""
+        """The name of the key of this directory's swarm. The journal has it too, in case the file is gone."""
         # No number is used twice, whatever the clock says: `run` must be on disk before the first is.
         run = max(int(now), (store.meta.read("run", _run) or 0) + 1)
         if run >= RUNS_MAX:  # Once journaled it would be taken for damage, with the clock set right as well.
@@ -57,17 +60,17 @@ class KeyRotation:
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
         self._changed = asyncio.Event()
         self.on_changed: list[Callable[[], None]] = []
-        """Called when other keys are good from now on."""
+        """Listeners that are called when other keys are good from now on."""
         self.on_former_ended: list[Callable[[], None]] = []
-        """Called when nothing made by the former key may go on."""
+        """Listeners that are called when no connection of the former key may go on."""
 
     @property
     def is_newcomer(self) -> bool:
-        """The directory is of a peer of a swarm, and not of one with the key that is given now."""
+        """True if the directory belongs to a swarm whose key differs from the given key."""
         return self._of is not None and self._of != self.credentials.keyring.key.name
 
     def refuse_newcomer(self) -> None:
-        """Raise StartError if it `is_newcomer`, for who begins by itself in such a directory."""
+        """Raise StartError if the peer `is_newcomer`, as it may not begin alone in such a directory."""
         if self.is_newcomer:
             told = self.credentials.keyring.key.description
             if self._has_swarm_key:
@@ -81,7 +84,7 @@ class KeyRotation:
             )
 
     def keep(self) -> None:
-        """Keep the keys: of the swarm which was entered, or begun, and the peer's own. Raises StartError."""
+        """Keep the key of the swarm that was entered or begun, and the peer's own key. Raises StartError."""
         key = self.credentials.keyring.key
         if self._given != key:
             log.warning("swarm.key_replaced given=%s used=%s", self._given.name, key.name)
@@ -97,14 +100,14 @@ class KeyRotation:
         self._store.meta.set("swarm_key", key.name.encode())
 
     def settle(self, peer_key: PeerKey) -> None:
-        """Be this one from now on, and for ever once the swarm was entered."""
+        """Use this key as the peer's own, which is final once the swarm was entered."""
         self.is_known = True
         self.credentials.use_peer_key(peer_key)
 
     def change(self, key: SwarmKey) -> None:
-        """Let in who has this key of the swarm, and for an hour who has the former one. Raises StartError.
+        """Accept this key of the swarm, and for an hour the former key. Raises StartError.
 
-        Of a former one that is good still, the hour ends at once, unless it is this one.
+        The hour of an older former key ends at once, unless that key is this one.
         """
         keyring = self.credentials.keyring.at(self._clock.now())
         changed = keyring.changed(key, self._clock.now())
@@ -124,7 +127,7 @@ class KeyRotation:
             listener()
 
     async def run(self) -> None:
-        """Turn from the former key to the new one when it is time."""
+        """Turn from the former key to the new key on time, until cancelled."""
         while True:
             keyring = self.credentials.keyring
             self._changed.clear()
@@ -158,7 +161,7 @@ def _run(journaled: bytes) -> int:
 
 
 def key_rotation(config: Config, store: Store, clock: Clock) -> KeyRotation | None:
-    """Return what lets this member in; None if its swarm has no key. Raises StartError, ConfigError."""
+    """Return the keys of this peer, or None if its swarm has no key. Raises StartError, ConfigError."""
     if config.swarm_key is not None:
         return KeyRotation(config, store, clock)
     if not KeyStore(config.data).is_empty:

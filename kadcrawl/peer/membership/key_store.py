@@ -1,8 +1,8 @@
-"""What a directory keeps secret: the key of its swarm, for an hour after a change the former one, and its peer's own.
+"""The secrets of a directory: the key of its swarm, for an hour the former key, and the key of its peer.
 
-What restarts a peer may go on giving it the key it began with, long after a change. So the names of keys that were
-replaced are kept, and such a key counts as the one that came after it. Each secret is a file that only its owner may
-read; whoever has a copy of the directory can be this peer.
+A script that restarts a peer may go on giving it its first key, long after a change. So the names of replaced keys are
+kept, and such a key counts as the key that replaced it. Each secret is a file that only its owner may read. A process
+with a copy of the directory can be this peer.
 """
 
 from pathlib import Path
@@ -15,11 +15,12 @@ from kadcrawl.members.swarm_key import SwarmKey
 from kadcrawl.system.file_names import FORMER_KEY, PEER_KEY, SWARM_KEY
 
 REPLACED_KEYS = "swarm.key.replaced"
-"""Names, the latest last."""
+"""The file of the names of replaced keys, the latest last."""
 REPLACED_MAX = 100
 BEFORE_KEY = "swarm.key.before"
-"""The key that was here until the swarm was entered by another, as its key was changed meanwhile. Only a person reads
-it, who was wrong about that."""
+"""The file of the key that was here until the swarm was entered by another key.
+
+Only a person reads it, who was wrong to say --rekeyed."""
 
 
 class KeyStore:
@@ -30,19 +31,19 @@ class KeyStore:
 
     @property
     def is_empty(self) -> bool:
-        """Its peer was never one of a swarm with a key."""
+        """True if the peer of this directory was never in a swarm with a key."""
         return not any((self._directory / name).exists() for name in (SWARM_KEY, PEER_KEY))
 
     @property
     def swarm_key(self) -> SwarmKey | None:
-        """The key that is kept here; None if none is. Raises ConfigError."""
+        """The kept key of the swarm, or None. Raises ConfigError."""
         path = self._directory / SWARM_KEY
         return read_kept_key(path) if path.exists() else None
 
     def keyring(self, given: SwarmKey, now: float) -> Keyring:
-        """Return the keys to go by, `given` being that of the swarm to enter. Raises StartError, ConfigError.
+        """Return the keys to use, `given` being the key of the swarm to enter. Raises StartError, ConfigError.
 
-        Nothing is kept: it may be the wrong one.
+        Nothing is kept yet, as `given` may be the wrong key.
         """
         kept = self.swarm_key
         if kept is None or (given != kept and given.name not in self._replaced()):
@@ -102,5 +103,5 @@ class KeyStore:
             ) from None
 
     def keep_peer_key(self, peer_key: PeerKey) -> None:
-        """Keep the peer's own key, once and for all. Raises StartError."""
+        """Keep the peer's own key for ever. Raises StartError."""
         write_secret(self._directory / PEER_KEY, f"{peer_key.seed.hex()}\n".encode())

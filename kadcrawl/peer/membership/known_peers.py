@@ -1,10 +1,10 @@
-"""Whom a peer knew: a few contacts in its journal, by which it finds its swarm again, whoever has gone meanwhile.
+"""The contacts that a peer knew: a few are in its journal, so that it finds its swarm again after a restart.
 
-A journaled address proves nothing, as another swarm may live there by now. So those who answer are first asked for
-their job, which introduces nobody, and must have this peer's. A peer that finds nobody begins by itself, and keeps
-trying those it knew, like evicted contacts: they may come later, and know only where it was before. Without a key
-nobody proves who he is, so there only peers that were all away at once, for a moment, do that; these take turns at
-beginning.
+A journaled address proves nothing, as another swarm may be there by now. So a peer that answers is first asked for its
+job, which introduces nobody, and the job must be this peer's. A peer that finds no known peer begins alone, and keeps
+dialing the contacts it knew, like evicted contacts: they may come later, and know only its old address. Without a key
+no peer proves its ID, so in such a swarm only peers that were all away for a moment do that, and they take turns at
+beginning (peer/rejoin.py).
 """
 
 import asyncio
@@ -20,29 +20,29 @@ from kadcrawl.settings.config import Job
 from kadcrawl.store.store import Store
 
 KNOWN_PEERS_KEPT_MAX = 16
-"""The siblings; in a small swarm everybody."""
+"""Contacts in the journal: the siblings, or all peers of a small swarm."""
 
 
 class KnownPeers:
     """The contacts of one peer, as journaled."""
 
     def __init__(self, store: Store, known: Callable[[], Sequence[Contact]], client: LinkClient) -> None:
-        """`known` gives whom the peer knows, the best first."""
+        """Read the journaled contacts. `known` returns the contacts of now, the best first."""
         self._store = store
         self._known = known
         self._client = client
         self.contacts = _decoded(store.meta.get("contacts"))
-        """Of last time, or now; those of last time as long as there are no others."""
+        """The contacts of now, or those of the last run while there are no others."""
 
     def keep(self) -> None:
-        """Journal whom we know now; called before each commit."""
+        """Journal the contacts of now. The peer calls this before each commit."""
         now = [*self._known()[:KNOWN_PEERS_KEPT_MAX]]
         if now and now != self.contacts:
             self.contacts = now
             self._store.meta.set("contacts", msgspec.msgpack.encode(now))
 
     async def answering(self, job: Job | None) -> list[tuple[str, int]]:
-        """Return the addresses (host, port) of those who are still there, and at this job."""
+        """Return the addresses (host, port) of known peers that answer and serve this job."""
         if job is None:
             return []
         welcomes = await asyncio.gather(*(self._hello(contact) for contact in self.contacts))
@@ -60,7 +60,7 @@ class KnownPeers:
 
 
 def _decoded(journaled: bytes | None) -> list[Contact]:
-    """Return the contacts journaled: none if they are not what this version writes, as it can do without."""
+    """Return the journaled contacts, or none if another version wrote them, as they are dispensable."""
     try:
         return msgspec.msgpack.decode(journaled, type=list[Contact]) if journaled else []
     except msgspec.MsgspecError:
@@ -68,5 +68,5 @@ def _decoded(journaled: bytes | None) -> list[Contact]:
 
 
 def is_same(ours: Job, theirs: Job) -> bool:
-    """Say whether two jobs are of one swarm: seeds are added to a job now and then, and never taken away."""
+    """Return whether two jobs are of one swarm. Seeds may be added to a job, and are never removed."""
     return ours.name == theirs.name and (not ours.seeds or not set(ours.seeds).isdisjoint(theirs.seeds))

@@ -1,10 +1,10 @@
-"""The node ID of a peer: its directory's for ever, or the best of a few drawn when it first joins a swarm.
+"""The node ID of a peer: the ID of its directory for ever, or the best of a few drawn when it first joins a swarm.
 
-A newcomer draws some IDs and asks its bootstrap peer whose range each of them would split; it takes the one that splits
-the largest (balance/identity.py says why), journals it, and enters under it. Until then it is nameless: nobody may take
-it in under an ID it does not keep. In a swarm with a key an ID is the hash of a key drawn with it. Whoever gets no
-answer soon takes the first ID drawn. Of several who join at one moment none can know of the others, but their bootstrap
-peer can, if it is the same.
+A newcomer draws some IDs and asks its bootstrap peer for the range that each of them would split. It takes the ID that
+splits the largest range (balance/identity.py says why), journals it, and enters under it. Until then it answers no
+datagrams, so that no peer takes it in under an ID that it does not keep. In a swarm with a key an ID is the hash of a
+key drawn with it. A newcomer without an answer soon takes the first ID drawn. Newcomers that join at the same moment do
+not know of each other, but their bootstrap peer does, if it is the same.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.store.store import Store
 
 DRAWN = DRAWN_MAX
-"""IDs a newcomer chooses from; twice as many gain nothing to speak of."""
+"""IDs a newcomer chooses from. Twice as many gain next to nothing."""
 ASK_S = 4.0
-"""How long it waits to be told of ranges, whoever of its bootstrap peers is asked."""
+"""Seconds a newcomer waits for ranges, for all its bootstrap peers together."""
 FIND_S = 2.0
-"""How long a bootstrap peer looks for them."""
+"""Seconds a bootstrap peer looks for ranges."""
 FINDING_MAX = 16
-"""Ranges it looks for at once, for all newcomers together; the others wait."""
+"""Ranges a bootstrap peer looks for at once, for all newcomers together. Others wait."""
 ENTER_S = 10.0
-"""How long it expects a newcomer it has told of ranges; one that has entered is in them anyway."""
+"""Seconds a bootstrap peer expects a newcomer that it has told of ranges."""
 EXPECTED_MAX = 64
-"""Newcomers it expects at most, the latest ones."""
+"""Newcomers a bootstrap peer expects at most, the latest."""
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +46,9 @@ class Identity:
         self._random = random
         self._key_rotation = key_rotation
         self._keys: dict[NodeId, PeerKey] = {}
-        """Drawn with their IDs."""
+        """ID -> the key drawn with it."""
         self.settled: bool
-        """It is journaled; otherwise it is only drawn."""
+        """True if the ID is journaled. Otherwise it is only drawn."""
         if key_rotation is not None:
             # A directory from when its swarm had no key gets another ID.
             self.settled = key_rotation.is_known
@@ -70,7 +70,7 @@ class Identity:
             self.settled = True
 
     async def choose(self, overlay: Overlay, client: LinkClient, bootstrap: Sequence[tuple[str, int]]) -> None:
-        """Settle for the best of a few IDs, as far as one of these peers (host, port) tells."""
+        """Settle on the best of a few IDs, by the ranges that one of these peers (host, port) tells."""
         if self.settled:
             return
         drawn = [self.node_id, *(self._draw() for _ in range(DRAWN - 1))]
@@ -98,7 +98,7 @@ def _node_id(journaled: bytes) -> NodeId:
 
 
 def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeId:
-    """Return the ID that splits the largest range; the first one if nothing was found."""
+    """Return the ID that splits the largest range, or the first ID if no range was found."""
     candidates = [
         IdCandidate(node_id=node_id, range=Range(owner=number(one.owner), live_mask=number(one.live_mask)))
         for node_id, one in zip(drawn, found, strict=False)
@@ -110,7 +110,7 @@ def chosen(drawn: Sequence[NodeId], found: Sequence[FoundRange | None]) -> NodeI
 async def _ask(
     client: LinkClient, bootstrap: Sequence[tuple[str, int]], drawn: Sequence[NodeId]
 ) -> list[FoundRange | None]:
-    """Return what the first of these peers to answer has found. Raises RemoteError if none does."""
+    """Return the ranges of the first of these peers to answer. Raises RemoteError if none does."""
     question = FindRanges([id_bytes(node_id) for node_id in drawn])
     failure = RemoteError("bootstrap", "nobody to ask")
     for address in bootstrap:
@@ -123,15 +123,15 @@ async def _ask(
 
 
 class RangeFinder:
-    """Finds ranges for newcomers, and counts those it has just told as if they had entered already."""
+    """Finds ranges for newcomers, and counts newcomers it has just told as if they had entered."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(FINDING_MAX)
         self._expected: dict[NodeId, float] = {}
-        """What newcomers will have chosen, and until when they are expected; the earliest first."""
+        """ID that a newcomer will have chosen -> loop second until which it is expected, the earliest first."""
 
     async def find(self, overlay: Overlay, question: FindRanges) -> Ranges:
-        """Return what is found within `FIND_S`."""
+        """Return the ranges found within `FIND_S`."""
         drawn = [number(node_id) for node_id in question.ids]
         found: dict[NodeId, Range] = {}
 
@@ -157,7 +157,7 @@ class RangeFinder:
         return Ranges([_told(candidates[one].range) if one in candidates else None for one in drawn])
 
     def _others(self, drawn: Sequence[NodeId], now: float) -> list[NodeId]:
-        """Return whom to expect beside a newcomer who has drawn these."""
+        """Return the IDs of newcomers to expect besides the newcomer that drew these."""
         kept = {one: until for one, until in self._expected.items() if until > now and one not in drawn}
         self._expected = dict([*kept.items()][-EXPECTED_MAX:])
         return [*self._expected]

@@ -1,6 +1,7 @@
-"""The conversation that shares --max-pages out among the peers; crawl/page_budget.py decides the shares.
+"""The conversation that shares --max-pages out among the peers.
 
-The owner of the budget's cell asks all peers for their rows and grants each a share.
+crawl/page_budget.py decides the shares. The owner of the budget's cell asks all peers for their rows and grants each a
+share.
 
 Tests: tests/peer/test_peer.py, tests/peer/test_swarm.py, tests/crawl/test_page_budget.py
 """
@@ -16,11 +17,14 @@ from kadcrawl.peer.swarm.census import take_census
 
 INTERVAL_S = 0.3
 BUDGET_SPENT_INTERVAL_S = 3.0
-"""Between two announcements that the budget is spent: a peer that joined since would otherwise wait for ever."""
+"""Seconds between two announcements that the budget is spent.
+
+A peer that joined since would wait for ever otherwise.
+"""
 
 
 async def share_budget(runtime: Runtime, max_pages: int) -> None:
-    """Give back fetches that this peer cannot use, and share the budget out while owning its cell; until cancelled."""
+    """Give back unusable fetches, and share the budget out while owning its cell, until cancelled."""
     cell = budget_cell(runtime.job.cell_bits)
     budget = runtime.components.budget
     resting = Resting()

@@ -58,7 +58,7 @@ class Commands:
 
 
 def change_key(runtime: Runtime, key: SwarmKey) -> None:
-    """Use another key of the swarm; the former key stays good for an hour.
+    """Use another key of the swarm. The former key stays good for an hour.
 
     An older key that is still good ends at once: a peer that has only that key is out. Raises StartError if the key
     cannot be kept, ConfigError if the swarm has no key.

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 async def add_seeds(runtime: Runtime, seeds: list[str]) -> None:
-    """Add these canonical URLs to the swarm's job; return when their owners have journaled them.
+    """Add these canonical URLs to the swarm's job, and return when their owners have journaled them.
 
     A part of the swarm that does not answer hears of them by heartbeats. Raises ConfigError when the job would have too
     many seeds.

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 STATE_DEADLINE_S = 5.0
 STATE_REQUEST_INTERVAL_S = 1.0
-"""Before each question: a wave reaches most peers that differ within this time."""
+"""Seconds before each question. A wave reaches most peers that differ within this time."""
 WAITING_MAX = 64
 """Peers waiting to be asked. Any others are asked after a later heartbeat."""
 ANSWERED_MAX = 4096
@@ -35,7 +35,7 @@ NEWCOMER_TRIES = 3
 CONVERGE_S = 15.0
 """Seconds without a heartbeat of another state until the state counts as converged: some heartbeats and a question."""
 INSIST_S = 60.0
-"""How long a peer with other seeds may offer links that are out of scope here: longer than any merge takes."""
+"""Seconds a peer with other seeds may offer links that are out of scope here. Any merge takes less."""
 SEEDS_FINGERPRINTS_MAX = 64
 """Pairs of seeds fingerprints for which `INSIST_S` is measured."""
 
@@ -54,7 +54,7 @@ class StateGossip:
 
         A peer whose answer changed nothing is not asked again for the same pair."""
         self._differed_at = -inf
-        """When a heartbeat differed last, in seconds of the loop."""
+        """The loop second of the last heartbeat that differed."""
         self._others: dict[tuple[int, int], float] = {}
         """(seeds fingerprint of a sender, of this peer) -> when links out of scope first came with it."""
         self._stirred = asyncio.Event()
@@ -69,7 +69,7 @@ class StateGossip:
         self._differed_at = asyncio.get_running_loop().time()
 
     async def catch_up(self, bootstrap: Sequence[Address]) -> None:
-        """Ask a few peers what changed while this peer joined; the peers at these (host, port) come first."""
+        """Ask a few peers for changes while this peer joined. The peers at these (host, port) come first."""
         contacts = sorted(self._runtime.overlay.contacts(), key=lambda contact: contact.address not in bootstrap)
         for contact in contacts[:NEWCOMER_TRIES]:
             if await self._ask(contact):
@@ -96,7 +96,7 @@ class StateGossip:
                 self._stirred.set()
 
     async def run(self) -> None:
-        """Ask the peers that differ, one after the other; until cancelled."""
+        """Ask the peers that differ, in turn, until cancelled."""
         while True:
             await self._stirred.wait()
             await asyncio.sleep(STATE_REQUEST_INTERVAL_S)
@@ -113,7 +113,7 @@ class StateGossip:
 
     @property
     def converged(self) -> bool:
-        """Whether no peer is known to have another state, except peers whose answer changed nothing."""
+        """True if no peer is known to have another state, except peers whose answer changed nothing."""
         return asyncio.get_running_loop().time() >= self._differed_at + CONVERGE_S
 
     def may_know_more(self, seeds_fingerprint: int) -> bool:
@@ -134,7 +134,7 @@ class StateGossip:
         return GotSwarmState(state.stamp, state.paused, list(self._runtime.job.seeds))
 
     async def _ask(self, contact: Contact) -> bool:
-        """Ask one peer and merge its state; return whether it answered."""
+        """Ask one peer and merge its state, and return whether it answered."""
         runtime = self._runtime
         try:
             got = await runtime.resources.client.ask(contact, GetSwarmState(), GotSwarmState, STATE_DEADLINE_S)

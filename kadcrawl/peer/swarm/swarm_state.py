@@ -28,14 +28,14 @@ class SwarmState:
 
     def __init__(self, stamp: int = 0, *, paused: bool = False) -> None:
         self.stamp = stamp
-        """The stamp of the last order to pause or to resume, in milliseconds since 1970; 0 if there was none."""
+        """The stamp of the last order to pause or to resume, in milliseconds since 1970, or 0."""
         self.paused = paused
 
     def __repr__(self) -> str:
         return f"<SwarmState {self.stamp} paused={self.paused}>"
 
     def order(self, verb: Literal["pause", "resume", "stop"], now: float) -> Order:
-        """Return the order, given at this second, that every peer obeys, whatever orders are known here."""
+        """Return an order, given at this second, that is later than all orders known here."""
         return Order(verb, 0 if verb == "stop" else min(max(self.stamp + 1, _milliseconds(now)), COUNT_MAX))
 
     def hear(self, stamp: int, now: float, *, paused: bool) -> None:

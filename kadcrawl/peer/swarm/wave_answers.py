@@ -33,7 +33,7 @@ class WaveAnswers:
         return {Wave: self._wave}
 
     def respond(self, question: Question) -> tuple[Tally, list[PeerRow]]:
-        """Act on a wave's question; return this peer's own tally and, for a census, the rows it knows."""
+        """Act on a wave's question, and return this peer's own tally and, for a census, the rows it knows."""
         runtime = self._runtime
         match question:
             case Order():
