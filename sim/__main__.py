@@ -28,6 +28,9 @@ HUNT_SEEDS_QUICK = 40
 SENTENCES_SHOWN = 5
 """Of one judge."""
 
+PROGRAM = f"python -m {__package__}"
+"""`python -m sim` in the repository, `python -m kadcrawl_sim` where it is installed."""
+
 console = Console(highlight=False, soft_wrap=True)
 
 
@@ -49,6 +52,9 @@ def main() -> None:
     python -m sim mutants --quick                 do the judges find bugs that are planted?
     python -m sim big                             a thousand peers, a hundred thousand pages
     """
+
+
+main.help = (main.help or "").replace("python -m sim", PROGRAM)
 
 
 def sized(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,7 +184,7 @@ def shrink_plan(
     console.print(f"{len(short.events)} of {len(plan.events)} events are enough ({tried} worlds)")
     if output is not None:
         output.write_bytes(short.to_json() + b"\n")
-        console.print(f"python -m sim replay {output}{_options(peers=None, size=size, delay=None, mutant=mutant)}")
+        console.print(f"{PROGRAM} replay {output}{_options(peers=None, size=size, delay=None, mutant=mutant)}")
 
 
 @main.command()
@@ -307,7 +313,7 @@ def _show(totals: Totals, options: str) -> None:
         console.print(f"{totals.met[name]:6} x {what}" if totals.met[name] else f"[yellow] never[/]   {what}")
     for seed, found in sorted(totals.failing.items()):
         judges = ", ".join(f"{name} {len(sentences)}" for name, sentences in found.items())
-        console.print(f"python -m sim replay {seed}{options}  # {judges}")
+        console.print(f"{PROGRAM} replay {seed}{options}  # {judges}")
 
 
 def _options(

@@ -25,7 +25,7 @@ from .judges import COPIES, End, ExpectedPage, Facts, Fetch, Line, Parting
 from .lending import SeenLoans
 from .machines import Machine, Machines
 from .plan import RECOVERY_S, Event, Kind
-from .synthetic_web import SyntheticWeb
+from .scene import KnownWeb
 from .trails import SeenTrails
 from .web_server import WebServer
 
@@ -50,7 +50,7 @@ class Observer:
     def __init__(
         self,
         machines: Machines,
-        web: SyntheticWeb,
+        web: KnownWeb,
         server: WebServer,
         job: Job,
         connections_max: int,
@@ -76,7 +76,7 @@ class Observer:
         self._keys = {url: self._place(url).key for url in self._truth}
         self._urls: dict[bytes, str] = {self._place(url).key: url for url in [*self._truth, *self._disallowed]}
         self._histories = Histories((self._place(url).cell, Key(key)) for key, url in self._urls.items())
-        self._sites = {site.origin: self._place(f"{site.origin}/").cell for site in web.sites}
+        self._sites = {origin: self._place(f"{origin}/").cell for origin in web.origins}
         self._cells = tuple(dict.fromkeys(self._sites.values()))
         bits = job.cell_bits
         self._placements = {

@@ -167,6 +167,11 @@ class SyntheticWeb:
         return {site.origin: max(delay_s, site.crawl_delay_s) for site in self.sites}
 
     @property
+    def origins(self) -> list[str]:
+        """``http://host`` of each site, the largest first."""
+        return [site.origin for site in self.sites]
+
+    @property
     def trails(self) -> list[list[str]]:
         """The URLs of each trail in a row, from the home page on which it begins."""
         pages = range(1, self._trail_pages + 1) if self._trail_pages else ()

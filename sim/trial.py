@@ -31,6 +31,7 @@ from .mutants import planted
 from .network import Conditions
 from .observer import Observer
 from .plan import LEAF_FIRST, Event, Kind, Plan
+from .scene import Scene
 from .synthetic_sites import Mix
 from .synthetic_web import SyntheticWeb
 from .telling import told
@@ -143,24 +144,54 @@ def run(
     watch: Callable[["Trial"], None] | None = None,
 ) -> TrialOutcome:
     """Run one trial. `mutant` plants a bug by name; `say` is told the story line by line, `watch` after each look."""
+    outcome, _ = run_scene(plan, scene_of(plan, size), mutant=mutant, say=say, watch=watch)
+    return outcome
+
+
+def scene_of(plan: Plan, size: Size) -> Scene:
+    """Return the synthetic web and the job of a plan."""
+    web = size.web(plan)
+    job = Job(
+        seeds=web.seeds,
+        scope="any",
+        delay_s=plan.delay_s,
+        balance=plan.balance,
+        history=plan.history,
+        block_urls=plan.block_urls,
+        update_s=plan.update_s,
+    )
+    # The work area is as small as can be: no site's delay leaves a peer of so small a crawl much to do at once.
+    work_area = plan.block_urls if plan.balance == "level" else None
+    return Scene(web=web, job=job, limits=replace(size.limits, fetches_max=plan.fetches_max), work_area=work_area)
+
+
+def run_scene(
+    plan: Plan,
+    scene: Scene,
+    *,
+    mutant: str | None = None,
+    say: Callable[[str], None] | None = None,
+    watch: Callable[["Trial"], None] | None = None,
+) -> tuple[TrialOutcome, Facts]:
+    """Run one trial of any web and job; return its outcome and what was seen. Parameters are as of `run`."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kadcrawl-sim-", dir=_memory())))
         stack.enter_context(planted(mutant))
         loop = stack.enter_context(world(plan.seed))
-        return _lived(loop, plan, size, directory, say, watch)
+        return _lived(loop, plan, scene, directory, say, watch)
 
 
 def _lived(
     loop: SimLoop,
     plan: Plan,
-    size: Size,
+    scene: Scene,
     directory: Path,
     say: Callable[[str], None] | None,
     watch: Callable[["Trial"], None] | None,
-) -> TrialOutcome:
+) -> tuple[TrialOutcome, Facts]:
     """Run one trial on its loop. What it made is nobody's on return, so that it ends with the world."""
     began = time.perf_counter()
-    trial = Trial(loop, plan, size, directory, say, watch)
+    trial = Trial(loop, plan, scene, directory, say, watch)
     with trial.logged(), trial.machines:
         facts = loop.run_until_complete(trial.story())
     with warnings.catch_warnings():
@@ -168,7 +199,7 @@ def _lived(
         warnings.simplefilter("ignore", ResourceWarning)
         loop.set_exception_handler(lambda *_: None)
         loop.network.hosts.clear()
-    return trial.outcome(facts, time.perf_counter() - began)
+    return trial.outcome(facts, time.perf_counter() - began), facts
 
 
 class Trial:
@@ -178,7 +209,7 @@ class Trial:
         self,
         loop: SimLoop,
         plan: Plan,
-        size: Size,
+        scene: Scene,
         directory: Path,
         say: Callable[[str], None] | None,
         watch: Callable[["Trial"], None] | None,
@@ -188,30 +219,19 @@ class Trial:
         self._say = say
         self._watch = watch
         self._look_s = max(OBSERVE_INTERVAL_S, plan.peers / MACHINES_SEEN_S)
-        web = size.web(plan)
-        self.server = WebServer(web)
-        job = Job(
-            seeds=web.seeds,
-            scope="any",
-            delay_s=plan.delay_s,
-            balance=plan.balance,
-            history=plan.history,
-            block_urls=plan.block_urls,
-            update_s=plan.update_s,
-        )
-        limits = replace(size.limits, fetches_max=plan.fetches_max)
+        self.server = WebServer(scene.web)
         self.machines = Machines(
             loop,
-            web,
-            job=job,
-            limits=limits,
-            # As small as can be: no site's delay leaves a peer of so small a crawl much to do at once.
-            work_area=plan.block_urls if plan.balance == "level" else None,
+            scene.web,
+            job=scene.job,
+            limits=scene.limits,
+            work_area=scene.work_area,
             seed=plan.seed,
             directory=directory,
         )
         befalls_at = min((event.at_s for event in plan.events), default=math.inf)
-        self.observer = Observer(self.machines, web, self.server, job, limits.site_connections_max, befalls_at)
+        connections_max = scene.limits.site_connections_max
+        self.observer = Observer(self.machines, scene.web, self.server, scene.job, connections_max, befalls_at)
         self._active: list[Event] = []
         self._ambushes = Ambushes(self.observer.is_alone)
 

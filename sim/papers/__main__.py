@@ -55,6 +55,9 @@ def main(output: Path, only: tuple[str, ...], seed: int, full: bool) -> None:
     sys.exit(1 if missed else 0)
 
 
+main.help = (main.help or "").replace("python -m sim.papers", f"python -m {__package__}")
+
+
 def _show(progress: Progress, bar: TaskID, share: float) -> None:
     progress.update(bar, completed=share)
 

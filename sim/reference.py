@@ -1,0 +1,99 @@
+"""The truth about any web and job: what one peer makes of it, alone, while nothing befalls it.
+
+A user's job may have any scope, patterns and rules, so what it should fetch cannot be worked out beside it. What can be
+said of a swarm under faults is that it must come to the same as one undisturbed peer.
+"""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from kadcrawl.settings.config import Job, Limits
+from kadcrawl.urls import origin_of
+
+from .judge import Expected
+from .judges import ROBOTS_PATH
+from .loop import SimLoop, world
+from .machines import Machines
+from .scene import ServedWeb
+from .web_server import WebServer
+
+REQUESTS_MAX: Final = 20_000
+"""More are no test any more, or a web without end."""
+LOOK_S: Final = 1.0
+ROBOTS: Final = "robots"
+"""What a page line says of a URL that robots.txt forbids."""
+
+
+class ReferredWeb:
+    """A web, and what the reference crawl has made of it (`sim.scene.KnownWeb`)."""
+
+    trails: Sequence[Sequence[str]] = ()
+
+    def __init__(self, web: ServedWeb, truth: Mapping[str, Expected], disallowed: Sequence[str]) -> None:
+        self._truth = truth
+        self._disallowed = frozenset(disallowed)
+        self.address = web.address
+        self.answer = web.answer
+        self.origins = list(dict.fromkeys(map(origin_of, [*truth, *disallowed])))
+
+    def truth(self, retries: int) -> Mapping[str, Expected]:
+        """Return what the reference crawl has fetched; its retries were those of the job."""
+        return self._truth
+
+    def disallowed(self) -> frozenset[str]:
+        """Return what the reference crawl has left to robots.txt."""
+        return self._disallowed
+
+    def delays(self, delay_s: float) -> dict[str, float]:
+        """Return the job's delay for each origin; a site that asks for more is held to the job's only."""
+        return dict.fromkeys(self.origins, delay_s)
+
+
+def refer(web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int) -> ReferredWeb:
+    """Crawl the web at this IP with one peer, and return it with what came of that.
+
+    Raises ValueError if there is no end to it, or nothing in it; RuntimeError if the peer breaks.
+    """
+    with tempfile.TemporaryDirectory(prefix="kadcrawl-sim-") as directory, world(seed) as loop:
+        lines, server = _crawled(loop, web, ip, job, limits, seed, Path(directory))
+        loop.set_exception_handler(lambda *_: None)  # What it leaves open is no fault of its own.
+        loop.network.hosts.clear()
+    requests = Counter(request.url for request in server.log if request.path != ROBOTS_PATH)
+    truth = {
+        line["url"]: Expected(line["status"], 1, requests[line["url"]])
+        for line in lines
+        if line["status"] is not None and requests[line["url"]]
+    }
+    if not truth:
+        said = "; ".join(f"{line['url']}: {line.get('failed')}" for line in lines[:3])
+        raise ValueError(f"one peer alone fetched nothing ({said}); give the pages of the job's seeds")
+    return ReferredWeb(web, truth, [line["url"] for line in lines if line.get("failed") == ROBOTS])
+
+
+def _crawled(
+    loop: SimLoop, web: ServedWeb, ip: str, job: Job, limits: Limits, seed: int, directory: Path
+) -> tuple[list[dict[str, Any]], WebServer]:
+    """Let one peer crawl to the end; return its page lines, and the server it asked."""
+    server = WebServer(web)
+    machines = Machines(loop, web, job=job, limits=limits, seed=seed, directory=directory, exit_when_done=True)
+
+    async def story() -> None:
+        await loop.network.host(ip).spawn(loop.create_server(server.connect, ip, 80))
+        machines.start(0)
+        while machines.machines[0].alive:
+            await asyncio.sleep(LOOK_S)
+            if len(server.log) > REQUESTS_MAX:
+                raise ValueError(
+                    f"one peer alone has made {REQUESTS_MAX} requests and is not done; give a web that ends, or bound "
+                    "the job by max_depth or exclude"
+                )
+
+    with machines:
+        loop.run_until_complete(story())
+    if machines.errors:
+        raise RuntimeError("one peer alone broke: " + "\n".join(machines.errors))
+    return machines.machines[0].lines(), server

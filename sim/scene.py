@@ -1,0 +1,60 @@
+"""The scene of a trial: the web that is crawled, what a correct crawl makes of it, the job, and the peers' bounds."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kadcrawl.settings.config import Job, Limits
+
+from .judge import Expected
+from .synthetic_web import SyntheticResponse
+
+
+class ServedWeb(Protocol):
+    """A web that can be served."""
+
+    def address(self, host: str) -> str | None:
+        """Return the IP address a host is served from; None if there is no such host."""
+        ...
+
+    def answer(self, host: str, target: str, asked: int) -> SyntheticResponse:
+        """Return the answer to a GET of `target` that was asked for `asked` times before."""
+        ...
+
+
+class KnownWeb(ServedWeb, Protocol):
+    """A web, and what a correct crawl of it fetches."""
+
+    def truth(self, retries: int) -> Mapping[str, Expected]:
+        """Return what a correct crawl fetches, robots.txt left out: URL -> how it ends."""
+        ...
+
+    def disallowed(self) -> Collection[str]:
+        """Return the URLs that are linked and that robots.txt forbids."""
+        ...
+
+    def delays(self, delay_s: float) -> Mapping[str, float]:
+        """Return the seconds between two requests to each origin, for a crawl told to keep `delay_s`."""
+        ...
+
+    @property
+    def origins(self) -> Sequence[str]:
+        """``http://host`` of each site."""
+        ...
+
+    @property
+    def trails(self) -> Sequence[Sequence[str]]:
+        """Chains of URLs, each linked from the one before and from nowhere else."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Everything of a trial that is not in its plan."""
+
+    web: KnownWeb
+    job: Job
+    """With its seeds."""
+    limits: Limits
+    work_area: int | None = None
+    """Of each peer (`Config.work_area`)."""
