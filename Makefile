@@ -14,10 +14,10 @@ help: ## Show this help
 
 setup: $(STAMP) ## Make .venv with kadcrawl and everything the other commands need
 
-$(STAMP): setup.cfg pyproject.toml constraints.txt
+$(STAMP): setup.cfg setup.py pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kadcrawl needs Python 3.11 or newer; try: make setup PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,papers]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,papers,dist]'
 	touch $(STAMP)
 
 demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and show what happened
@@ -104,9 +104,12 @@ $(VENV)/.installed-fuzz: $(STAMP)
 
 ## Release
 
+dist: $(STAMP) ## Build sdist and wheel, and try the wheel in bare environments (two minutes)
+	$(BIN)/python -m scripts.dist $(ARGS)
+
 clean: ## Remove what the other commands made
 	rm -rf .venv .venv-newer .venv-fuzz .venv-bench .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* \
 		demo-data bench-data papers build dist *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers clean
+.PHONY: help setup demo check house test test-coverage test-chaos test-newer fuzz chaos chaos-net bench bench-overlay bench-members bench-moves five-peers sim sim-big sim-mutants papers dist clean
