@@ -14,8 +14,6 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import uvloop
-
 from kadcrawl.system.printable import printable
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
     sys.unraisablehook = _unraisable
     gc.freeze()  # What is loaded by now stays.
     gc.set_threshold(GARBAGE_THRESHOLD)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
         path = os.environ.get("KADCRAWL_PROFILE")
         if not path:
             return runner.run(main)
@@ -50,6 +48,15 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
             return profile.runcall(runner.run, main)
         finally:
             profile.dump_stats(f"{path}.{os.getpid()}")
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return a loop of uvloop or, where there is no uvloop, asyncio's own: slower, and the same otherwise."""
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def _unraisable(what: "sys.UnraisableHookArgs") -> None:

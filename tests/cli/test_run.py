@@ -24,3 +24,15 @@ def test_it_may_open_as_many_files_as_the_system_lets_it() -> None:
 def test_names_of_servers_that_are_not_ascii_fill_no_disk() -> None:
     """Python would print a traceback for each, and any stranger can send them."""
     assert holds("sys.unraisablehook is module._unraisable")
+
+
+def test_where_there_is_no_uvloop_it_runs_on_the_loop_of_asyncio() -> None:
+    """As on Windows, for which there is none."""
+    code = (
+        "import sys; sys.modules['uvloop'] = None\n"
+        "import asyncio, kadcrawl, kadcrawl.cli\n"
+        "from kadcrawl.cli.run import run\n"
+        "async def main(): return type(asyncio.get_running_loop()).__module__\n"
+        "sys.exit(0 if run(main()).startswith('asyncio') else 3)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
