@@ -13,6 +13,7 @@ from scripts.kadcrawl_run import page_lines
 
 PEERS: Final = 2
 SEEDS: Final = 5
+OURS: Final = ("kadcrawl", "kadcrawl_sim")
 EXTRAS: Final = {
     "bson": "mongodb",
     "matplotlib": "papers",
@@ -74,13 +75,18 @@ class Bare:
         found = json.loads(self._run(self._bin / "python", "-I", "-W", "error", "-c", program, what="imports"))
         if found["outside"] or found["strange"]:
             raise DistError(f"the environment is not bare: it sees {found['outside'] + found['strange']}")
-        if missing := {name: needed for name, needed in found["needs"].items() if needed not in EXTRAS}:
-            named = ", ".join(f"{name} needs {needed}" for name, needed in sorted(missing.items()))
-            raise DistError(
-                f"modules of the wheel cannot be imported: {named}; add it to setup.cfg, or mend the import"
-            )
-        extras = sorted({EXTRAS[needed] for needed in found["needs"].values()})
-        return f"{found['modules']} imported, {len(found['needs'])} of them wait for extras ({', '.join(extras)})"
+        extras: set[str] = set()
+        for name, needed in sorted(found["needs"].items()):
+            top = needed.partition(".")[0]
+            if top in OURS:
+                raise DistError(
+                    f"the wheel has no {needed}, which {name} imports; is there an __init__.py in its folder?"
+                )
+            if top not in EXTRAS:
+                raise DistError(f"{name} cannot be imported, as there is no {needed}; declare it in setup.cfg")
+            extras.add(EXTRAS[top])
+        waiting = f"{len(found['needs'])} of them wait for extras ({', '.join(sorted(extras))})"
+        return f"{found['modules']} imported, {waiting}"
 
     def _crawl(self, site: LocalSite) -> str:
         options = ("--peers", str(PEERS), "--delay", "0", "--allow-network", "127.0.0.0/8", "--data", "crawl")

@@ -25,7 +25,7 @@ def main() -> None:
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:
-            needs[name] = (error.name or "?").partition(".")[0]
+            needs[name] = error.name or "?"
     files = {name: getattr(sys.modules[name], "__file__", None) or "" for name in modules if name in sys.modules}
     outside = sorted(name for name, file in files.items() if not file.startswith(sys.prefix))
     strange = [name for name in ("tests", "scripts", "sim", "fuzz") if importlib.util.find_spec(name) is not None]
