@@ -96,7 +96,6 @@ PRIVATES = (
     Private("kademlia", "kademlia.routing:RoutingTable.ksize", ROUTING),
     Private("kademlia", "kademlia.routing:RoutingTable.remove_contact", ROUTING, ("node",)),
     Private("kademlia", "kademlia.node:Node.long_id", ROUTING),
-    Private("rpcudp", "rpcudp.protocol:RPCProtocol._outstanding", PROTOCOL),
     Private("pybloom-live", f"{BLOOM}.FILE_FMT", PYBLOOM),
     Private("pybloom-live", f"{BLOOM}.fromfile", PYBLOOM, ("f",)),
     Private("pybloom-live", f"{BLOOM}.make_hashes", PYBLOOM),

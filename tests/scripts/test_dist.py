@@ -111,11 +111,8 @@ def test_links_of_the_long_description_lead_somewhere_from_an_index(archives: Ar
 def test_what_only_tests_import_is_not_installed(archives: Archives) -> None:
     plain = [line for line in archives.metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     names = {re.split(r"[^\w.-]", line)[0].replace("-", "_") for line in plain}
-    modules = {"python_socks": "python_socks", "pybloom_live": "pybloom_live"}
     text = "\n".join(path.read_text() for path in (ROOT / "kadcrawl").rglob("*.py"))
-    # rpcudp is below kademlia, and bounded as its privates are used.
-    unused = {name for name in names if not re.search(rf"^\s*(from|import) {modules.get(name, name)}\b", text, re.M)}
-    assert unused <= {"rpcudp"}
+    assert set() == {name for name in names if not re.search(rf"^\s*(from|import) {name}\b", text, re.M)}
 
 
 def test_the_pythons_tried_are_the_oldest_and_the_newest() -> None:
