@@ -20,7 +20,7 @@ $(STAMP): setup.cfg setup.py pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,check,papers,dist]'
 	touch $(STAMP)
 
-demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and show what happened
+demo: $(STAMP) ## Crawl a sample web of several sites with four peers, to the end, and judge every request
 	$(BIN)/python -m scripts.demo
 
 ## Check
@@ -50,7 +50,7 @@ NEWER = $(shell for python in python3.14 python3.13 python3.12 $$(ls -d $$HOME/.
 test-newer: ## Run the tests on a newer Python as well, if the machine has one
 	$(if $(NEWER),$(MAKE) test PYTHON=$(NEWER) VENV=.venv-newer,@echo "no Python newer than 3.11 here")
 
-fuzz: $(STAMP) $(VENV)/.installed-fuzz ## Fuzz what comes from strangers, disk and people (about three minutes; ARGS="html --seconds 600")
+fuzz: $(STAMP) $(VENV)/.installed-fuzz ## Fuzz bytes from the network, the disk and people (about three minutes; ARGS="html --seconds 600")
 	$(BIN)/python -m fuzz $(ARGS)
 
 chaos: $(STAMP) ## Kill, stop and restart real peers in the middle of a crawl (about ten minutes)
@@ -67,10 +67,10 @@ bench: $(STAMP) .venv-bench/.installed ## Measure against Scrapy on real sites, 
 bench-overlay: $(STAMP) ## Measure the overlay on loopback: joins, owners after a kill, look-ups (about five minutes)
 	$(BIN)/python -m scripts.bench_overlay $(ARGS)
 
-bench-members: $(STAMP) ## Measure what keys and encryption cost, and a peer under a flood of strangers (two minutes)
+bench-members: $(STAMP) ## Measure the cost of keys and encryption, and a peer under a flood of datagrams (two minutes)
 	$(BIN)/python -m scripts.bench_members $(ARGS)
 
-bench-moves: $(STAMP) ## Count what a join and a leave examine and move, and measure a restart with a million URLs
+bench-moves: $(STAMP) ## Count the cells that a join and a leave examine and move, and measure a restart with a million URLs
 	$(BIN)/python -m scripts.bench_moves
 	$(BIN)/python -m scripts.bench_restart
 
