@@ -11,7 +11,8 @@ from fuzz.target import Bites, Target
 from kadcrawl.keys import ID_BYTES, Key
 from kadcrawl.link.wire.codec import MalformedError, pack, pack_part, unpack, unpack_part
 from kadcrawl.link.wire.messages import Answer, Contact, Message, PeerRow, Reply, Request
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, RecordRule, RoleRule
 from kadcrawl.store.bloom.encoding import from_bytes, to_bytes
 from kadcrawl.store.bloom.engines import ENGINES

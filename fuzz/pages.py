@@ -17,7 +17,7 @@ from kadcrawl.crawl.fetch.content_encoding import BodyError, decoded
 from kadcrawl.crawl.robots.rules import SITEMAPS_MAX, Rules, parse, verdict
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 

@@ -14,7 +14,7 @@ from kadcrawl.crawl.scope.traps import Traps, without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import ID_BYTES, site_hash, url_key
 from kadcrawl.settings import job_file, proxy_list
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.urls import URL_CHARS_MAX, Partition, canonical, host_of, origin_of, path_of, seed, site_of
 
 BASES = ("http://a.example/b/c?d", "https://[::1]:8080/", "http://xn--bcher-kva.example./x/../y")

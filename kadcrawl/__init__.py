@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from kadcrawl.errors import ConfigError, KadcrawlError, RemoteError, StartError, StorageError
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.settings.config import Config, Job, Limits
+from kadcrawl.settings.config import Config
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.version import VERSION as __version__
 
 if TYPE_CHECKING:

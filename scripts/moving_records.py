@@ -29,7 +29,8 @@ from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication import record_codec
 from kadcrawl.replication.anti_entropy import AntiEntropy
 from kadcrawl.replication.replicator import digest_of
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.store import Store
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from kadcrawl.settings.config import History
+from kadcrawl.settings.job import History
 
 from . import sometimes
 from .big import PAGES_PER_SITE, SwarmSnapshot, crawl, plan_of

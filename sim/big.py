@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from unittest import mock
 
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 from .plan import Event, Kind, Plan
 from .synthetic_sites import Mix

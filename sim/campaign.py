@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 
-from kadcrawl.settings.config import History
+from kadcrawl.settings.job import History
 
 from . import judges, sometimes
 from .draw import draw

@@ -28,7 +28,9 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.errors import DiskFullError, StartError
 from kadcrawl.overlay import OverlaySettings
 from kadcrawl.peer.environment import Environment
-from kadcrawl.settings.config import PORT_DEFAULT, Config, Job, Limits
+from kadcrawl.settings.config import PORT_DEFAULT, Config
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 
 from .disk import Disk, DiskState
 from .loop import SimLoop

@@ -14,7 +14,7 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import Cell, Key, anchor, backup_key
 from kadcrawl.leaf.leaf import Leaf
 from kadcrawl.peer import Peer
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.store.store import DONE
 from kadcrawl.urls import site_of
 

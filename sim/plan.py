@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from kadcrawl.settings.config import History, Job, Limits
+from kadcrawl.settings.job import History, Job
+from kadcrawl.settings.limits import Limits
 
 Disk = Literal["same", "old", "none"]
 """What a machine finds when it starts: its disk as the power cut left it; as it was at a snapshot; an empty one."""

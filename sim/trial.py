@@ -21,7 +21,8 @@ from typing import Any
 import msgspec
 
 from kadcrawl.keys import Cell
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 
 from .ambush import STEP_S, Ambushes
 from .judges import Facts, cut_short, duplicates, judge, parted

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 from .faults import Fault, events
 from .plan import Plan

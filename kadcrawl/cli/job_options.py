@@ -12,8 +12,8 @@ import click
 from cloup import option, option_group
 
 from kadcrawl.cli.options import Command
-from kadcrawl.settings.config import URL_PARTS_MAX, Job
 from kadcrawl.settings.durations import seconds_of
+from kadcrawl.settings.job import URL_PARTS_MAX, Job
 
 
 class Duration(click.ParamType[float]):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from kadcrawl.settings.config import Config, Limits
+from kadcrawl.settings.config import Config
+from kadcrawl.settings.limits import Limits
 
 
 class MachineSettings(msgspec.Struct, frozen=True):

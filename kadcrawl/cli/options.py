@@ -20,8 +20,10 @@ from kadcrawl.balance.machine_profile import PROFILE_MOST, check_declared, undet
 from kadcrawl.balance.training_data import load_network
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import PORT_DEFAULT, Job, Limits
+from kadcrawl.settings.config import PORT_DEFAULT
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS, PROXIES, in_keys, proxy_fields, read
+from kadcrawl.settings.limits import Limits
 from kadcrawl.sinks.names import FORMS, check, parse
 from kadcrawl.urls import Partition, host_of, seed, site_of
 

@@ -30,7 +30,7 @@ from kadcrawl.crawl.pause_reasons import PauseReason
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import RobotsSearch
 from kadcrawl.errors import StorageError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from kadcrawl.urls import origin_of

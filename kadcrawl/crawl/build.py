@@ -43,7 +43,9 @@ from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.client import LinkClient
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import GRAINS_DEFAULT, Config, Job, Limits
+from kadcrawl.settings.config import Config
+from kadcrawl.settings.job import GRAINS_DEFAULT, Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import Store

@@ -10,7 +10,7 @@ Tests: tests/crawl/test_crawler.py, tests/crawl/test_capacity.py
 import asyncio
 from collections.abc import Callable
 
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 
 class WorkInProgress:

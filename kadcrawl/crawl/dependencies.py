@@ -26,7 +26,7 @@ from kadcrawl.crawl.robots.cache import RobotsCache
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.clock import Clock

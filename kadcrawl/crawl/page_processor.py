@@ -22,7 +22,7 @@ from kadcrawl.crawl.output.outputs import Outputs, PageLine
 from kadcrawl.crawl.recrawl.rounds import Rounds
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.link.wire.messages import Link
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit

@@ -19,7 +19,7 @@ from kadcrawl.crawl.output.outputs import Outputs
 from kadcrawl.crawl.robots.cache import RobotsCache, Search
 from kadcrawl.crawl.robots.rules import Rules, judging
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.clock import Clock
 from kadcrawl.system.cooperative import run_cooperatively

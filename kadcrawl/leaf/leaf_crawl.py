@@ -33,7 +33,7 @@ from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.peer.resources import Resources
 from kadcrawl.peer.shutdown import DRAIN_LINKS_S, LOANS_S
 from kadcrawl.peer.swarm.swarm_state import fingerprint_of_seeds
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE
 from kadcrawl.urls import is_canonical

@@ -32,7 +32,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
 from kadcrawl.peer.membership.key_refusals import is_refused
 from kadcrawl.peer.membership.known_peers import is_same
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 WORK_REQUEST_DEADLINE_S = WORK_WAIT_S_MAX + CONNECTION_WAIT_S + 5.0
 HAND_BACK_S = 5.0

@@ -16,7 +16,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.lending.loans import Loans
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import LOANS_MAX, Contact, GetLoad, Load
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 LOAD_DEADLINE_S = 2.0
 

@@ -23,7 +23,7 @@ from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.cells import Cells
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock

@@ -24,7 +24,8 @@ from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.membership.key_rotation import KeyRotation
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources, open_resources
-from kadcrawl.settings.config import Config, Job
+from kadcrawl.settings.config import Config
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.sinks.deliveries import Deliveries
 from kadcrawl.store.store import Store

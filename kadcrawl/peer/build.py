@@ -24,7 +24,7 @@ from kadcrawl.lending.throughput_learning import ThroughputLearning, throughput_
 from kadcrawl.link.wire.messages import Contact, Link
 from kadcrawl.peer.runtime import BuiltParts, Runtime
 from kadcrawl.replication.cells import Cells
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 
 def build_parts(

@@ -15,7 +15,7 @@ from kadcrawl.crawl.disk_guard import free_bytes
 from kadcrawl.crawl.fetch.fetcher import system_resolver
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.overlay import OverlaySettings
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 from kadcrawl.store.journal import sync_files
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from kadcrawl.errors import StartError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.store.journal import UNREADABLE
 from kadcrawl.store.store import Store
 from kadcrawl.system.file_names import JOURNAL

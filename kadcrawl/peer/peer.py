@@ -50,7 +50,8 @@ from kadcrawl.peer.swarm.state_gossip import StateGossip
 from kadcrawl.peer.swarm.wave_answers import WaveAnswers
 from kadcrawl.peer.tasks import background_tasks
 from kadcrawl.replication.cells import Cells
-from kadcrawl.settings.config import Config, Job
+from kadcrawl.settings.config import Config
+from kadcrawl.settings.job import Job
 from kadcrawl.urls import seed
 
 log = logging.getLogger(__name__)

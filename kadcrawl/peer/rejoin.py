@@ -12,7 +12,7 @@ from kadcrawl.link.wire.messages import Contact
 from kadcrawl.members.credentials import Credentials
 from kadcrawl.overlay import Overlay
 from kadcrawl.peer.membership.known_peers import KnownPeers
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 REJOIN_TURN_S = 5.0
 """Longer than a peer takes to begin."""

@@ -31,7 +31,7 @@ from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.resources import Resources
 from kadcrawl.peer.swarm.swarm_state import SwarmState, fingerprint_of_seeds
 from kadcrawl.replication.cells import Cells
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.urls import is_canonical
 
 

@@ -1,1 +1,6 @@
-"""Configuration, job files, limits: checked values, no behavior."""
+"""The settings of a crawl: checked, immutable values without behavior.
+
+`job` is the same on every peer of a swarm, `config` belongs to one peer, and `limits` bound its resources. `job_file`
+reads a job from a TOML file, with the tables of `rule_file`. `page_rules` are the rules of a job for pages by their
+URL, `proxy_list` its proxies, and `durations` the lengths of time in settings and options.
+"""

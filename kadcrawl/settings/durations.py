@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: 90, 90s, 15m, 12h, 7d, 2w. A number alone is seconds."""
+"""Lengths of time as people write them: 90, 90s, 15m, 12h, 7d, 2w. A number without a unit is in seconds."""
 
 import re
 
@@ -8,7 +8,7 @@ _DURATION = re.compile(r"(?P<number>\d{1,12}(?:\.\d{1,6})?)\s*(?P<unit>[smhdw]?)
 
 
 def seconds_of(text: str) -> float:
-    """Return the seconds a text says. Raises ValueError, with a sentence, if it says none."""
+    """Return the seconds of a length of time. Raises ValueError with a sentence for a person."""
     found = _DURATION.fullmatch(text.strip().lower())
     if found is None:
         raise ValueError(f"{text[:40]!r} is no length of time, such as 90s, 15m, 12h, 7d or 2w")
@@ -16,7 +16,7 @@ def seconds_of(text: str) -> float:
 
 
 def shown(seconds: float) -> str:
-    """Return a length of time in the largest unit it is a whole number of, as `seconds_of` reads it."""
+    """Return a length of time in the largest whole unit, in the form that `seconds_of` reads."""
     for unit, unit_s in reversed(UNITS_S.items()):
         if seconds >= unit_s and seconds % unit_s == 0 and unit != "w":
             return f"{seconds / unit_s:.0f}{unit}"
@@ -24,7 +24,7 @@ def shown(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Return a length of time for a person who waits, to two units at most: 3 d 4 h, 12 min, 5 s."""
+    """Return an approximate length of time in at most two units, such as 3 d 4 h, 12 min, or 5 s."""
     minutes = max(1, round(seconds / 60))
     if seconds < 59.5:
         return f"{seconds:.0f} s"

@@ -23,8 +23,8 @@ import msgspec
 
 from kadcrawl.errors import ConfigError
 from kadcrawl.settings import rule_file
-from kadcrawl.settings.config import Balance, Canonical, Filters, History, Job, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.durations import seconds_of
+from kadcrawl.settings.job import Balance, Canonical, Filters, History, Job, ScopeKind, SessionIds, TwinLinks
 from kadcrawl.settings.proxy_list import read_file
 from kadcrawl.urls import Partition, canonical, seed
 
@@ -115,7 +115,7 @@ class JobFile:
     path: Path
     job: Job
     said: tuple[str, ...]
-    """Fields of the job; the others have their defaults."""
+    """Fields of the job. The others have their defaults."""
     sinks: tuple[str, ...] = ()
     """Where results go on the machine that reads the file: no part of the job, as it may hold passwords and paths."""
 
@@ -143,7 +143,7 @@ def read(path: Path) -> JobFile:
 
 
 def parse(text: str, path: Path) -> JobFile:
-    """Return the job that this text says; `path` is where it is from. Raises ConfigError if it is no good job."""
+    """Return the job that this text says. `path` is where it is from. Raises ConfigError if it is no good job."""
     values: dict[str, Any] = {}
     sinks: tuple[str, ...] = ()
     for key, value in _toml(text, path).items():
@@ -289,7 +289,7 @@ def _shown(value: object) -> str:
 
 
 def _line_of(text: str, key: str) -> int | None:
-    """Return the line, from 1, on which a key or table at the top of this text begins; None if it is not found.
+    """Return the line, from 1, on which a key or table at the top of this text begins, or None if it is not found.
 
     tomllib does not say. So we look for lines that could be it, and ask tomllib whether, after all that is above such
     a line, the key could stand there: not within a text of several lines, and not in a table.

@@ -1,4 +1,4 @@
-"""The bounds that keep a peer alive whatever it meets: `Limits`, a part of its `Config`."""
+"""`Limits`: the bounds on time, memory and disk of one peer, a part of its `Config`."""
 
 from dataclasses import dataclass, fields
 
@@ -7,104 +7,130 @@ from kadcrawl.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds, each with its unit and the reason it stands where it stands."""
+    """Bounds on the resources of a peer. Raises ConfigError unless all are above 0, or 0 where 0 has a meaning.
+
+    They rarely need a change.
+    """
 
     url_chars_max: int = 2083
-    """Longer URLs are traps far more often than pages; the classic browser limit."""
+    """Limit on the characters of a URL.
+
+    It is the classic limit of browsers, and longer URLs are far more often traps than pages."""
     links_per_page_max: int = 20_000
-    """Distinct links taken from one page; the largest honest index pages stay below."""
+    """Limit on the distinct links taken from one page. The largest honest index pages stay below it."""
     sitemap_urls_max: int = 50_000
-    """Distinct URLs taken from one sitemap: as many as sitemaps.org allows."""
+    """Limit on the distinct URLs taken from one sitemap, the limit of sitemaps.org."""
     header_bytes_max: int = 64 * 1024
-    """All response headers of one response together."""
+    """Limit on the headers of one response together, in bytes."""
     body_bytes_max: int = 32 * 1024 * 1024
-    """Body as received; the rest is cut off and the page recorded as truncated by us."""
+    """Limit on a body as received, in bytes. The rest is cut off, and the WARC records the page as truncated."""
     large_body_bytes: int = 1024 * 1024
-    """A body above this is large: few are."""
+    """Size above which a body is large, in bytes. Few bodies are."""
     large_bodies_max: int = 16
-    """Large bodies received and read at a time; the others wait, as `fetches_max` of `body_bytes_max` would be 2 GB."""
+    """Limit on the large bodies that are received and read at a time.
+
+    Others wait, as `fetches_max` times `body_bytes_max` would be 2 GB."""
     large_rate_min_bytes_s: int = 64 * 1024
-    """How fast a large body must come while all places are taken; a slower one is asked for again later."""
+    """Least rate of a large body, in bytes per second, while all memory slots are taken.
+
+    A slower body is fetched again later."""
     large_contents_max: int = 4
-    """Bodies that become large when they are decompressed, at a time, until they have been read; the others wait as
-    they came. Such a one costs work and no waiting, so few are enough."""
+    """Limit on the bodies that became large by decompression and are not yet read.
+
+    Others wait in compressed form. Few are enough, as such a body costs work but no waiting."""
     inflated_bytes_max: int = 64 * 1024 * 1024
-    """Body after decompression: what one gzip bomb may cost in memory."""
+    """Limit on a body after decompression, in bytes: the memory that one gzip bomb may cost."""
     robots_ttl_s: float = 86_400
-    """RFC 9309 2.4: a cached robots.txt is not used for longer than 24 hours."""
+    """Lifetime of a cached robots.txt, in seconds. RFC 9309, 2.4 allows 24 hours."""
     robots_retry_s: float = 5
-    """An unreachable robots.txt (5xx, no answer) forbids the site for now; asked again after this, then twice this."""
+    """Seconds before the first retry of an unreachable robots.txt (5xx or no answer).
+
+    The wait doubles with each retry, and the site is forbidden until then."""
     robots_tries_max: int = 3
-    """Then the URLs waiting for it are recorded as failed, so that a crawl with a dead site still ends."""
+    """Number of tries for a robots.txt.
+
+    Then the waiting URLs are recorded as failed, so that a crawl with a dead site still ends."""
     robots_dead_s: float = 3600
-    """How long the robots.txt of such a site is not asked for again, while more of its URLs turn up."""
+    """Seconds for which the robots.txt of such a site is not requested again, while more of its URLs appear."""
     robots_cached_max: int = 10_000
-    """Parsed robots.txt files in memory; the others are in the journal."""
+    """Limit on the parsed robots.txt files in memory. Others are in the journal."""
     robots_cached_bytes_max: int = 32 * 1024 * 1024
-    """What those files take in memory: the largest 9 MB, 16 times its text."""
+    """Limit on the memory of those files, in bytes. The largest takes 9 MB, 16 times its text."""
     crawl_delay_max_s: float = 60
-    """A Crawl-delay above this is taken as this: some files ask for days to keep everybody out."""
+    """Limit on a Crawl-delay, in seconds.
+
+    A longer delay counts as this: some files ask for days to keep every crawler out."""
     connect_timeout_s: float = 10
-    """TCP and TLS set-up together."""
+    """Time-out of the TCP and TLS handshakes together, in seconds."""
     fetch_timeout_s: float = 120
-    """One request from first byte sent to last byte read."""
+    """Time-out of one request, in seconds, from the first byte sent to the last byte read."""
     idle_timeout_s: float = 20
-    """Silence of the server in the middle of an answer."""
+    """Time-out of a silence within a response, in seconds."""
     rate_min_bytes_s: int = 512
-    """Average below which a body that drips is given up, after `rate_grace_s`."""
+    """Least average rate of a body, in bytes per second, after `rate_grace_s`. A slower fetch is given up."""
     rate_grace_s: float = 15
-    """Time a slow start is forgiven."""
+    """Seconds of a fetch in which a slow start is allowed."""
     proxy_verify_s: float = 300
-    """How long a proxy is used before it is verified again."""
+    """Seconds for which a proxy is used before it is verified again."""
     proxy_retry_s: float = 5
-    """First wait before a dead proxy is verified again; doubles each time, to a quarter of an hour."""
+    """Seconds before a dead proxy is first verified again. The wait doubles each time, up to a quarter of an hour."""
     proxy_source_s: float = 600
-    """How often the source of proxies is asked what there are; while few are alive, sooner."""
+    """Seconds between two downloads of the list of proxies. They are more frequent while few proxies are alive."""
     redirects_max: int = 10
-    """Hops in a row; the hop after that is recorded as failed, not followed."""
+    """Limit on consecutive redirects, 0 or more. The next redirect is recorded as failed, and not followed."""
     retry_base_s: float = 5
-    """First wait before a retry; doubles each time up to `retry_after_max_s`, with jitter."""
+    """Seconds before the first retry of a URL. The wait doubles each time, up to `retry_after_max_s`, with jitter."""
     retry_after_max_s: float = 3600
-    """A Retry-After above this is taken as this."""
+    """Limit on a Retry-After, in seconds. A longer wait counts as this."""
     fetches_max: int = 64
-    """Requests in flight per peer; an eighth of them only for the first one of each site that answers."""
+    """Limit on the requests in flight of one peer.
+
+    An eighth is reserved for the first request of each site that answers."""
     site_connections_max: int = 8
-    """Requests in flight to one site when its delay is 0; with a delay there is exactly one."""
+    """Limit on the requests in flight to one site with a delay of 0.
+
+    A site with a delay has exactly one request in flight."""
     unfinished_max: int = 512
-    """Pages fetched whose links are not yet acknowledged; above it fetching waits (backpressure)."""
+    """Limit on the fetched pages whose links are not yet acknowledged. Above it, fetching pauses (backpressure)."""
     unfinished_bytes_max: int = 64 * 1024 * 1024
-    """Links and unread content of those pages; above it fetching waits. What is in flight then comes on top: of each
-    page up to `record_page_bytes_max` if it may have records, and all of it if an application reads pages."""
+    """Limit on the links and unread content of those pages, in bytes.
+
+    Above it, fetching pauses. Pages in flight come on top: up to `record_page_bytes_max` of each page that may have
+    records, and the whole page if an application reads pages."""
     active_sites_max: int = 2_000
-    """Sites with URLs in memory; the others wait on disk."""
+    """Limit on the sites with URLs in memory. Others wait on disk."""
     site_window: int = 128
-    """URLs of one active site in memory; refilled from disk."""
+    """Limit on the URLs of one active site in memory, which are refilled from disk."""
     recent_links_max: int = 200_000
-    """Links remembered as already forwarded, so that repeats cost no message."""
+    """Limit on the links remembered as already forwarded, so that repeats cost no message."""
     recent_chars_max: int = 64 * 1024 * 1024
-    """Characters of these: 200,000 of 335 each, where the longest would take 400 MB."""
+    """Limit on the characters of those links: 200,000 links of 335 characters.
+
+    Links of the longest kind would take 400 MB."""
     batch_links_max: int = 500
-    """Links in one offer to another peer: about 50 KB."""
+    """Limit on the links in one message to another peer, about 50 KB."""
     batch_spacing_s: float = 0.05
-    """Least time between two batches of links, or of copies to one peer: what comes alone goes at once."""
+    """Least seconds between two batches of links, or of copies to one peer. A batch after a pause leaves at once."""
     message_bytes_max: int = 5 * 1024 * 1024
-    """One message between peers, packed."""
+    """Limit on one message between peers, in bytes as encoded."""
     commit_spacing_s: float = 0.05
-    """Least time between two commits: what is acknowledged waits at most this long for the disk to begin."""
+    """Least seconds between two commits. An acknowledgment waits at most this long before the disk begins."""
     warc_bytes_max: int = 1_000_000_000
-    """A WARC file is closed and the next begun at this size (WARC 1.1 annex C suggests 1 GB)."""
+    """Size at which a WARC file is closed and the next begins, in bytes. WARC 1.1, annex C suggests 1 GB."""
     record_page_bytes_max: int = 4 * 1024 * 1024
-    """Of a page records are taken out of; as a tree 4 MB of plain HTML take 100 MB and 3 s."""
+    """Limit on a page from which records are extracted, in bytes. As a tree, 4 MB of plain HTML take 100 MB and 3 s."""
     record_bytes_max: int = 1024 * 1024
-    """All records of one page, as JSON."""
+    """Limit on all records of one page, in bytes of JSON."""
     records_per_page_max: int = 1_000
-    """Records of one page."""
+    """Limit on the records of one page."""
     record_time_s: float = 10
-    """One page in the worker; then that is killed and the page has no records."""
+    """Seconds for one page in the worker that extracts records.
+
+    Then the worker is killed, and the page has no records."""
     record_memory_bytes: int = 1024 * 1024 * 1024
-    """Address space of the worker, with Python and what a hook imports."""
+    """Address space of that worker, in bytes, with Python and the imports of a hook."""
     disk_reserve_bytes: int = 64 * 1024 * 1024
-    """With less room on the disk nothing is fetched; what is under way, and the journal, live on the reserve."""
+    """Least free space on the disk for fetching, in bytes. Pages in flight and the journal live on the reserve."""
 
     def __post_init__(self) -> None:
         for entry in fields(self):
@@ -116,6 +142,6 @@ _MAY_BE_ZERO = frozenset({"redirects_max", "retry_base_s", "batch_spacing_s", "c
 
 
 def require(holds: bool, otherwise: str) -> None:
-    """Raise ConfigError with this text unless it holds."""
+    """Raise ConfigError with the text `otherwise` unless `holds`."""
     if not holds:
         raise ConfigError(otherwise)

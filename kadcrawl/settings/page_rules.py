@@ -1,9 +1,9 @@
-"""What a job says about pages by their URL: which links lead on and which hold content, and what to take out of them.
+"""The rules of a job for pages by their URL: the role of a page, and the records to extract from it.
 
-A *role* (P3's two kinds of links) is a word for a URL: `next_link` leads on, `detail_request` holds content. A *record
-rule* says what is taken out of a page: by fields, each a CSS or XPath selector, or by a hook, a function of the
-machine's own Python. Of each kind the first rule whose pattern is found in the URL holds. Rules travel to every peer
-with their job, so they are bounded, and checked wherever they come from. Words only: nothing is extracted here.
+A *role* (P3's two kinds of links) classifies a URL: `next_link` leads on, `detail_request` holds content. A *record
+rule* says which records to extract from a page: by fields, each with a CSS or XPath selector, or by a hook, a function
+of the machine's own Python. For each kind, the first rule whose pattern is found in the URL applies. Rules travel to
+every peer with their job, so they are bounded, and checked wherever they come from. Nothing is extracted here.
 """
 
 import re
@@ -17,16 +17,17 @@ from kadcrawl.errors import ConfigError
 Role = Literal["next_link", "detail_request"]
 
 RULES_MAX = 200
-"""Rules of either kind in a job."""
+"""Limit on the rules of either kind in a job."""
 FIELDS_MAX = 100
-"""Fields of one rule."""
+"""Limit on the fields of one rule."""
 PATTERN_CHARS_MAX = 1_000
-"""Of one pattern or selector."""
+"""Limit on the characters of one pattern or selector."""
 NAME_CHARS_MAX = 100
-"""Of the name of a rule or field."""
+"""Limit on the characters of the name of a rule or field."""
 HOOK_CHARS_MAX = 200
+"""Limit on the characters of a hook."""
 RULES_CHARS_MAX = 200_000
-"""Characters of all rules of a job together: they share a message with its seeds."""
+"""Limit on the characters of all rules of a job together, which share a message with its seeds."""
 
 _HOOK = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 SELECTOR_KINDS = ("css:", "xpath:")
@@ -34,13 +35,14 @@ SELECTOR_KINDS = ("css:", "xpath:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleRule:
-    """URLs in which `pattern` is found have this role."""
+    """A rule that gives a role to all URLs in which `pattern` is found."""
 
     pattern: str
     role: Role
     follow: bool | None = None
-    """Whether the links of such pages are followed; None for what the role says: those of a `detail_request` are not,
-    as it is where the crawl wanted to arrive."""
+    """True to follow the links of such pages. None to follow them unless the role is `detail_request`.
+
+    A detail page is a goal of the crawl, so its links are of no interest."""
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)
@@ -60,21 +62,21 @@ class Field:
     selector: str
     """``css:`` or ``xpath:`` and an expression, as in Scrapy."""
     every: bool = False
-    """A list of all it finds, instead of the first or None."""
+    """True for a list of all matches, False for the first match or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordRule:
-    """What is taken out of pages in whose URL `pattern` is found."""
+    """A rule that extracts records from pages in whose URL `pattern` is found."""
 
     pattern: str
     name: str = ""
-    """By which records tell their rule; by default the pattern."""
+    """Name of the rule in its records, by default the pattern."""
     fields: tuple[Field, ...] = ()
     each: str = ""
-    """A selector of elements, each of which is one record; without it the page is."""
+    """Selector of the elements that are one record each. Empty if the page is one record."""
     hook: str = ""
-    """``module:function``, instead of fields."""
+    """Function that extracts the records, as ``module:function``, in place of `fields`."""
 
     def __post_init__(self) -> None:
         check_pattern(self.pattern)
@@ -97,7 +99,7 @@ class RecordRule:
 
     @property
     def chars(self) -> int:
-        """Characters of it all."""
+        """Number of characters of the whole rule."""
         fields = sum(len(field.name) + len(field.selector) for field in self.fields)
         return len(self.pattern) + len(self.name) + len(self.each) + len(self.hook) + fields
 
@@ -111,7 +113,7 @@ def check_rules(roles: Sequence[RoleRule], records: Sequence[RecordRule]) -> Non
 
 
 def check_selector(what: str, selector: str) -> None:
-    """Raise ConfigError, naming `what` has it, unless this is a selector. Nothing is evaluated."""
+    """Raise ConfigError, with the name `what`, unless this is a selector. Nothing is evaluated."""
     if not selector.startswith(SELECTOR_KINDS):
         raise ConfigError(f"{what} must begin with css: or xpath:, as in css:h1::text, not {selector!r:.60}")
     if len(selector) > PATTERN_CHARS_MAX:
@@ -132,7 +134,7 @@ def check_selector(what: str, selector: str) -> None:
 
 @dataclass(frozen=True)
 class PageRules:
-    """The rules of one job, ready to be asked."""
+    """The rules of one job with their compiled patterns."""
 
     roles: tuple[RoleRule, ...] = ()
     records: tuple[RecordRule, ...] = ()
@@ -143,7 +145,7 @@ class PageRules:
         return None if number is None else self.roles[number]
 
     def record(self, url: str) -> int | None:
-        """Return which of the record rules a canonical URL has."""
+        """Return the number of the record rule for a canonical URL, or None."""
         return _first(self._record_patterns, url)
 
     def follows(self, url: str) -> bool:
@@ -153,7 +155,7 @@ class PageRules:
 
     @property
     def hooks(self) -> frozenset[str]:
-        """The functions of the machine that the job wants to call."""
+        """The functions that the job calls on each machine."""
         return frozenset(rule.hook for rule in self.records if rule.hook)
 
     @cached_property
@@ -175,7 +177,7 @@ def check_pattern(pattern: str) -> None:
     _require("\b" not in pattern, "\\b in double quotes is a backspace; in 'single quotes' it is the edge of a word")
     try:
         re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:  # One that counts too far, or is nested too deep.
+    except (re.error, OverflowError, RecursionError) as error:  # A count is too large, or the nesting is too deep.
         raise ConfigError(f"pattern {pattern!r:.60} is not a regular expression: {error}") from None
 
 

@@ -1,8 +1,9 @@
-"""A proxy as a word: what a line of a list says, and how it may be shown.
+"""A proxy of a job: its URL, the lists that name it, and the form in which it may be shown.
 
-``http://``, ``https://`` and ``socks5://`` (or ``socks5h://``, which is the same here: names are looked up by the
-proxy), with a user and a password if it asks for them. `Proxy.url` holds the password; everything a person or a log
-sees is `str(proxy)`, which has neither user nor password. No text of an error here repeats a line, for the same reason.
+The schemes are ``http://``, ``https://`` and ``socks5://``, with a user and a password if the proxy requires them.
+``socks5h://`` means the same as ``socks5://``, as the proxy looks up names in both cases. `Proxy.url` contains the
+password. People and logs see only `str(proxy)`, which has neither user nor password. For the same reason no error text
+repeats a line.
 """
 
 import ipaddress
@@ -14,17 +15,23 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from kadcrawl.errors import ConfigError
+from kadcrawl.settings.limits import require
 
 PROXIES_MAX = 1_000
-"""Of one job, or of one answer of a source: the first travel whole to every joiner."""
-PROXY_CHARS_MAX = 400
-CREDENTIAL_CHARS_MAX = 100
-"""Of a user and of a password: SOCKS has room for 255, and a job is to fit one message."""
-LIST_BYTES_MAX = 1024 * 1024
-"""Of a file or of what a source answers; a thousand proxies take a tenth of that."""
-PORTS = {"http": 80, "https": 443, "socks5": 1080}
-"""Schemes, and the port each has if none is named."""
+"""Limit on the proxies of a job, and of one download of a list URL.
 
+The proxies of a job travel whole to every joiner."""
+PROXY_CHARS_MAX = 400
+"""Limit on the characters of a proxy's URL."""
+CREDENTIAL_CHARS_MAX = 100
+"""Limit on the characters of a user and of a password. SOCKS has room for 255, but a job must fit one message."""
+LIST_BYTES_MAX = 1024 * 1024
+"""Limit on the size of a list. A thousand proxies take a tenth of that."""
+PORTS = {"http": 80, "https": 443, "socks5": 1080}
+"""The default port of each scheme."""
+
+_URL = re.compile(r"https?://[a-z0-9._:\[\]-]+/[!-~]*")
+"""Pattern of every canonical URL (see urls.py)."""
 _PROXY = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
     r"(?:(?P<user>[^:@/?#\s]*)(?::(?P<password>[^@/?#\s]*))?@)?"
@@ -34,38 +41,38 @@ _PROXY = re.compile(
 
 @dataclass(frozen=True)
 class Proxy:
-    """One proxy. Two with other credentials are two."""
+    """One proxy. Different credentials make different proxies."""
 
     scheme: str
     host: str
-    """A name in lower case, or an address; of IPv6 without brackets."""
+    """Name in lower case, or an address. An IPv6 address has no brackets."""
     port: int
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
 
     @cached_property
     def url(self) -> str:
-        """With credentials: never to be shown."""
+        """The URL with credentials, which must never be shown."""
         credentials = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}@" if self.user else ""
-        return f"{self.scheme}://{credentials}{self._place}"
+        return f"{self.scheme}://{credentials}{self._host_and_port}"
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self._place}"
+        return f"{self.scheme}://{self._host_and_port}"
 
     def __repr__(self) -> str:
         return f"<Proxy {self}>"
 
     @property
-    def _place(self) -> str:
+    def _host_and_port(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def relays(self, url: str) -> bool:
-        """Say whether it makes the request for this canonical URL itself, and opens no tunnel to the site."""
+        """Return whether the proxy makes the request for this canonical URL itself, without a tunnel to the site."""
         return self.scheme != "socks5" and url.startswith("http:")
 
 
 def parse(text: str) -> Proxy:
-    """Return the proxy of this URL. Raises ConfigError, which says what is wrong and not what was there."""
+    """Return the proxy of a URL. Raises ConfigError, whose text does not repeat the URL."""
     found = _PROXY.fullmatch(text) if len(text) <= PROXY_CHARS_MAX else None
     if found is None:
         what = "" if "://" in text else " with its scheme in front"
@@ -98,8 +105,30 @@ def parse(text: str) -> Proxy:
     return proxy
 
 
+def check_proxies(proxies: Sequence[str], proxies_from: str | None, health_check_url: str) -> None:
+    """Raise ConfigError unless these are the proxies of a job (`Job.proxies`, `proxies_from`, `proxy_judge`)."""
+    require(not proxies or proxies_from is None, "proxies and proxies_from cannot go together; use one of them")
+    require(len(proxies) <= PROXIES_MAX, f"a job has at most {PROXIES_MAX} proxies")
+    for number, url in enumerate(proxies, 1):
+        try:
+            require(len(url) <= 3 * PROXY_CHARS_MAX, "too long")
+            parse(url)
+        except ConfigError as error:
+            raise ConfigError(f"proxy {number} of {len(proxies)}: {error}") from None
+    for name, canonical in (("proxies_from", proxies_from), ("proxy_judge", health_check_url)):
+        require(
+            not canonical or _URL.fullmatch(canonical) is not None,
+            f"{name} must be a canonical URL, as urls.seed makes it",
+        )
+    require(
+        bool(health_check_url) or not (proxies or proxies_from is not None),
+        "proxies need proxy_judge: the URL of a page that answers 200, by which each proxy is verified before it "
+        "is used and every few minutes; a page of yours, or one meant for that, on a site this crawl leaves alone",
+    )
+
+
 def lines(text: str) -> Iterator[tuple[int, Proxy | ConfigError]]:
-    """Yield the number, from 1, and the proxy of each line of a list, or what is wrong with it; # begins a comment."""
+    """Yield (line number, proxy or error) for each line of a list. Numbers begin at 1, and # begins a comment."""
     for number, line in enumerate(text.splitlines(), 1):
         # A password may have a "#", as %23.
         if said := line.partition("#")[0].strip():
@@ -110,7 +139,7 @@ def lines(text: str) -> Iterator[tuple[int, Proxy | ConfigError]]:
 
 
 def read_file(path: Path) -> tuple[str, ...]:
-    """Return the URLs, credentials and all, of a file with a proxy in each line. Raises ConfigError naming the line."""
+    """Return the URLs, with credentials, of a file with one proxy per line. Raises ConfigError with the line number."""
     try:
         with path.open("rb") as file:
             raw = file.read(LIST_BYTES_MAX + 1)
@@ -137,7 +166,7 @@ def read_file(path: Path) -> tuple[str, ...]:
 
 
 def shown(urls: Sequence[str], source: str | None) -> str:
-    """Return what a person is told of a job's proxies and of where they are from: nothing secret."""
+    """Return a description of a job's proxies and their list URL, without secrets."""
     if source is not None:
         return f"from {'/'.join(source.split('/', 3)[:3])}"
     return f"{len(urls)} prox{'y' if len(urls) == 1 else 'ies'}" if urls else ""

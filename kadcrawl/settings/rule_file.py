@@ -1,6 +1,6 @@
-"""The tables of a job file that give pages roles and take records out of them: [[roles]] and [[records]].
+"""The tables of a job file that give roles to pages and extract records: [[roles]] and [[records]].
 
-Beside `job_file`, which reads everything else and says on which line of which file a mistake is.
+`job_file` reads all other keys, and adds the file and the line to an error.
 
 Tests: tests/settings/test_page_rules.py, tests/settings/test_job_file.py
 """
@@ -18,12 +18,12 @@ _TAKES = {str: "a text in quotes", bool: "true or false", dict: "a table, as in 
 
 
 def roles(value: object) -> tuple[RoleRule, ...]:
-    """Return what the [[roles]] tables say. Raises ConfigError, naming the table by its number."""
+    """Return the rules of the [[roles]] tables. Raises ConfigError, naming the table by its number."""
     return _rules("roles", value, ROLE_KEYS, lambda table: RoleRule(**table))
 
 
 def records(value: object) -> tuple[RecordRule, ...]:
-    """Return what the [[records]] tables say. Raises ConfigError, naming the table by its number."""
+    """Return the rules of the [[records]] tables. Raises ConfigError, naming the table by its number."""
     return _rules("records", value, RECORD_KEYS, _record)
 
 

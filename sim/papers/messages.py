@@ -16,7 +16,8 @@ from kadcrawl.crawl.content.link_finder import FoundLinks, LinkFinder
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Message, Offer, Replicate
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import CooperativeWork
 

@@ -4,7 +4,7 @@ from unittest import mock
 
 from kadcrawl.keys import firstdiff
 from kadcrawl.peer.membership import node_id
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 from .swarm import NoWeb, Swarm, simulated
 

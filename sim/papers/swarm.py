@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from kadcrawl.peer import Peer
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 
 from ..loop import SimLoop, world
 from ..machines import Machine, Machines

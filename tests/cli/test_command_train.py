@@ -10,7 +10,7 @@ from kadcrawl.balance.predict import BATCHES_LEAST, BatchTiming
 from kadcrawl.balance.training_data import BATCHES_FILE, batch_line, load_batches, load_network
 from kadcrawl.cli import options
 from kadcrawl.cli.machine import MachineSettings
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from tests.support.command import SITES, crawl, finished, kadcrawl, slow_web
 
 NODE = MachineProfile(2, 2.4, 4.0, 10.0, 5.0)

@@ -15,7 +15,7 @@ from kadcrawl.cli.job_options import job_options
 from kadcrawl.cli.options import make_job
 from kadcrawl.errors import ConfigError
 from kadcrawl.peer.job_store import JobRecord
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import KEYS
 from kadcrawl.store.store import Store
 from tests.support.command import LOOPBACK, finished, kadcrawl

@@ -19,7 +19,7 @@ from kadcrawl.cli.view.summary import PageLogs, limits_met
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import GetStatus, Status
 from kadcrawl.peer.membership.endpoints import reachable_host
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 HEAVY = ("aiohttp", "kademlia", "selectolax", "isal", "sqlite3", "rich", "kadcrawl.crawl", "kadcrawl.peer")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from kadcrawl.crawl.capacity import Capacity
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 LIMITS = Limits(fetches_max=3, unfinished_max=4, unfinished_bytes_max=10, site_connections_max=1)
 

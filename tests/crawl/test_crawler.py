@@ -35,7 +35,8 @@ from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.link.wire.messages import Link
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock

@@ -13,7 +13,7 @@ from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.robots.cache import REREAD_BYTES_S, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
 from kadcrawl.crawl.robots_fetch import TURNS_MAX, RobotsSearch
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from tests.support.poison_pages import dies_reading
 

@@ -12,7 +12,7 @@ from kadcrawl.crawl.content.canonical_link import named_by_header
 from kadcrawl.crawl.content.charset import decode, encoding_of
 from kadcrawl.crawl.content.html_links import HTML_BYTES_MAX, LinkExtractor
 from kadcrawl.crawl.content.simhash import simhash
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.urls import canonical
 from tests.hostile.conftest import Crawl
 from tests.support.web import Web, html

@@ -28,7 +28,7 @@ from kadcrawl.link.wire.messages import (
     Request,
 )
 from kadcrawl.overlay.datagrams import HEADER, KINDS
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from sim.loop import SimLoop
 from tests.overlay.conftest import loop as loop
 from tests.support.link_ends import LOCAL, frames

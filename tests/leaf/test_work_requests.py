@@ -26,7 +26,7 @@ from kadcrawl.link.wire.messages import (
     WorkRequest,
 )
 from kadcrawl.link.wire.peer_state import PeerState
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from sim.loop import world
 
 LEAF = leaf_contact(id_bytes(9))

@@ -6,7 +6,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Key, id_bytes, site_hash, url_key
 from kadcrawl.lending.borrowed_store import NOWHERE, BorrowedStore
 from kadcrawl.link.wire.messages import Contact
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 GIVER = Contact(id_bytes(1), "10.0.0.1", 4160)

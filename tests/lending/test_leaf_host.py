@@ -13,7 +13,7 @@ from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, WorkRequest
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.membership.departed import each_once
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 ME, LIVE = id_bytes(1), id_bytes(2)
 

@@ -30,7 +30,7 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
 )
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from sim.loop import SimLoop, world

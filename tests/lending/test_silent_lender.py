@@ -16,7 +16,7 @@ from kadcrawl.lending.borrowed_store import BorrowedStore
 from kadcrawl.lending.borrower import Borrower
 from kadcrawl.link.wire.leaf_messages import leaf_contact
 from kadcrawl.link.wire.messages import ActiveLoan, Contact, LeaseRenewed, Lend, PendingRecord, RenewLease, SiteRecord
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from sim.loop import world
 
 LENDERS = [Contact(id_bytes(number), f"10.0.0.{number}", 4160) for number in (1, 2)]

@@ -28,7 +28,7 @@ from kadcrawl.replication.epoch_filter_transfer import (
     records,
     sent_by,
 )
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period
 from kadcrawl.store.store import DONE, Store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import JOB_FILE_BYTES_MAX, KEYS, LINES_TRIED_MAX, RULE_READERS, parse, read
 
 FILE = Path("kadcrawl.toml")

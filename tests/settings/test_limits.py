@@ -98,7 +98,7 @@ CONSTANTS = {
     "replication.owner.providers.ALL_MAX": 600_000,
     "peer.swarm.state_gossip.WAITING_MAX": 64,
     "lending.leaf_host.LEAVES_MAX": 32,
-    "lending.lender.LATE_MAX": 10_000,
+    "lending.loan.LATE_PAGES_MAX": 10_000,
     "peer.membership.key_refusals.LOST_PEERS_MAX": 16,
 }
 

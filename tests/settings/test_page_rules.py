@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import parse
 from kadcrawl.settings.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, PageRules, RecordRule, RoleRule
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import proxy_fields
 from kadcrawl.settings.proxy_list import LIST_BYTES_MAX, PROXIES_MAX, Proxy, lines, parse, read_file, shown
 

@@ -13,7 +13,8 @@ import pytest
 from kadcrawl.crawl import build
 from kadcrawl.replication import cells, epoch_filter_transfer
 from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.bloom import cell_filters, epoch_filter
 from kadcrawl.store.bloom.cell_filters import EncodedFilter
 from kadcrawl.store.bloom.expiring_filter import Period

@@ -12,7 +12,8 @@ import pytest
 from kadcrawl.crawl.scope.partitioner import Partitioner
 from kadcrawl.keys import anchor
 from kadcrawl.peer import Peer
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import SyntheticResponse

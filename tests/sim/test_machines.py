@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from kadcrawl import Peer
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import EPOCH, Machine, Machines, WebResolver
 from sim.synthetic_web import SyntheticWeb

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from kadcrawl.cli.local.child_main import LOCAL
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from sim.loop import world
 from sim.machines import Machine, Machines
 from sim.plan import Plan

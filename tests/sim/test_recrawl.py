@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from sim.loop import world
 from sim.machines import Machines
 from sim.synthetic_web import SyntheticResponse

@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, system_resolver, user_agent
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 LIMITS = Limits(
     # A drip every 20 ms is not to look silent if the machine is busy elsewhere.

@@ -9,7 +9,7 @@ from msgspec import inspect
 
 from kadcrawl.link.wire.codec import pack
 from kadcrawl.link.wire.messages import Contact, Message, PeerRow, Welcome
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 ADDRESS = "10.0.0.1"
 FAR_BEYOND = 2**53 + 1

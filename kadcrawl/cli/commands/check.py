@@ -12,8 +12,8 @@ import cloup
 
 from kadcrawl.cli.exits import DONE, told
 from kadcrawl.cli.options import make_sinks, needs_contact
-from kadcrawl.settings.config import Job
 from kadcrawl.settings.durations import shown
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.job_file import DURATIONS, KEYS, PROXIES, SINKS, JobFile, read
 from kadcrawl.settings.proxy_list import shown as proxies_shown
 from kadcrawl.sinks.names import parse

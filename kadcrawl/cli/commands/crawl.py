@@ -32,7 +32,7 @@ from kadcrawl.cli.run import run
 from kadcrawl.cli.view.progress import Progress
 from kadcrawl.cli.view.summary import LINES_COMPARED_MAX, Summary, advice, limits_met, reasons, unfinished_summary
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 LOCAL_SWARM = option_group(
     "Swarm on this machine",

@@ -29,7 +29,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 RESTARTS_MAX = 3
 RESTARTS_OVER_S = 3600.0

@@ -12,7 +12,7 @@ import msgspec
 
 from kadcrawl.cli.machine import MachineSettings
 from kadcrawl.link.wire.messages import PeerRow
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 PIPE_LINE_BYTES_MAX = 16 * 1024 * 1024
 """One line: as many seeds as a command line holds fit several times."""

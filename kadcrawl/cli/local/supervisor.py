@@ -25,7 +25,7 @@ from kadcrawl.errors import StartError
 from kadcrawl.link.wire.peer_state import MACHINE_PAUSES, PeerState, state_text
 from kadcrawl.members.key_file import read_kept_key
 from kadcrawl.members.swarm_key import SwarmKey
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.system.file_names import SWARM_KEY
 
 REVIVE_TRIES = 4

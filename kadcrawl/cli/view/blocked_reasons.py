@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from kadcrawl.link.wire.messages import PeerRow
 from kadcrawl.link.wire.peer_state import BLOCKED, PeerState, state_text
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 
 def blocked_reasons(rows: Sequence[PeerRow]) -> dict[str, int]:

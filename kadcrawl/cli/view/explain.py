@@ -12,7 +12,7 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.errors import ConfigError
 from kadcrawl.keys import cell_of, site_hash, url_key
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.urls import URL_CHARS_MAX, canonical, seed, site_of
 

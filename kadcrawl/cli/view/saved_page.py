@@ -11,7 +11,8 @@ from pathlib import Path
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import ExtractedRecords, WorkerExtraction
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.system.printable import printable, printable_json
 from kadcrawl.urls import seed

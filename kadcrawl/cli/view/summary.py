@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kadcrawl.link.wire.messages import PeerRow
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 LINES_COMPARED_MAX = 1_000_000
 """Lines of page logs in which repeats are looked for: about 100 MB of memory and a second or two."""

@@ -29,7 +29,7 @@ import webencodings
 from selectolax.lexbor import LexborHTMLParser
 
 from kadcrawl.crawl.content.charset import encoding_of, pieces
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end
 from kadcrawl.urls import URL_CHARS_MAX, canonical
 

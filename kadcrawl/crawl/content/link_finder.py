@@ -31,7 +31,7 @@ from kadcrawl.crawl.scope.scope import LIMITS, Scope
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one, of_origin
 from kadcrawl.crawl.scope.traps import without_session
 from kadcrawl.link.wire.messages import SMALL_MAX, DatedLink, Link
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end

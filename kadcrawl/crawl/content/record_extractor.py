@@ -20,7 +20,7 @@ import msgspec
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_worker import LENGTH_BYTES, START_S, Ask, Begin, WorkerReply, framed
 from kadcrawl.errors import StartError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 
 REPLY_BYTES_BESIDE_RECORDS_MAX = 64 * 1024

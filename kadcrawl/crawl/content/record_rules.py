@@ -13,7 +13,7 @@ import msgspec
 
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.fetch.result import HTML
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, RecordRule
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import msgspec
 
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_rules import Hook, RecordError, extract
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 from kadcrawl.system.inherited_fds import close_inherited
 

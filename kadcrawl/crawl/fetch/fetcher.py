@@ -40,7 +40,7 @@ from kadcrawl.crawl.fetch.metered_connection import meter
 from kadcrawl.crawl.fetch.poison_pages import PoisonPages
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult, retry_after_s
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.proxy_list import Proxy
 from kadcrawl.system.cooperative import run_cooperatively
 from kadcrawl.urls import host_of

@@ -15,7 +15,7 @@ from aiohttp.client_proto import ResponseHandler
 
 from kadcrawl.crawl.fetch.errors import Broken
 from kadcrawl.crawl.fetch.result import FetchError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 FRAMING_MAX: Final = 2
 """Bytes that may come for each byte that a body may have: twice the largest body is enough for any small one, however

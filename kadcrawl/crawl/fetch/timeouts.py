@@ -11,7 +11,7 @@ would keep the slot for all of `fetch_timeout_s`.
 from collections.abc import Callable
 
 from kadcrawl.crawl.fetch.result import FetchError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 LARGE_LOOK_S = 10.0
 """Seconds between two looks at the progress of a large body."""

@@ -13,7 +13,7 @@ from typing import Protocol
 from kadcrawl.crawl.frontier.idle_clocks import IdleClocks
 from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.keys import Cell, Key, site_hash
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 

@@ -20,7 +20,7 @@ from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.keys import SITE_BYTES, Cell, Key
 from kadcrawl.link.wire.messages import SMALL_MAX
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 SITES_READ_MAX = 64

@@ -7,7 +7,7 @@ is therefore kept for one request each to sites that answer. A decision: no I/O,
 Tests: tests/crawl/frontier/test_frontier.py
 """
 
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 KEPT_SHARE = 8
 """One in this number of `fetches_max` requests is kept for sites that answer."""

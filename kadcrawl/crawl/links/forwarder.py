@@ -22,7 +22,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.system.min_interval import MinInterval
 
 OFFER_DEADLINE_S = 10.0

@@ -17,7 +17,7 @@ from kadcrawl.crawl.content.record_extractor import ExtractedRecords
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.crawl.output.warc import Original, WarcPlace, WarcWriter
 from kadcrawl.errors import DiskFullError, StorageError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.journal import is_disk_full

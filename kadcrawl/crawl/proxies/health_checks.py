@@ -18,7 +18,8 @@ from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError
 from kadcrawl.crawl.pause_reasons import Pausable, PauseReason
 from kadcrawl.crawl.proxies.pool import Proxies
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.proxy_list import LIST_BYTES_MAX, PROXIES_MAX, Proxy, lines, parse
 from kadcrawl.system.min_interval import MinInterval
 

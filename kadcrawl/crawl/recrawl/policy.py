@@ -16,7 +16,7 @@ from re import ASCII, compile as pattern
 from kadcrawl.crawl.content.sitemap import AHEAD_S
 from kadcrawl.crawl.fetch.result import FetchResult
 from kadcrawl.link.wire.messages import VALIDATOR_CHARS_MAX
-from kadcrawl.settings.config import RECRAWL_LEAST_S, RECRAWL_MOST_S, Job
+from kadcrawl.settings.job import RECRAWL_LEAST_S, RECRAWL_MOST_S, Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 

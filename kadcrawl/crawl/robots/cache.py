@@ -10,7 +10,7 @@ Times are wall-clock seconds; no await here.
 from dataclasses import dataclass
 
 from kadcrawl.crawl.robots.rules import Rules
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import Store
 from kadcrawl.urls import origin_of
 

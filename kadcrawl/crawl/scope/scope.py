@@ -15,7 +15,8 @@ from typing import Literal
 
 from kadcrawl.crawl.scope.sitemap_urls import named_like_one
 from kadcrawl.crawl.scope.traps import Trap, Traps
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.urls import Partition, path_of, site_of
 
 Reason = Literal["length", "depth", "scope", "exclude", "include", "proxy_judge"] | Trap

@@ -14,7 +14,7 @@ import re
 from array import array
 from typing import Literal
 
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.urls import canonical
 
 Trap = Literal["path_segments", "path_repeats", "query_parameters"]

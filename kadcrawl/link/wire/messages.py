@@ -131,7 +131,7 @@ from kadcrawl.link.wire.loan_messages import (
 from kadcrawl.link.wire.peer_state import PeerState, state_text
 from kadcrawl.link.wire.swarm_state_messages import GetSwarmState as GetSwarmState, GotSwarmState as GotSwarmState
 from kadcrawl.members.swarm_key import KEY_BYTES
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 # --- the link (TCP): what must not be lost -----------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from kadcrawl.link.wire.basics import Count, Message, Url
-from kadcrawl.settings.config import SEEDS_MAX
+from kadcrawl.settings.job import SEEDS_MAX
 
 
 class GetSwarmState(Message, frozen=True):

@@ -16,7 +16,7 @@ from kadcrawl.errors import RemoteError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.peer.membership.endpoints import HELLO_DEADLINE_S
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.store.store import Store
 
 KNOWN_PEERS_KEPT_MAX = 16

@@ -12,7 +12,8 @@ from kadcrawl.cli.commands.check import SEEDS_SHOWN_MAX
 from kadcrawl.cli.view.explain import explain
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import cell_of, site_hash, url_key
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.urls import canonical
 
 SEED = "https://www.example.org/docs/intro.html"

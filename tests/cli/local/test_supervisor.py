@@ -11,7 +11,7 @@ from aiohttp import web
 from kadcrawl.cli.local import child_process, supervisor
 from kadcrawl.cli.local.supervisor import CrawlPlan, LocalSwarm
 from kadcrawl.cli.view.progress import Progress
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from tests.support import impatient
 from tests.support.command import SITES, finished
 from tests.support.web import Web, html

@@ -11,7 +11,7 @@ from kadcrawl.cli.view.summary import add_up
 from kadcrawl.keys import id_bytes
 from kadcrawl.link.wire.messages import Contact, PeerCounters, PeerRow, Status, SwarmStatus, Tally
 from kadcrawl.link.wire.peer_state import PeerState
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.settings.page_rules import Field, RecordRule
 
 TALLY = Tally(2, bytes(16), 0, 0, 0)

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from kadcrawl.crawl.content import html_links
 from kadcrawl.crawl.content.charset import PIECE_BYTES
 from kadcrawl.crawl.content.html_links import Extracted, LinkExtractor
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.system.cooperative import run_to_end
 from kadcrawl.urls import canonical
 

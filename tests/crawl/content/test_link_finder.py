@@ -18,7 +18,8 @@ from kadcrawl.crawl.robots.rules import parse
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import DatedLink
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import PageRules, RoleRule
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.system.cooperative import CooperativeWork, run_to_end

@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.crawl.content.near_duplicates import NearDuplicates
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 SITE = "a.test"
 TEXT = 0x0123_4567_89AB_CDEF

@@ -14,7 +14,7 @@ from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_extractor import WorkerExtraction
 from kadcrawl.crawl.content.record_worker import Ask, framed
 from kadcrawl.errors import StartError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, RecordRule
 
 PAGE = Page("http://a.test/", 200, None, {}, b"<title>T</title>", "text/html", 1, (), "", "next_link")

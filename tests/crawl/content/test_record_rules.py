@@ -7,7 +7,7 @@ import pytest
 
 from kadcrawl.crawl.content.page import Page
 from kadcrawl.crawl.content.record_rules import RecordError, extract
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import Field, RecordRule
 from tests.support import hooks
 

@@ -4,7 +4,7 @@ import asyncio
 from unittest.mock import Mock
 
 from kadcrawl.crawl.fetch.metered_connection import MeteredConnection
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 

@@ -4,7 +4,7 @@ import pytest
 
 from kadcrawl.crawl.fetch.result import FetchError
 from kadcrawl.crawl.fetch.timeouts import ResponseDeadline
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 LIMITS = Limits(
     fetch_timeout_s=120, idle_timeout_s=20, rate_grace_s=15, rate_min_bytes_s=500, large_rate_min_bytes_s=1_000

@@ -15,7 +15,7 @@ from aiohttp import web
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from tests.support.web import Web
 
 

@@ -11,7 +11,7 @@ from kadcrawl.crawl.frontier import unproven_quota
 from kadcrawl.crawl.frontier.active_sites import BACK_LEAST_S, HOLD_LEAST_S
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.keys import Cell, cell_of, site_hash, url_key
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store
 

@@ -13,7 +13,7 @@ from kadcrawl.crawl.scope.partitioner import Partitioner, UrlLocation
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.wire.messages import Accepted, Contact, DatedLink, DatedOffer, Link, Offer, Redirect
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 ME, OTHER, THIRD = (Contact(bytes([n]) * 20, f"10.0.0.{n}", 1) for n in (1, 2, 3))
 

@@ -15,7 +15,8 @@ from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.keys import Key
 from kadcrawl.link.wire.messages import DatedLink, Link
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import DONE, PENDING, Store
 
 NOW = 1_000_000.0

@@ -3,7 +3,7 @@
 import pytest
 
 from kadcrawl.crawl.links.recent_links import RecentlySent
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 
 @pytest.mark.parametrize(("urls_max", "chars_max"), [(3, 1_000), (1_000, 30), (1_000, 39)])

@@ -18,7 +18,7 @@ from aiohttp import web
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher
 from kadcrawl.crawl.output.warc import WarcWriter, warc_name
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 pytestmark = pytest.mark.skipif(
     find_spec("pywb") is None, reason="pywb, which replays the WARC here, is not installed on this Python"

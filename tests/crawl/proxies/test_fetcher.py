@@ -15,7 +15,7 @@ from aiohttp import web
 from kadcrawl.crawl.fetch.address_guard import Guard
 from kadcrawl.crawl.fetch.fetcher import Fetcher, user_agent
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.proxy_list import Proxy, parse
 from tests.support.proxies import ProxyServer, certificate, serving_tls
 

@@ -9,7 +9,7 @@ import pytest
 from kadcrawl.crawl.content.sitemap import AHEAD_S
 from kadcrawl.crawl.recrawl.policy import Recrawl
 from kadcrawl.keys import Key
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from tests.crawl.output.test_warc import PAGE

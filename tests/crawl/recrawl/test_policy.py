@@ -9,7 +9,7 @@ from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 from kadcrawl.crawl.recrawl.due_cells import DueCells
 from kadcrawl.crawl.recrawl.policy import Recrawl, sanitized
 from kadcrawl.keys import Cell, Key
-from kadcrawl.settings.config import RECRAWL_MOST_S, Job
+from kadcrawl.settings.job import RECRAWL_MOST_S, Job
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.visit import Visit
 from tests.crawl.output.test_warc import PAGE

@@ -11,7 +11,7 @@ from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.recrawl.scheduler import CELL_PENDING_MAX, COPYING_MAX, Recrawling
 from kadcrawl.keys import Cell, Key
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import Store
 from kadcrawl.store.visit import Visit
 from kadcrawl.system.clock import Clock

@@ -9,7 +9,7 @@ import pytest
 
 from kadcrawl.crawl.robots.cache import LARGE_BYTES, REREAD_BYTES_S, TURN_KEPT_S, RobotsCache
 from kadcrawl.crawl.robots.rules import Rules
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import Store
 
 LIMITS = Limits(robots_cached_bytes_max=120_000, robots_cached_max=50, robots_retry_s=4, robots_tries_max=2)

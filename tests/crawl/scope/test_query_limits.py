@@ -4,7 +4,7 @@ import pytest
 
 from kadcrawl.crawl.scope.query_limits import PathQueries
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import Job
+from kadcrawl.settings.job import Job
 
 SITE = "http://a.test"
 

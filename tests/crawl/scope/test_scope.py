@@ -3,7 +3,8 @@
 import pytest
 
 from kadcrawl.crawl.scope.scope import Scope
-from kadcrawl.settings.config import Job, Limits, ScopeKind
+from kadcrawl.settings.job import Job, ScopeKind
+from kadcrawl.settings.limits import Limits
 
 SEED = "http://www.example.org/docs/intro.html?v=1"
 

@@ -8,7 +8,8 @@ from hypothesis import given, strategies as st
 from kadcrawl.crawl.scope.scope import Scope
 from kadcrawl.crawl.scope.traps import Traps, _repeats, without_session
 from kadcrawl.errors import ConfigError
-from kadcrawl.settings.config import URL_PARTS_MAX, Job, Limits
+from kadcrawl.settings.job import URL_PARTS_MAX, Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.urls import canonical
 from sim.synthetic_web import SyntheticWeb
 

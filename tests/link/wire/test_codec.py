@@ -35,7 +35,8 @@ from kadcrawl.link.wire.messages import (
     WorkRequest,
 )
 from kadcrawl.link.wire.peer_state import PeerState
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import RecordRule
 
 BYTES_MAX = Limits().message_bytes_max

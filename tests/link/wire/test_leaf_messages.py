@@ -25,7 +25,7 @@ from kadcrawl.link.wire.messages import (
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.overlay.addresses import ip_version
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 
 ID = bytes(range(20))
 CONTACT = Contact(ID, "255.255.255.255", 65_535)

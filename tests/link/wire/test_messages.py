@@ -93,7 +93,8 @@ from kadcrawl.link.wire.messages import (
 )
 from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.replication.record_codec import ROBOTS_BATCH_BYTES_MAX
-from kadcrawl.settings.config import SEEDS_CHARS_MAX, SEEDS_MAX, Job, Limits
+from kadcrawl.settings.job import SEEDS_CHARS_MAX, SEEDS_MAX, Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.settings.page_rules import FIELDS_MAX, RULES_CHARS_MAX, RULES_MAX, Field, RecordRule, RoleRule
 
 ID = bytes(range(20))

@@ -25,7 +25,7 @@ from kadcrawl.link.wire.peer_state import PeerState
 from kadcrawl.peer.membership.departed import KEEPERS, DepartedPeers, each_once, send_leave_stats
 from kadcrawl.peer.peer import Peer
 from kadcrawl.peer.runtime import NotReadyError
-from kadcrawl.settings.config import Limits
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.store import Store
 from tests.support.peers import MakePeer, finish, swarm
 from tests.support.waiting import until

@@ -11,7 +11,7 @@ from kadcrawl import Peer, RemoteError
 from kadcrawl.link.wire.messages import Command, GetSwarmState, Link, NewSeeds, Ok, Order
 from kadcrawl.peer.swarm import state_gossip
 from kadcrawl.peer.swarm.state_gossip import SEEDS_FINGERPRINTS_MAX, WAITING_MAX, StateGossip
-from kadcrawl.settings.config import SEEDS_MAX
+from kadcrawl.settings.job import SEEDS_MAX
 from tests.support.crash import crash
 from tests.support.peers import MakePeer, finish, swarm
 from tests.support.waiting import until

@@ -46,7 +46,8 @@ from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
 from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
-from kadcrawl.settings.config import Job, Limits
+from kadcrawl.settings.job import Job
+from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import DONE, PENDING, Store
 from kadcrawl.system.clock import Clock

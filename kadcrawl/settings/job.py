@@ -1,0 +1,347 @@
+"""`Job`: the settings of a crawl that are the same on every peer.
+
+The person who starts a swarm defines the job once, and every joiner receives it. Two peers with different jobs would
+disagree on owners and manners. A job is checked when it is made.
+
+Tests: tests/settings/test_job_file.py, tests/settings/test_limits.py
+"""
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from kadcrawl.errors import ConfigError
+from kadcrawl.settings.limits import require
+from kadcrawl.settings.page_rules import RULES_CHARS_MAX, RecordRule, RoleRule, check_pattern, check_rules
+from kadcrawl.settings.proxy_list import check_proxies
+from kadcrawl.urls import Partition
+
+ScopeKind = Literal["host", "domain", "prefix", "any"]
+Balance = Literal["auto", "level", "drain", "predictive", "off"]
+LendsBy = Literal["level", "drain", "predictive", "off"]
+SessionIds = Literal["strip", "keep"]
+Canonical = Literal["ignore", "honor"]
+History = Literal["exact", "bloom"]
+Filters = Literal["pybloom", "rbloom"]
+TwinLinks = Literal["follow", "skip"]
+
+COUNT_MAX = 2**53
+"""Limit on numbers of links, pages or URLs, for which messages and files have room."""
+SEEDS_MAX = 10_000
+"""Limit on the seeds of a job, which travels whole to every joiner."""
+SEEDS_CHARS_MAX = 1_000_000
+"""Limit on the characters of all seeds together, so that they fit one message (`Limits.message_bytes_max`)."""
+RECRAWL_LEAST_S = 1
+"""Shortest interval of a recrawl, in seconds."""
+RECRAWL_MOST_S = 10 * 366 * 86_400
+"""Longest interval of a recrawl, in seconds: ten years."""
+GRAINS_DEFAULT, GRAINS_MAX = 7, 400
+"""Number of live epochs of the Bloom filters: the default, as in P4's week of days, and the limit, a year of days."""
+URL_PARTS_MAX = 10_000
+"""Largest limit on segments and parameters, equal to no limit: no canonical URL (urls.py) has so many."""
+LENDS_NOT = ("max_pages", "max_depth", "recrawl_after_s")
+"""Fields that keep a job from lending pages when they are set. So does history `bloom`."""
+
+_OR_LENDS_NOT = f"{', '.join(LENDS_NOT)} or history bloom"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The pages that a swarm crawls, and the manners of the crawl: the same on every peer.
+
+    Raises ConfigError for a value out of its limits, and for values that contradict each other.
+    """
+
+    name: str = "crawl"
+    """Name of the crawl in WARC files and logs, 1 to 100 characters. Peers of different names do not mix."""
+    seeds: tuple[str, ...] = ()
+    """Canonical URLs with which the crawl begins: at most 10,000, with 1,000,000 characters in all."""
+    scope: ScopeKind = "host"
+    """Links to follow: on a seed's `host`, on its registered `domain`, below its path (`prefix`), or `any`."""
+    include: tuple[str, ...] = ()
+    """Regular expressions that limit the crawl: a URL must match at least one of them. Seeds always pass.
+
+    Empty for no limit. With `exclude`, at most 200,000 characters."""
+    exclude: tuple[str, ...] = ()
+    """Regular expressions of URLs that are not crawled."""
+    max_depth: int | None = None
+    """Limit on the number of links from a seed to a page, 0 or more. None for no limit."""
+    max_pages: int | None = None
+    """Limit on the number of URLs that the whole swarm fetches, 1 or more. None for no limit."""
+    path_segments_max: int = 32
+    """Limit on the segments of a path, 1 to 10,000.
+
+    Without it, a crawl would follow links that grow by one segment on each page for ever. Heritrix stops at 20, and the
+    source trees of some honest sites end just below 20."""
+    path_repeats_max: int = 3
+    """Limit on consecutive repeats of a segment or a group of segments in a path, 1 to 10,000.
+
+    For example, /a/b/a/b/a/b has /a/b three times. Heritrix stops after 2, and so loses archives by date, such as
+    /2011/11/11/11."""
+    query_parameters_max: int = 50
+    """Limit on the parameters of a query, 1 to 10,000.
+
+    Each click on a facet may add a parameter. Links for people have fewer than a tenth of these."""
+    session_ids: SessionIds = "strip"
+    """Treatment of session IDs in links: `strip` removes them, `keep` leaves them in the URL.
+
+    A server that gives each visit a new ID has endlessly many URLs for every page."""
+    sitemaps: bool = False
+    """True to fetch the sitemaps of each site, and to follow their URLs like links of all its pages.
+
+    Off by default, as in Heritrix and Scrapy, because sitemaps list pages that no other page links to any more. With
+    `recrawl_after_s`, pages that a sitemap reports as modified are fetched again sooner."""
+    canonical: Canonical = "ignore"
+    """Treatment of a page's canonical link: `ignore` treats it as any other link, `honor` as a redirect.
+
+    With `honor`, a link to a simpler URL of the same domain replaces the page's other links
+    (crawl/content/canonical_link.py)."""
+    site_pages_max: int | None = None
+    """Limit on the URLs of one site, counted by its owner, 1 or more. None for no limit.
+
+    It is the only bound on a site that generates pages, such as an endless calendar. Not with partition `url`, nor with
+    history `bloom`."""
+    path_queries_max: int | None = None
+    """Limit on the URLs of one path that differ only in their query, 1 or more.
+
+    Each owner of the site counts by itself. None for no limit. It bounds lists that can be filtered and sorted in any
+    combination (crawl/scope/query_limits.py). Not with partition `url`."""
+    twins: TwinLinks = "follow"
+    """Treatment of the links of a near duplicate: its text is nearly that of an earlier page of its site.
+
+    `follow` follows them, `skip` leaves them to the earlier page (crawl/content/near_duplicates.py). Not `skip` with
+    partition `url`."""
+    simhash: bool = False
+    """True to write into each line of pages.jsonl the SimHash of the page's text, which finds near duplicates."""
+    partition: Partition = "host"
+    """Definition of a site: `host` with its port, the registered `domain`, or each `url` by itself (as in P1)."""
+    cell_bits: int = 16
+    """Number of bits of a key that name its cell, 1 to 24.
+
+    16 bits make 65,536 cells, enough to balance thousands of peers."""
+    delay_s: float = 1.0
+    """Seconds between two requests to one site, 0 to 86,400. A robots.txt may ask for more, never for less."""
+    retries: int = 3
+    """Number of retries after a temporary failure (time-out, reset, 429, 5xx), 0 to 20.
+
+    After the last retry, the failure is recorded."""
+    balance: Balance = "auto"
+    """Method by which heavily loaded peers lend pages to lightly loaded peers.
+
+    `level` compares load levels (P1 1.4). `drain` compares measured seconds to drain the frontier. `predictive` begins
+    with a prediction from the peers' machines (P2). `off` lends nothing. `auto` is `drain` where pages can be lent,
+    otherwise `off`. Pages cannot be lent with `max_pages`, `max_depth`, `recrawl_after_s`, or history `bloom`."""
+    block_urls: int = 20
+    """Number of URLs in a heavy block (H), the unit of load levels and loans, 1 to 500."""
+    update_s: float = 5.0
+    """Seconds between two comparisons of load levels (T), at the same instants on all peers, 0.1 to 3,600."""
+    recrawl_after_s: float | None = None
+    """Seconds after which a page is fetched again, from 1 second to 3,660 days. None to fetch each page once.
+
+    Not with `max_pages`."""
+    recrawl_adaptive: bool = False
+    """True to make that interval shorter for a page that has changed, and longer for a page that has not.
+
+    Not with history `bloom`."""
+    recrawl_least_s: float | None = None
+    """Shortest interval of an adaptive recrawl, in seconds. None for a tenth of `recrawl_after_s`."""
+    recrawl_most_s: float | None = None
+    """Longest interval of an adaptive recrawl, in seconds. None for ten times `recrawl_after_s`."""
+    history: History = "exact"
+    """Memory of finished URLs: `exact` keeps their keys, `bloom` keeps fingerprints in Bloom filters (P4).
+
+    A key takes 30 bytes of disk. A fingerprint takes 3 bytes of memory, and 1 URL in 10,000 is mistaken for a known URL
+    and never fetched."""
+    grain_s: float | None = None
+    """Seconds of one epoch of the Bloom filters, 1 or more. None for a seventh of `recrawl_after_s`.
+
+    Each epoch begins new filters, and filters older than `recrawl_after_s` are dropped. It must be from a 400th to half
+    of `recrawl_after_s`."""
+    filters: Filters = "pybloom"
+    """Package of the Bloom filters: `pybloom`, or `rbloom` with the extra ``kadcrawl[fast-history]``."""
+    proxies: tuple[str, ...] = field(default=(), repr=False)
+    """URLs of proxies through which all peers fetch, with their credentials, at most 1,000 (proxy_list.py)."""
+    proxies_from: str | None = field(default=None, repr=False)
+    """Canonical URL of a list of proxies, in place of `proxies`. It may contain secrets.
+
+    Each peer reads the list from time to time."""
+    proxy_judge: str = ""
+    """Canonical URL of a health-check page that answers 200, by which peers verify proxies. Required with proxies.
+
+    The crawl leaves its site alone, because health checks ignore the site's delay."""
+    contact: str = ""
+    """URL or e-mail address in the User-Agent, so that a site's owner can reach a person.
+
+    At most 200 characters of printable ASCII."""
+    roles: tuple[RoleRule, ...] = ()
+    """Rules that say which URLs lead on and which hold content. The first matching rule counts (page_rules.py)."""
+    records: tuple[RecordRule, ...] = ()
+    """Rules that extract records from pages into records.jsonl. The first rule that matches the URL counts."""
+
+    def __post_init__(self) -> None:
+        require(0 < len(self.name) <= 100, "name must have 1 to 100 characters")
+        require(self.scope in get_args(ScopeKind), f"scope must be one of {', '.join(get_args(ScopeKind))}")
+        require(
+            self.partition in get_args(Partition),
+            f"partition must be one of {', '.join(get_args(Partition))}",
+        )
+        require(len(self.seeds) <= SEEDS_MAX, f"a job has at most {SEEDS_MAX} seeds; use a page that links to them")
+        chars = sum(map(len, self.seeds))
+        require(chars <= SEEDS_CHARS_MAX, f"the seeds of a job have at most {SEEDS_CHARS_MAX} characters, not {chars}")
+        require(1 <= self.cell_bits <= 24, "cell_bits must be from 1 to 24")
+        require(0 <= self.delay_s <= 86_400, "delay_s must be from 0 to 86400 seconds")
+        require(0 <= self.retries <= 20, "retries must be from 0 to 20")
+        require(self.max_depth is None or self.max_depth >= 0, "max_depth must be 0 or more")
+        require(self.max_pages is None or self.max_pages >= 1, "max_pages must be 1 or more")
+        for name in ("max_depth", "max_pages", "site_pages_max", "path_queries_max"):
+            require((getattr(self, name) or 0) <= COUNT_MAX, f"{name} must be at most {COUNT_MAX}")
+        for name in ("path_segments_max", "path_repeats_max", "query_parameters_max"):
+            require(1 <= getattr(self, name) <= URL_PARTS_MAX, f"{name} must be from 1 to {URL_PARTS_MAX}")
+        require(self.session_ids in get_args(SessionIds), "session_ids must be strip or keep")
+        require(self.canonical in get_args(Canonical), "canonical must be ignore or honor")
+        require(self.site_pages_max is None or self.site_pages_max >= 1, "site_pages_max must be 1 or more")
+        require(
+            self.site_pages_max is None or self.partition != "url",
+            "site_pages_max cannot go with partition url, where each URL is a site and no peer counts the URLs of a "
+            "host; use max_pages or max_depth",
+        )
+        require(self.path_queries_max is None or self.path_queries_max >= 1, "path_queries_max must be 1 or more")
+        require(
+            self.path_queries_max is None or self.partition != "url",
+            "path_queries_max cannot go with partition url, where each URL is a site and no peer counts the queries of "
+            "a path; use query_parameters_max or max_pages",
+        )
+        require(self.twins in get_args(TwinLinks), "twins must be follow or skip")
+        require(
+            self.twins == "follow" or self.partition != "url",
+            "twins skip cannot go with partition url, where each URL is a site without other pages; "
+            "use partition host or domain",
+        )
+        require(self.balance in get_args(Balance), f"balance must be one of {', '.join(get_args(Balance))}")
+        require(
+            self.balance in ("auto", "off") or self.can_lend,
+            f"balance {self.balance} cannot go with {_OR_LENDS_NOT}, where no pages are lent: only the owner of a page "
+            "knows its share of the page limit, a shorter path to it, and its last visit, and a fingerprint cannot be "
+            "taken back; use balance auto or off",
+        )
+        self._check_recrawl()
+        check_proxies(self.proxies, self.proxies_from, self.proxy_judge)
+        require(1 <= self.block_urls <= 500, "block_urls must be from 1 to 500")
+        require(0.1 <= self.update_s <= 3600, "update_s must be from 0.1 to 3600 seconds")
+        require(len(self.contact) <= 200, "contact must have at most 200 characters")
+        require(self.contact.isprintable() and self.contact.isascii(), "contact must be printable ASCII")
+        check_rules(self.roles, self.records)
+        chars = sum(map(len, (*self.include, *self.exclude)))
+        require(chars <= RULES_CHARS_MAX, f"include and exclude have at most {RULES_CHARS_MAX} characters, not {chars}")
+        for pattern in (*self.include, *self.exclude):
+            check_pattern(pattern)
+
+    @property
+    def lends_by(self) -> LendsBy:
+        """The method of lending, with `auto` resolved."""
+        if self.balance == "auto":
+            return "drain" if self.can_lend else "off"
+        return self.balance
+
+    @property
+    def can_lend(self) -> bool:
+        """True if a peer other than the owner may fetch a page."""
+        return self.history == "exact" and all(getattr(self, name) is None for name in LENDS_NOT)
+
+    def check_useful(self, said: Collection[str]) -> None:
+        """Raise ConfigError if a field in `said`, the fields with a given value, has no effect in this job."""
+        lends = self.lends_by != "off"
+        for names, useful, otherwise in (
+            (
+                ("block_urls", "update_s"),
+                lends,
+                f"this job lends no pages: not with balance off, {_OR_LENDS_NOT}",
+            ),
+            (("recrawl_adaptive",), self.recrawl_after_s is not None, "it is for recrawl_after_s"),
+            (("recrawl_least_s", "recrawl_most_s"), self.recrawl_adaptive, "they are for recrawl_adaptive"),
+            (("filters",), self.history == "bloom", "it is for history bloom"),
+            (
+                ("grain_s",),
+                self.history == "bloom" and self.recrawl_after_s is not None,
+                "it is for history bloom with recrawl_after_s",
+            ),
+            (("proxy_judge",), self.by_proxies, "it is for proxies"),
+        ):
+            if idle := [name for name in names if name in said and not useful]:
+                raise ConfigError(f"{' and '.join(idle)} would do nothing, as {otherwise}")
+
+    @property
+    def by_proxies(self) -> bool:
+        """True if pages are fetched through proxies."""
+        return bool(self.proxies) or self.proxies_from is not None
+
+    @property
+    def recrawl_bounds_s(self) -> tuple[float, float]:
+        """The shortest and the longest time, in seconds, after which a page is fetched again."""
+        after_s = self.recrawl_after_s or 0.0
+        return self.recrawl_least_s or max(after_s / 10, RECRAWL_LEAST_S), self.recrawl_most_s or after_s * 10
+
+    def _check_recrawl(self) -> None:
+        for name in ("recrawl_after_s", "recrawl_least_s", "recrawl_most_s"):
+            seconds = getattr(self, name)
+            require(
+                seconds is None or RECRAWL_LEAST_S <= seconds <= RECRAWL_MOST_S,
+                f"{name} must be from {RECRAWL_LEAST_S} second to {RECRAWL_MOST_S // 86_400} days",
+            )
+        self._check_history()
+        if self.recrawl_after_s is None:
+            return
+        require(
+            self.max_pages is None,
+            "recrawl_after_s cannot go with max_pages, which the pages fetched again would use up; "
+            "use site_pages_max or max_depth",
+        )
+        least_s, most_s = self.recrawl_bounds_s
+        require(
+            least_s <= self.recrawl_after_s <= most_s,
+            "recrawl_after_s must lie between recrawl_least_s and recrawl_most_s",
+        )
+
+    @property
+    def grains(self) -> int:
+        """Number of epoch filters of a cell that live at a time (L in P4)."""
+        if self.recrawl_after_s is None:
+            return 1
+        return math.ceil(self.recrawl_after_s / self.grain_s) if self.grain_s else GRAINS_DEFAULT
+
+    def _check_history(self) -> None:
+        require(self.history in get_args(History), f"history must be one of {', '.join(get_args(History))}")
+        require(self.filters in get_args(Filters), f"filters must be one of {', '.join(get_args(Filters))}")
+        if self.history == "bloom":
+            require(
+                self.site_pages_max is None,
+                "history bloom cannot go with site_pages_max: fingerprints of a site's URLs cannot be counted; "
+                "use max_pages or max_depth",
+            )
+            require(
+                not self.recrawl_adaptive,
+                "history bloom cannot go with recrawl_adaptive, as it keeps no earlier version of a page; "
+                "use history exact",
+            )
+        require(self.grain_s is None or self.grain_s >= 1, "grain_s must be at least 1 second")
+        if self.history == "bloom" and self.recrawl_after_s is not None:
+            require(
+                self.recrawl_after_s >= GRAINS_DEFAULT or self.grain_s is not None,
+                f"recrawl_after_s must be at least {GRAINS_DEFAULT} seconds with history bloom, or grain_s be given",
+            )
+            require(
+                2 * (self.grain_s or 0) <= self.recrawl_after_s and self.grains <= GRAINS_MAX,
+                f"grain_s must be from a {GRAINS_MAX}th of recrawl_after_s to half of it",
+            )
+
+
+def why_no_leaf(job: "Job") -> str | None:
+    """Return the reason why this job has no leaves, as a sentence for a person, or None if it has."""
+    if job.can_lend:
+        return None
+    return (
+        "a crawl with --max-pages, --max-depth, --recrawl-after or --history bloom has no leaves: only the owner of a "
+        "page knows its share of the page limit, a shorter path to it, and its last visit, and a fingerprint cannot be "
+        "taken back; join without --leaf"
+    )
