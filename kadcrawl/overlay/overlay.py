@@ -145,13 +145,12 @@ class Overlay:
 
     async def leave(self) -> None:
         """Send Leave to every contact, nearest first and within `leave_s`. From here on no request is answered."""
-        protocol = self._socket
-        protocol.set_leaving(True)
+        self._socket.set_leaving(True)
         contacts = self.nearest_known(self._node_id, len(self.contacts()) + 1)[1:]
         try:
             async with asyncio.timeout(self._settings.leave_s), asyncio.TaskGroup() as group:
                 for contact in contacts:
-                    group.create_task(protocol.leave(contact))
+                    group.create_task(self._socket.leave(contact))
         except TimeoutError:
             pass  # The contacts not reached will miss our heartbeats.
 
@@ -192,10 +191,8 @@ class Overlay:
 
         A wave asks suspects too: it must not take a peer that is slow, or just coming back, for a peer that is gone.
         """
-        return {
-            index: [neighbor.contact for neighbor in neighbors]
-            for index, neighbors in self._membership.table.subtrees(below).items()
-        }
+        trees = self._membership.table.subtrees(below)
+        return {index: [neighbor.contact for neighbor in neighbors] for index, neighbors in trees.items()}
 
     def is_live(self, peer: bytes) -> bool:
         """Return whether the peer with this ID is a live contact."""

@@ -324,14 +324,10 @@ class DatagramProtocol(KademliaProtocol):  # type: ignore[misc]  # the package i
 
     def usable(self, reply: Nodes) -> list[Contact]:
         """Return the contacts of a reply that have a sendable address and are not suspected."""
-        now, version, liveness = self._loop.time(), self._ip_version or 0, self._membership.liveness
-        usable = []
-        for contact in reply.contacts:
-            if not sendable(contact, version):
-                self.counters.malformed += 1
-            elif not liveness.suspected(contact.id, now):
-                usable.append(contact)
-        return usable
+        now, version = self._loop.time(), self._ip_version or 0
+        reachable = [contact for contact in reply.contacts if sendable(contact, version)]
+        self.counters.malformed += len(reply.contacts) - len(reachable)
+        return [contact for contact in reachable if not self._membership.liveness.suspected(contact.id, now)]
 
     def _verify_all(self, contacts: list[Contact]) -> None:
         for contact in contacts:

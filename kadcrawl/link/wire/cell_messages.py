@@ -380,11 +380,7 @@ class KeptFilterPart(Message, frozen=True):
 
 
 class AssignReplica(Message, frozen=True):
-    """The owner of cells asks a peer to keep a copy of them under placement key `role`, or to drop them (0).
-
-    The digests are the owner's view of the copy. The receiver drops only a copy with exactly that digest. Answered by
-    ReplicaAssigned. A repeat changes nothing.
-    """
+    """The owner of cells asks a peer to keep a copy of them under placement key `role`, or to drop them."""
 
     owner: Contact
     role: Annotated[int, Meta(ge=0, le=2)]
