@@ -61,6 +61,22 @@ class RecordMoves:
     cpu_s: float
 
 
+class Everybody:
+    """The answers of a peer that owns nothing and trusts every sender."""
+
+    def owns(self, cell: Cell) -> bool:
+        """Return False."""
+        return False
+
+    def is_nearest(self, sender: Contact, cell: Cell) -> bool:
+        """Return True."""
+        return True
+
+    def trusts(self, sender: Contact, cell: Cell, now: float) -> bool:
+        """Return True."""
+        return True
+
+
 class StoreEnd:
     """One of two peers: everything that moves records, with the network cut short."""
 
@@ -73,7 +89,9 @@ class StoreEnd:
         frontier = Frontier(store, LIMITS, JOB.delay_s)
         intake = Intake(store, frontier, Scope(JOB, LIMITS), Counters(), Activity(), IntakeLimits(), IntakeEvents())
         partitioner = Partitioner(JOB.partition, JOB.cell_bits)
-        self._records = record_codec.Records(store, frontier, intake, partitioner, lambda entry: False, lambda: 0.0)
+        self._records = record_codec.Records(
+            store, frontier, intake, partitioner, lambda entry: False, lambda: 0.0, Everybody()
+        )
         client: Any = self
         self.anti_entropy = AntiEntropy(lambda: self.contact, client, store, self._records.moving, self._records.merge)
 

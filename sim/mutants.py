@@ -327,7 +327,7 @@ def loan_never_ends(_: Any) -> Any:
     return end
 
 
-@mutant("kadcrawl.replication.cells:CellCrawl.is_busy")
+@mutant("kadcrawl.replication.cell_crawl:CellCrawl.is_busy")
 def released_while_lent(is_busy: Any) -> Any:
     """A cell goes to its next owner while others still fetch pages of it."""
 

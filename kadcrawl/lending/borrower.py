@@ -34,7 +34,7 @@ from kadcrawl.link.wire.messages import (
     RenewLease,
     ReturnedUrl,
 )
-from kadcrawl.replication.cells import FINISHING_S
+from kadcrawl.replication.cell_crawl import FINISHING_S
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, WAIT_MAX_S, site_record
 from kadcrawl.store.store import Store
 from kadcrawl.urls import is_canonical, origin_of

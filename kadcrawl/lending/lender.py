@@ -37,7 +37,7 @@ from kadcrawl.link.wire.messages import (
     RenewLease,
 )
 from kadcrawl.overlay.waves.activity import Activity
-from kadcrawl.replication.cells import NotRunningError
+from kadcrawl.replication.peer_tasks import NotRunningError
 from kadcrawl.replication.record_codec import WAIT_MAX_S, Records
 from kadcrawl.store.frontier_entry import FrontierEntry
 from kadcrawl.store.store import Store

@@ -80,9 +80,9 @@ class Loans:
             now=clock.now,
             random=random,
             wake=components.crawler.wake,
-            spawn=cells.spawn,
+            spawn=cells.tasks.spawn,
         )
-        cells.crawl.on_closed.append(self.lender.recall)
+        cells.events.cell_closed.append(self.lender.recall)
         borrowed = BorrowedStore(self._journal)
         frontier = Frontier(
             borrowed,

@@ -89,8 +89,8 @@ def build_parts(
         pause_reasons=lambda: components.crawler.pause_reasons,
     )
     if (recrawling := components.recrawling) is not None:
-        cells.crawl.on_opened = recrawling.opened
-        cells.crawl.on_closed.append(recrawling.closed)
+        cells.events.cell_opened.append(recrawling.opened)
+        cells.events.cell_closed.append(recrawling.closed)
     return BuiltParts(
         components=components,
         cells=cells,

@@ -7,14 +7,13 @@ so it crawls none until it has synced them again.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from kadcrawl.crawl.build import CrawlComponents
 from kadcrawl.crawl.scope.partitioner import UrlLocation
-from kadcrawl.errors import KadcrawlError
 from kadcrawl.keys import Cell, Key, anchor
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.server import Handler
@@ -35,19 +34,22 @@ from kadcrawl.link.wire.messages import (
     Reconcile,
     Replicate,
     Replicated,
-    SiteRecord,
     TakeOver,
 )
 from kadcrawl.overlay import Overlay
 from kadcrawl.overlay.waves.activity import Activity
 from kadcrawl.replication.anti_entropy import AntiEntropy
+from kadcrawl.replication.cell_crawl import CellCrawl
 from kadcrawl.replication.epoch_filter_chunks import IncomingSlice
 from kadcrawl.replication.epoch_filter_transfer import EpochFilterSync, encoded_filters, sent_by
+from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.holder_side import HolderSide
+from kadcrawl.replication.owner.owner_parts import OwnerParts
 from kadcrawl.replication.owner.sync import CellSync
 from kadcrawl.replication.owner.trust import TrustPolicy
+from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
-from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, Records, site_record
+from kadcrawl.replication.record_codec import Records
 from kadcrawl.replication.replicator import Replicator
 from kadcrawl.store.cell_digest import EMPTY
 from kadcrawl.store.frontier_entry import FrontierEntry
@@ -58,77 +60,12 @@ OPEN_WAIT_S = 4.0
 """How long an offer waits for its cells to be opened; then it is to be tried again."""
 WHOLE_WAIT_S = 5.0
 """How long it then waits for the copies; both together are less than it is waited for (crawl/links/forwarder.py)."""
-FINISHING_S = 1.0
-"""How long a cell that goes waits for pages that are fetched already and whose links travel."""
 SETTLE_POLL_S = 0.1
 BEAT_S = 0.5
 STALL_S = 1.5
 """Silence between two beats after which others may have missed us (overlay/settings.py: two misses)."""
 
 log = logging.getLogger(__name__)
-
-
-class NotRunningError(KadcrawlError):
-    """The peer's history is not served just now."""
-
-
-class CellCrawl:
-    """Opens and closes cells for the crawler."""
-
-    def __init__(self, components: CrawlComponents, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._frontier = components.frontier
-        self._partitioner = components.partitioner
-        self._crawler = components.crawler
-        self._clock = clock
-        self._closed_at: dict[Cell, float] = {}
-        self.on_opened: Callable[[Cell], None] = lambda cell: None
-        """Called after a cell was opened."""
-        self.on_closed: list[Callable[[Cell], None]] = []
-        """Called after a cell was closed."""
-
-    def open(self, cell: Cell, *, hold: bool) -> None:
-        self._closed_at.pop(cell, None)
-        self._frontier.open(cell, self._clock.now(), hold=hold)
-        self.on_opened(cell)
-        self._crawler.wake()
-
-    def close(self, cell: Cell) -> None:
-        if self._frontier.is_open(cell):
-            self._closed_at[cell] = self._clock.now()
-            self._frontier.close(cell)
-            for listener in self.on_closed:
-                listener(cell)
-
-    def is_busy(self, cell: Cell) -> bool:
-        if self._frontier.in_flight(cell) or self._frontier.lent(cell):
-            return True
-        closed_at = self._closed_at.get(cell, 0.0)
-        return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
-
-    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
-        now = self._clock.now()
-        if self._frontier.is_held(cell, now):
-            return None
-        clocks = self._frontier.clocks(cell, now, most)
-        if clocks is None:
-            return None
-        return [site_record(*clock) for clock in clocks]
-
-    def in_hand(self, cell: Cell) -> list[bytes]:
-        return sorted(self._frontier.keys_out(cell))  # The order of a set differs from process to process.
-
-    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
-        if not self._frontier.is_open(cell):
-            due = self._clock.now() + UNFINISHED_WAIT_S
-            for key in map(Key, keys):
-                if self._store.cell_of(key) == cell:
-                    self._store.put_off(key, due)
-
-    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
-        for site in sites:
-            if self._partitioner.cell(site.site) == cell:
-                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())
 
 
 class Cells:
@@ -150,7 +87,11 @@ class Cells:
         self._store = store
         self._activity = activity
         self._clock = clock
-        self.crawl = crawl = CellCrawl(components, store, clock)
+        self.events = ReplicationEvents()
+        self.tasks = PeerTasks()
+        self.crawl = CellCrawl(components, store, clock, self.events)
+        self.holdings = Holdings(overlay.me.number, bits)
+        trust_policy = TrustPolicy(overlay, self.holdings, bits)
         self.records = Records(
             store,
             components.frontier,
@@ -158,17 +99,16 @@ class Cells:
             components.partitioner,
             components.crawler.is_taken,
             clock.now,
+            trust_policy,
         )
-        self.holdings = Holdings(overlay.me.number, bits)
-        self.records.owns = lambda cell: cell in self.holdings.owned
-        self.records.owned_by = lambda contact, cell: overlay.nearest_known(anchor(cell, bits), 1)[0] == contact
-        belief = TrustPolicy(overlay, self.holdings, bits)
-        self.records.trusts = lambda contact, cell: belief.trusts(contact, cell, asyncio.get_running_loop().time())
         self.replicator = Replicator(
-            overlay, client, store, self.holdings, self.records.replication_batch, min_interval_s
+            *(overlay, client, store, self.holdings, self.records.replication_batch, min_interval_s),
+            spawn=self.tasks.spawn,
+            events=self.events,
         )
-        merge_slices = partial(self.records.merge_epoch_filters, adopt=False)
-        self.filter_sync = EpochFilterSync(client, store, merge_slices, self.replicator.put_epochs)
+        self.filter_sync = EpochFilterSync(
+            client, store, partial(self.records.merge_epoch_filters, adopt=False), self.replicator.put_epochs
+        )
         self._incoming = IncomingSlice(EPOCH_FILTER_BYTES_MAX)
         self.anti_entropy = AntiEntropy(
             lambda: overlay.me,
@@ -179,26 +119,28 @@ class Cells:
             self.filter_sync,
             self.records.refused,
         )
-        self.holder_side = HolderSide(overlay, client, store, self.holdings, crawl, bits)
+        self.holder_side = HolderSide(overlay, client, store, self.holdings, self.crawl, bits, self.events)
         self.sync = CellSync(
-            overlay,
-            client,
-            store,
-            self.holdings,
-            self.replicator,
-            self.anti_entropy,
-            self.holder_side,
-            crawl,
-            bits,
-            belief,
+            OwnerParts(
+                overlay=overlay,
+                client=client,
+                store=store,
+                holdings=self.holdings,
+                replicator=self.replicator,
+                anti_entropy=self.anti_entropy,
+                holder_side=self.holder_side,
+                crawl=self.crawl,
+                trust_policy=trust_policy,
+                cell_bits=bits,
+                spawn=self.tasks.spawn,
+                events=self.events,
+            )
         )
-        self.holder_side.on_forgotten = components.crawler.wake
+        self.events.records_forgotten.append(components.crawler.wake)
         store.events.record_changed.append(self._changed)
         store.events.site_changed.append(self._site_changed)
         overlay.on_joined.append(self._joined)
         overlay.on_lost.append(self._lost)
-        self.replicator.spawn = self.sync.spawn = self.spawn
-        self._group: asyncio.TaskGroup | None = None
         self._beat_at: float | None = None
 
     @property
@@ -247,14 +189,10 @@ class Cells:
 
     async def run(self) -> None:
         """Sync, tell, copy and watch for stalls; until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                group.create_task(self.sync.run(), name="sync")
-                group.create_task(self.holder_side.run(), name="notify_owners")
-                group.create_task(self._beat(), name="beat")
-        finally:
-            self._group = None
+        async with self.tasks.running():
+            self.tasks.spawn(self.sync.run(), "sync")
+            self.tasks.spawn(self.holder_side.run(), "notify_owners")
+            self.tasks.spawn(self._beat(), "beat")
 
     async def accept(
         self, links: Sequence[tuple[Link, UrlLocation]], accept_link: Callable[[Link, UrlLocation, float], None]
@@ -340,7 +278,7 @@ class Cells:
 
     async def leave(self, goodbye: Callable[[], Awaitable[None]], deadline_s: float) -> None:
         """Let others take all cells: close them, say goodbye, and answer until nothing is left or nothing moves."""
-        self.holder_side.leaving = True
+        self.holder_side.begin_leaving()
         await goodbye()
         self.sync.close_all()
         left, since = sum(tally.keys for tally in self._store.cells.values()), self._clock.now()
@@ -397,16 +335,6 @@ class Cells:
 
     def _site_changed(self, site: str) -> None:
         self.replicator.site_changed(self._components.partitioner.cell(site), site)
-
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start a task that ends with the peer. Raises NotRunningError before `run` and after it."""
-        try:
-            if self._group is not None:
-                return self._group.create_task(work, name=name)
-        except RuntimeError:
-            pass  # The group is ending.
-        work.close()
-        raise NotRunningError("this peer is starting or ending; try again in a moment")
 
     async def _beat(self) -> None:
         self._beat_at = asyncio.get_running_loop().time()

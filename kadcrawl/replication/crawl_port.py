@@ -1,4 +1,6 @@
-"""What history needs of whoever crawls: to open and close cells, and what is under way in them.
+"""`Crawl`: the crawler as replication sees it, which opens and closes cells and says which work is in progress.
+
+The real one is `CellCrawl` (cell_crawl.py).
 
 Tests: tests/replication/test_cells.py, tests/replication/test_holder_side.py
 """
@@ -11,25 +13,25 @@ from kadcrawl.link.wire.messages import SiteRecord
 
 
 class Crawl(Protocol):
-    """What a peer does with the crawling of a cell."""
+    """The crawling of one peer's cells."""
 
     def open(self, cell: Cell, *, hold: bool) -> None:
-        """Crawl it; `hold`: each of its sites first waits a full delay, as nobody told its clock."""
+        """Crawl the cell. With `hold` each site first waits a full delay, as no peer passed its clock on."""
 
     def close(self, cell: Cell) -> None:
-        """Start nothing more of it."""
+        """Start no more requests of the cell."""
 
     def is_busy(self, cell: Cell) -> bool:
-        """Return whether requests are under way, or pages about to be finished."""
+        """Return whether requests are in flight, or pages are about to be finished."""
 
     def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
-        """Return how long its sites must be left alone; None if they are more than `most`."""
+        """Return the clocks of the cell's sites; None if the sites are more than `most`."""
 
     def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
-        """Leave these sites alone for so long."""
+        """Leave these sites alone for as long as their clocks say."""
 
     def in_hand(self, cell: Cell) -> list[bytes]:
         """Return the keys of pages that are fetched here and not finished."""
 
     def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
-        """Leave these pages, if they are PENDING, for a while to whoever has them in hand."""
+        """Postpone these pages, if they are PENDING, as another peer is about to finish them."""

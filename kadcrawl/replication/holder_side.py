@@ -10,10 +10,9 @@ has seen.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
-from typing import Protocol
 
 from kadcrawl.errors import KadcrawlError, RemoteError, StorageError
 from kadcrawl.keys import Cell, anchor, check_cell
@@ -31,6 +30,8 @@ from kadcrawl.link.wire.messages import (
     TakeOverAnswer,
 )
 from kadcrawl.replication.crawl_port import Crawl
+from kadcrawl.replication.events import ReplicationEvents
+from kadcrawl.replication.overlay_port import HolderOverlay
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, OWNER, holders, nearer, placement_keys
 from kadcrawl.replication.replicator import held_of
@@ -58,18 +59,6 @@ FORGET_COUNT = 2_000
 log = logging.getLogger(__name__)
 
 
-class HolderOverlay(Protocol):
-    """What telling needs of the overlay."""
-
-    @property
-    def me(self) -> Contact: ...
-    def is_live(self, peer: bytes) -> bool: ...
-    def contacts(self) -> list[Contact]: ...
-    def nearest_known(self, target: int, count: int) -> list[Contact]: ...
-    async def nearest(self, target: int, count: int) -> list[Contact]: ...
-    def suspect(self, contact: Contact) -> None: ...
-
-
 class NoOwnerError(KadcrawlError):
     """Somebody speaks as the owner of a cell and cannot be it."""
 
@@ -78,7 +67,14 @@ class HolderSide:
     """What one peer tells and answers about the cells it holds."""
 
     def __init__(
-        self, overlay: HolderOverlay, client: LinkClient, store: Store, holdings: Holdings, crawl: Crawl, cell_bits: int
+        self,
+        overlay: HolderOverlay,
+        client: LinkClient,
+        store: Store,
+        holdings: Holdings,
+        crawl: Crawl,
+        cell_bits: int,
+        events: ReplicationEvents,
     ) -> None:
         self._overlay = overlay
         self._client = client
@@ -86,16 +82,11 @@ class HolderSide:
         self._holdings = holdings
         self._crawl = crawl
         self._bits = cell_bits
+        self._events = events
         self.leaving = False
         """This peer owns nothing any more; it only hands over."""
         self._unwilling: dict[bytes, None] = {}
         """Peers, by ID, that did not take what this leaving peer has: perhaps they leave as well."""
-        self.on_own: Callable[[Cell], None] = lambda cell: None
-        """Called with a cell that this peer owns and should sync."""
-        self.on_taken_over: Callable[[Cell, Contact], None] = lambda cell, claimant: None
-        """Called when another peer takes a cell over, and nobody nearer is known."""
-        self.on_forgotten: Callable[[], None] = lambda: None
-        """Called when records are gone: there may be nothing left to do."""
         self._timers = TimerQueue()
         """Cells whose owners are to be told."""
         self._unnotified_changes: dict[Cell, None] = {}
@@ -171,8 +162,12 @@ class HolderSide:
             await asyncio.sleep(0 if more else NOTIFY_S)
             await self._something()
 
+    def begin_leaving(self) -> None:
+        """Own no cell from now on, and hand all cells over."""
+        self.leaving = True
+
     async def handed_over(self) -> None:
-        """Return when others have taken all that is here; call after `leaving` was set."""
+        """Return when others have taken all that is here; call after `begin_leaving`."""
         while self._store.cells and self._overlay.contacts():  # noqa: ASYNC110 -- what is left changes in many places
             await asyncio.sleep(NOTIFY_S)
 
@@ -201,7 +196,8 @@ class HolderSide:
         held = held_of(self._store, cell)
         if (rival := self.rival(new_owner, here)) is not None:
             return CellState(held, rival, [], releasing=False, released=False, sites=[])
-        self.on_taken_over(cell, new_owner)
+        for listener in self._events.cell_taken_over:
+            listener(cell, new_owner)
         # Also those our overlay does not know (yet): who is lost is not among the holders any more.
         others = list(dict.fromkeys([*self._holdings.others(cell), *self._former.get(cell, ())]))[:CONTACTS_MAX]
         owned = self._holdings.owned.get(cell)
@@ -217,7 +213,7 @@ class HolderSide:
             in_hand = self._crawl.in_hand(cell)[:BATCH_MAX]
             return CellState(held, None, others, releasing=False, released=False, sites=sites, in_progress=in_hand)
         if owned.open:
-            owned.open, owned.closing = False, True
+            owned.set_closing()
             self._closing[cell] = None
             log.debug("cell.closing cell=%d for=%s", cell, new_owner)
             self._crawl.close(cell)
@@ -378,7 +374,8 @@ class HolderSide:
                 self._timers.put(cell, now + NOTIFY_AGAIN_S)  # Nobody is there to be told.
             elif owner.id == self._overlay.me.id:
                 self._timers.drop(cell)
-                self.on_own(cell)
+                for listener in self._events.cell_due:
+                    listener(cell)
             else:
                 told[owner].append(cell)
         await asyncio.gather(*(self._send_cells_held(owner, cells) for owner, cells in told.items()))
@@ -432,7 +429,8 @@ class HolderSide:
             elif not self._store.forget_cell(cell, FORGET_COUNT):
                 del self._forgetting[cell]
                 self._timers.drop(cell)
-                self.on_forgotten()
+                for listener in self._events.records_forgotten:
+                    listener()
             await asyncio.sleep(0)
 
     def _now(self) -> float:

@@ -9,6 +9,7 @@ Tests: tests/replication/test_cells.py
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from kadcrawl.crawl.frontier.frontier import Frontier
 from kadcrawl.crawl.links.intake import Intake
@@ -51,6 +52,19 @@ def site_record(site: str, wait_s: float, delay_s: float) -> SiteRecord:
     return SiteRecord(site, min(wait_s, WAIT_MAX_S), min(delay_s, WAIT_MAX_S))
 
 
+class RecordTrust(Protocol):
+    """The answers to whose records of a cell count; `TrustPolicy` is the real one."""
+
+    def owns(self, cell: Cell) -> bool:
+        """Return whether this peer owns the cell, so that no other peer knows better."""
+
+    def is_nearest(self, sender: Contact, cell: Cell) -> bool:
+        """Return whether no known peer is nearer to the cell than the sender."""
+
+    def trusts(self, sender: Contact, cell: Cell, now: float) -> bool:
+        """Return whether DONE records of the cell count if this peer sends them."""
+
+
 class Records:
     """The records of one peer."""
 
@@ -62,6 +76,7 @@ class Records:
         partitioner: Partitioner,
         is_taken: Callable[[FrontierEntry], bool],
         now: Callable[[], float],
+        trust: RecordTrust,
     ) -> None:
         """`is_taken`: whether the crawler has the entry just now."""
         self._store = store
@@ -70,12 +85,7 @@ class Records:
         self._partitioner = partitioner
         self._is_taken = is_taken
         self._now = now
-        self.owns: Callable[[Cell], bool] = lambda cell: False
-        """Whether a cell is this peer's own: then nobody else knows better what is done in it."""
-        self.owned_by: Callable[[Contact, Cell], bool] = lambda contact, cell: False
-        """Whether nobody lives nearer to a cell than a peer, as far as is known."""
-        self.trusts: Callable[[Contact, Cell], bool] = lambda contact, cell: False
-        """Whether a peer is believed what is done in a cell."""
+        self._trust = trust
         self.merging = False
         """What changes in the store just now has come from another peer."""
 
@@ -115,11 +125,11 @@ class Records:
             if only is not None or sender is None:
                 return trust_done
             if cell not in trusted:
-                trusted[cell] = self.trusts(sender, cell)
+                trusted[cell] = self._trust.trusts(sender, cell, asyncio.get_running_loop().time())
             return trusted[cell]
 
         def may_tell(cell: Cell) -> bool:
-            return cell == only if only is not None else sender is not None and self.owned_by(sender, cell)
+            return cell == only if only is not None else sender is not None and self._trust.is_nearest(sender, cell)
 
         now = self._now()
         cells, origins = set(), set()
@@ -142,7 +152,7 @@ class Records:
                 link = Link(one.url, one.depth, one.hops)
                 if is_believed(place.cell):
                     due = now + one.wait_s if one.wait_s else 0.0
-                    even_seen = only is None and not self.owns(place.cell)
+                    even_seen = only is None and not self._trust.owns(place.cell)
                     self._intake.merge_pending(link, place, now, one.tries, due, even_seen=even_seen)
                 else:
                     self._intake.merge_pending(link, place, now, 0, 0.0)

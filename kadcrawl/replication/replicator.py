@@ -8,9 +8,9 @@ is lost (`lost`), which leaves its cells short of a copy: the sync of the cell f
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from kadcrawl.errors import RemoteError, StorageError
 from kadcrawl.keys import Cell, Key
@@ -28,6 +28,9 @@ from kadcrawl.link.wire.messages import (
     Replicated,
 )
 from kadcrawl.replication.epoch_filter_transfer import in_parts, packed, part_message
+from kadcrawl.replication.events import ReplicationEvents
+from kadcrawl.replication.overlay_port import LivenessOverlay
+from kadcrawl.replication.peer_tasks import Spawn
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
 from kadcrawl.store.cell_digest import DIGEST_BYTES, EMPTY, CellDigest
@@ -50,15 +53,6 @@ log = logging.getLogger(__name__)
 
 MakeBatch = Callable[[Sequence[Key], Sequence[str]], Batch]
 """(keys, sites) -> their records as they are now."""
-
-
-class LivenessOverlay(Protocol):
-    """What copies need of the overlay."""
-
-    @property
-    def me(self) -> Contact: ...
-    def is_live(self, peer: bytes) -> bool: ...
-    def suspect(self, contact: Contact) -> None: ...
 
 
 def digest_of(cell: Cell, digest: CellDigest) -> CellSummary:
@@ -179,6 +173,8 @@ class Replicator:
         holdings: Holdings,
         make_batch: MakeBatch,
         min_interval_s: float,
+        spawn: Spawn,
+        events: ReplicationEvents,
     ) -> None:
         """`spacing_s`: least time between two beginnings of a stream."""
         self._overlay = overlay
@@ -188,12 +184,8 @@ class Replicator:
         self._make_batch = make_batch
         self._min_interval_s = min_interval_s
         self._streams: dict[bytes, ReplicationStream] = {}
-        self.spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]] = no_spawn
-        """Starts a task that ends with the peer."""
-        self.on_unlike: Callable[[Contact, Cell], None] = lambda contact, cell: None
-        """Called when a peer has something else of a cell than we thought."""
-        self.on_dead: Callable[[Contact], None] = lambda contact: None
-        """Called when a peer cannot be reached any more, or does not keep up."""
+        self._spawn = spawn
+        self._events = events
 
     @property
     def unacknowledged(self) -> int:
@@ -220,7 +212,7 @@ class Replicator:
                 stream = self._stream(contact)
                 stream.put(key, cell, asyncio.get_running_loop().time())
                 if len(stream.keys) > QUEUE_MAX:
-                    self.on_dead(contact)
+                    self._give_up(contact)
 
     def site_changed(self, cell: Cell, site: str) -> None:
         """Send a site's clock and delay to the backups of its cell."""
@@ -230,7 +222,7 @@ class Replicator:
                 stream = self._stream(contact)
                 stream.sites[site] = None
                 if len(stream.sites) > QUEUE_MAX:
-                    self.on_dead(contact)
+                    self._give_up(contact)
 
     def put_epochs(self, contact: Contact, cell: Cell, epochs: Iterable[int]) -> None:
         """Send these slices of a cell owned here to a backup."""
@@ -267,7 +259,7 @@ class Replicator:
         if stream is None:
             stream = self._streams[contact.id] = ReplicationStream(contact, MinInterval(self._min_interval_s))
         if stream.task is None or stream.task.done():
-            stream.task = self.spawn(self._deliver(stream), f"copies to {contact}")
+            stream.task = self._spawn(self._deliver(stream), f"copies to {contact}")
         return stream
 
     async def _deliver(self, stream: ReplicationStream) -> None:
@@ -286,7 +278,7 @@ class Replicator:
             except Exception:
                 # A fault of ours must not end the peer; what did not arrive is found by comparing.
                 log.exception("replication.bug to=%s", stream.contact)
-                self.on_dead(stream.contact)
+                self._give_up(stream.contact)
 
     async def _deliver_records(self, stream: ReplicationStream) -> None:
         keys, sites = stream.take()
@@ -340,7 +332,8 @@ class Replicator:
             return
         for unlike in settled.differing:
             if Cell(unlike.cell) in taken:
-                self.on_unlike(stream.contact, Cell(unlike.cell))
+                for listener in self._events.copy_differs:
+                    listener(stream.contact, Cell(unlike.cell))
 
     async def _ask(self, stream: ReplicationStream, message: Any, expected: Any) -> Any:
         """Return the answer; None, after a while, if there is none."""
@@ -353,13 +346,12 @@ class Replicator:
             self._overlay.suspect(contact)
             await asyncio.sleep(REPLICATE_RETRY_S)
             if stream.failures >= FAILURES_MAX and not stream.lost and not self._overlay.is_live(contact.id):
-                self.on_dead(contact)
+                self._give_up(contact)
             return None
         stream.failures = 0
         return answer
 
-
-def no_spawn(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """Stand for what starts tasks as long as nobody does. Raises RuntimeError."""
-    work.close()
-    raise RuntimeError(f"{name}: nobody runs the tasks yet")
+    def _give_up(self, contact: Contact) -> None:
+        """Report a peer as unreachable, as far as its stream can say."""
+        for listener in self._events.peer_unreachable:
+            listener(contact)

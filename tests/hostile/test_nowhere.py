@@ -94,7 +94,7 @@ async def told(
     anne: Peer, answer: Callable[[TakeOver], Awaitable[TakeOverAnswer]], asked_enough: Callable[[], object]
 ) -> None:
     """Let a member say that it holds something of a cell of Anne's; she asks it, and it answers this."""
-    await until(lambda: anne.cells._group)
+    await until(lambda: anne.cells.tasks.is_running)
     assert {CELL} == await anne.cells.sync.opened([CELL], 30.0)
     server = LinkServer(BYTES_MAX)
     server.handle(TakeOver, answer)

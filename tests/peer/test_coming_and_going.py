@@ -249,12 +249,12 @@ async def test_a_leaving_peer_takes_links_until_its_goodbye_and_then_redirects(m
     alone.leave_soon()
     accepted = await alone.client.ask(alone.contact.address, Offer(links[:3]), Accepted, 5)
     assert [] == accepted.redirects
-    alone.cells.holder_side.leaving = True
+    alone.cells.holder_side.begin_leaving()
     with pytest.raises(RemoteError, match="leaving"):
         await alone.client.ask(alone.contact.address, Offer(links), Accepted, 5)
     first = await make_peer("b")
     second = await make_peer("c", join=first)
-    second.cells.holder_side.leaving = True
+    second.cells.holder_side.begin_leaving()
     accepted = await first.client.ask(second.contact.address, Offer(links), Accepted, 5)
     assert [(index, first.contact) for index in range(len(links))] == [
         (one.index, one.owner) for one in accepted.redirects

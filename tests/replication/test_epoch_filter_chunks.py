@@ -13,6 +13,8 @@ from kadcrawl.link.wire.messages import Batch, KeepFilterPart, KeptFilterPart
 from kadcrawl.replication import epoch_filter_transfer
 from kadcrawl.replication.epoch_filter_chunks import IDLE_S, SENT_MAX, IncomingSlice, Outgoing, PartError, Sent
 from kadcrawl.replication.epoch_filter_transfer import sent_by
+from kadcrawl.replication.events import ReplicationEvents
+from kadcrawl.replication.peer_tasks import PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.replicator import Replicator
 from kadcrawl.store.bloom.cell_filters import EncodedFilter, Label, Large
@@ -163,10 +165,14 @@ def deliver(store: Store, backup: Backup) -> Replicator:
 
     async def play() -> Replicator:
         client: Any = backup
-        copies = Replicator(LiveOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05)
+        tasks = PeerTasks()
+        copies = Replicator(
+            *(LiveOverlay(), client, store, Holdings(ME.number, 16), no_batch, 0.05),
+            spawn=tasks.spawn,
+            events=ReplicationEvents(),
+        )
         committer = asyncio.create_task(store.journal.run())
-        async with asyncio.timeout(600), asyncio.TaskGroup() as group:
-            copies.spawn = lambda work, name: group.create_task(work, name=name)
+        async with asyncio.timeout(600), tasks.running():
             copies.put_epochs(A, CELL, [1_000, 1_001])
             assert await copies.delivered(A)
         committer.cancel()

@@ -18,6 +18,7 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
     TakeOver,
 )
+from kadcrawl.replication.events import ReplicationEvents
 from kadcrawl.replication.holder_side import NOTIFY_S, HolderSide
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import placement_keys
@@ -91,9 +92,10 @@ class HolderBench:
         self.crawl = FakeCrawl()
         self.holdings = Holdings(ME.number, BITS)
         client: Any = self.client
-        self.holder_side = HolderSide(self.overlay, client, self.store, self.holdings, self.crawl, BITS)
+        events = ReplicationEvents()
+        self.holder_side = HolderSide(self.overlay, client, self.store, self.holdings, self.crawl, BITS, events)
         self.owned: list[Cell] = []
-        self.holder_side.on_own = self.owned.append
+        events.cell_due.append(self.owned.append)
 
     def know(self, *contacts: Contact) -> None:
         self.overlay.known.update((one.id, one) for one in contacts)
@@ -377,7 +379,7 @@ def test_an_owner_that_cannot_tell_its_clocks_does_not_say_released(bench: Holde
 def test_who_leaves_is_nobodys_rival(bench: HolderBench) -> None:
     async def scenario() -> None:
         bench.know(FAR)
-        bench.holder_side.leaving = True
+        bench.holder_side.begin_leaving()
         assert bench.asked_by(FAR).rival is None
 
     run(bench, scenario)

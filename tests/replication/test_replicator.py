@@ -21,6 +21,8 @@ from kadcrawl.link.wire.messages import (
     SiteRecord,
 )
 from kadcrawl.replication import replicator
+from kadcrawl.replication.events import ReplicationEvents
+from kadcrawl.replication.peer_tasks import NotRunningError, PeerTasks
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, OWNER, SECOND_BACKUP
 from kadcrawl.replication.replicator import Replicator, digest_of
@@ -106,7 +108,13 @@ class StreamsBench:
         self.holdings.own(OTHER, 0.0).open = True
         self.holdings.back_up_at(OTHER, [A])
         self.made: list[list[Key]] = []
-        self.replicator = Replicator(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S)
+        self.tasks = PeerTasks()
+        self.events = ReplicationEvents()
+        self.replicator = Replicator(
+            *(self.overlay, client, self.store, self.holdings, self.make_batch, SPACING_S),
+            spawn=self.tasks.spawn,
+            events=self.events,
+        )
 
     def make_batch(self, keys: Sequence[Key], sites: Sequence[str]) -> Batch:
         self.made.append(list(keys))
@@ -129,8 +137,7 @@ def run(bench: StreamsBench, scenario: Callable[[], Coroutine[Any, Any, None]]) 
 
     async def play() -> None:
         committer = asyncio.create_task(bench.store.journal.run())
-        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
-            bench.replicator.spawn = lambda work, name: group.create_task(work, name=name)
+        async with asyncio.timeout(PATIENCE_S), bench.tasks.running():
             await scenario()
         committer.cancel()
 
@@ -359,7 +366,7 @@ def test_a_silent_peer_counts_as_dead_only_if_the_overlay_lost_it(bench: Streams
         bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.replicator.on_dead = on_dead
+        bench.events.peer_unreachable.append(on_dead)
         bench.client.down.add(A)
         if not live:
             bench.overlay.live.discard(A.id)
@@ -479,7 +486,7 @@ def test_a_peer_that_holds_something_else_is_told_of(bench: StreamsBench) -> Non
     told = []
 
     async def scenario() -> None:
-        bench.replicator.on_unlike = lambda contact, cell: told.append((contact, cell))
+        bench.events.copy_differs.append(lambda contact, cell: told.append((contact, cell)))
         bench.client.unlike = [digest_of(CELL, EMPTY), digest_of(Cell(77), EMPTY)]
         bench.replicator.keep(A, CELL, FIRST_BACKUP)
         await asyncio.sleep(1.0)
@@ -512,7 +519,7 @@ def test_a_peer_that_does_not_keep_up_counts_as_lost(bench: StreamsBench, monkey
         bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.replicator.on_dead = on_dead
+        bench.events.peer_unreachable.append(on_dead)
         bench.client.down |= {A, B}
         bench.change(*range(10), cell=OTHER)
         delivered = asyncio.create_task(bench.replicator.delivered(A))
@@ -534,7 +541,7 @@ def test_the_clocks_waiting_for_one_peer_are_bounded(bench: StreamsBench, monkey
         bench.replicator.lost(contact.id)
 
     async def scenario() -> None:
-        bench.replicator.on_dead = on_dead
+        bench.events.peer_unreachable.append(on_dead)
         bench.client.down |= {A, B}
         for number in range(11):
             bench.replicator.site_changed(OTHER, f"s{number}.example")
@@ -545,5 +552,5 @@ def test_the_clocks_waiting_for_one_peer_are_bounded(bench: StreamsBench, monkey
 
 
 async def test_nothing_is_sent_before_somebody_runs_the_tasks(bench: StreamsBench) -> None:
-    with pytest.raises(RuntimeError, match="copies to"):
+    with pytest.raises(NotRunningError, match="copies to"):
         bench.change(1)

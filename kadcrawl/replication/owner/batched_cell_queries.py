@@ -6,12 +6,13 @@ Also remembers who keeps silent, so that a peer the overlay does not know is not
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import BATCH_MAX, CellState, Contact, TakeOver, TakeOverAnswer
+from kadcrawl.replication.overlay_port import LivenessOverlay
 
 TAKE_OVER_DEADLINE_S = 5.0
 LINGER_S = 0.005
@@ -22,15 +23,6 @@ SILENT_MAX = 1_000
 """Silent peers remembered; whoever asks names them, and may make them up."""
 
 log = logging.getLogger(__name__)
-
-
-class LivenessOverlay(Protocol):
-    """What asking needs of the overlay."""
-
-    @property
-    def me(self) -> Contact: ...
-    def is_live(self, peer: bytes) -> bool: ...
-    def suspect(self, contact: Contact) -> None: ...
 
 
 class BatchedCellQueries:

@@ -1,203 +1,290 @@
-"""One sync of one cell by its owner, from the asking to the settling (`sync` says when a cell is due for it).
+"""`CatchUp` runs one sync attempt of one cell for its owner, from the lookup of the holders to the notices.
 
-Everybody who may know of the cell is asked what they have of it: the peer next nearest to the anchor (who owned it
-before, or will), both backups, and whoever has said `CellsHeld` or was named by one of these. Who was crawling it
-stops and passes its clocks on. What differs is exchanged, the cell is opened, its backups are told to keep it and
-everybody else to drop it. Merging is a join in a lattice, so this may be repeated or cut short anywhere.
+The owner asks every peer that may hold records of the cell: the peer next nearest to the anchor (the owner before, or
+the next one), both backups, and the providers, which sent `CellsHeld` or were named by an asked peer. A peer that
+crawls the cell stops and passes its sites' clocks on. The owner merges what differs and opens the cell; the backups
+are told to keep their copies, all others to drop theirs. Merging is a join in a lattice, so an attempt may be repeated
+or cut short at any point. The states of an attempt are in sync_progress.py; sync.py decides when a cell is due.
 
 Tests: tests/replication/owner/test_sync.py
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kadcrawl.errors import RemoteError
 from kadcrawl.keys import Cell
-from kadcrawl.link.client import LinkClient
 from kadcrawl.link.peer_score import LogLimiter, left_out_note
 from kadcrawl.link.wire.messages import BATCH_MAX, CellState, CellSummary, Contact
 from kadcrawl.overlay.addresses import ip_version
-from kadcrawl.replication.anti_entropy import AntiEntropy
-from kadcrawl.replication.crawl_port import Crawl
 from kadcrawl.replication.owner.batched_cell_queries import BatchedCellQueries
+from kadcrawl.replication.owner.cell_opener import CellOpener
+from kadcrawl.replication.owner.owner_parts import OwnerParts
 from kadcrawl.replication.owner.providers import Providers
 from kadcrawl.replication.owner.release_wait import ReleaseWait
-from kadcrawl.replication.owner.trust import TrustPolicy
+from kadcrawl.replication.owner.sync_progress import SyncAttempt, SyncProgress, SyncState
 from kadcrawl.replication.owner.work_quota import FAILED_COST, WorkQuota
-from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, nearer, placement_keys
-from kadcrawl.replication.replicator import Replicator, held_of
-from kadcrawl.store.store import Store
+from kadcrawl.replication.replicator import held_of
 
 RELEASE_POLL_S = 0.2
+"""Shortest time between two questions to a peer that still releases the cell."""
 RELEASE_POLL_MOST_S = 2.0
+"""Longest time between two such questions."""
 RELEASE_POLL_SHARE = 0.1
-"""Of how long it has taken so far: who is slow to release many cells is asked for each of them again and again."""
+"""Wait between two such questions, as a share of the attempt so far: a slow peer may be releasing many cells."""
 SYNCS_MAX = BATCH_MAX
 """Cells synced at the same time: as many as one message asks about. With twice as many other work waits longer."""
 
 log = logging.getLogger(__name__)
 
 
-class LookupOverlay(Protocol):
-    """What catching up needs of the overlay."""
+class Round(NamedTuple):
+    """The outcome of asking each unasked peer once."""
 
-    @property
-    def me(self) -> Contact: ...
-    def is_live(self, peer: bytes) -> bool: ...
-    def nearest_known(self, target: int, count: int) -> list[Contact]: ...
-    async def nearest(self, target: int, count: int) -> list[Contact]: ...
-    def suspect(self, contact: Contact) -> None: ...
+    is_over: bool
+    """The cell cannot be taken over now: a peer is silent, or a nearer owner may live."""
+    releasing: list[tuple[Contact, CellState]]
+    """The peers that still crawl the cell."""
+    has_silent: bool
+    """Whether a peer that may live did not answer."""
 
 
 class CatchUp:
-    """How this peer catches up with cells it owns."""
+    """The sync attempts of one peer."""
 
-    def __init__(
-        self,
-        overlay: LookupOverlay,
-        client: LinkClient,
-        store: Store,
-        holdings: Holdings,
-        replicator: Replicator,
-        anti_entropy: AntiEntropy,
-        crawl: Crawl,
-        cell_bits: int,
-        trust_policy: TrustPolicy,
-        *,
-        may_own: Callable[[Cell], bool],
-        want: Callable[[Cell], None],
-        open_cell: Callable[[Cell, bool], None],
-        spawn: Callable[[Coroutine[Any, Any, None], str], object],
-    ) -> None:
-        """`open_cell(cell, hold)` lets a cell be crawled; `want` has it synced once more; `spawn` starts a task."""
-        self._overlay = overlay
-        self._store = store
-        self._holdings = holdings
-        self._replicator = replicator
-        self._anti_entropy = anti_entropy
-        self._crawl = crawl
-        self._bits = cell_bits
-        self._trust_policy = trust_policy
-        self._may_own = may_own
-        self._want = want
-        self._open = open_cell
-        self._cell_queries = BatchedCellQueries(overlay, client, spawn)
-        self.places = asyncio.Semaphore(SYNCS_MAX)
-        """Whoever calls `once` holds one."""
+    def __init__(self, parts: OwnerParts, opener: CellOpener) -> None:
+        self._parts = parts
+        self._overlay = parts.overlay
+        self._store = parts.store
+        self._holdings = parts.holdings
+        self._crawl = parts.crawl
+        self._bits = parts.cell_bits
+        self._opener = opener
+        self._cell_queries = BatchedCellQueries(parts.overlay, parts.client, parts.spawn)
+        self.slots = asyncio.Semaphore(SYNCS_MAX)
+        """Limits the syncs at the same time; a caller of `once` holds a slot."""
         self._release_wait = ReleaseWait()
-        self._lines = LogLimiter()
-        self._closed: set[Cell] = set()
-        """Those of the cells at hand that are closed, or were."""
+        self._log_limiter = LogLimiter()
         self.providers = Providers()
         self.work_quota = WorkQuota()
-        self.absences = 0
-        """How often this peer was away: what was asked before says nothing after."""
-        self.newcomers = 0
-        """How many peers have come."""
-        self.bereaved = False
-        """Whether a peer was ever lost: it may have asked a site of a cell of which nobody else has anything."""
+        self._absences = 0
+        self._newcomers = 0
+        self._lost_any_peer = False
         self.count = 0
-        """Cells caught up with so far."""
+        """Syncs completed so far."""
 
-    async def once(self, cell: Cell) -> bool:
-        """Go once through the whole of it; return whether it came to its end.
+    # --- news of the swarm -------------------------------------------------------------------------------------------
 
-        Raises RemoteError when somebody who is needed fails in the middle.
+    def peer_joined(self) -> None:
+        """Note a newcomer: attempts in progress may have chosen other backups."""
+        self._newcomers += 1
+
+    def peer_lost(self, peer: bytes) -> None:
+        """Note that a peer, by ID, is dead or gone."""
+        self._lost_any_peer = True
+        self.providers.lost(peer)
+
+    def was_away(self) -> None:
+        """Note that this peer was away: answers to earlier questions are void."""
+        self._absences += 1
+
+    @property
+    def must_hold_empty_cells(self) -> bool:
+        """Whether the sites of a cell without records wait a full delay: a lost peer may have crawled them."""
+        return self._lost_any_peer
+
+    # --- one attempt -------------------------------------------------------------------------------------------------
+
+    async def once(self, progress: SyncProgress) -> bool:
+        """Run one attempt; return whether it completed.
+
+        Raises RemoteError when a peer that is needed fails in the middle.
         """
         loop = asyncio.get_running_loop()  # At the end of a world there is none any more.
-        began, settled = loop.time(), False
-        if not self._holdings.is_open(cell):
-            self._closed.add(cell)
+        cell, completed = progress.cell, False
+        attempt = SyncAttempt(loop.time(), self._absences, self._newcomers, not self._holdings.is_open(cell))
         try:
-            settled = await self._once(cell, began)
+            completed = await self._once(progress, attempt)
         finally:
-            if cell in self._closed or not settled:
-                self._release_wait.waited(cell, loop.time() - began, loop.time())
-            self._closed.discard(cell)
-        return settled
+            if attempt.left_closed or not completed:
+                self._release_wait.waited(cell, loop.time() - attempt.began, loop.time())
+        return completed
 
     def waited(self, cell: Cell, seconds: float) -> None:
-        """A cell was left closed, or unsettled, for so long, until now."""
+        """Note that a cell was left closed, or not synced, for so many seconds until now."""
         self._release_wait.waited(cell, seconds, self._now())
 
-    async def _once(self, cell: Cell, began: float) -> bool:
-        absences, newcomers = self.absences, self.newcomers
+    async def pause(self, seconds: float) -> None:
+        """Wait, and leave the slot to another cell meanwhile."""
+        self.slots.release()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await self.slots.acquire()
+
+    async def _once(self, progress: SyncProgress, attempt: SyncAttempt) -> bool:
+        progress.move(SyncState.LOCATING)
+        if not await self._locate(progress.cell, attempt):
+            return False
+        progress.move(SyncState.ASKING)
+        if not await self._ask_all(progress, attempt) or not self._is_current(progress.cell, attempt):
+            return False
+        progress.move(SyncState.MERGING)
+        holds_records = await self._merge(progress.cell, attempt)
+        if not self._may_open(progress.cell, attempt):
+            return False
+        progress.move(SyncState.OPENED)
+        self._open(progress, attempt, holds_records=holds_records)
+        return True
+
+    def _is_current(self, cell: Cell, attempt: SyncAttempt) -> bool:
+        """Return whether the answers of an attempt still count, and this peer may still own the cell."""
+        return attempt.absences == self._absences and self._parts.may_own(cell)
+
+    async def _locate(self, cell: Cell, attempt: SyncAttempt) -> bool:
+        """Look up the holders and plan the questions; return False if another peer owns the cell."""
         me = self._overlay.me
-        keys = placement_keys(cell, self._bits)
-        nearest = [await self._overlay.nearest(key, HOLDERS) for key in keys]
+        nearest = [await self._overlay.nearest(key, HOLDERS) for key in placement_keys(cell, self._bits)]
         chosen = holders(nearest)
         if chosen[OWNER].id != me.id:
             return False
-        backups = chosen[FIRST_BACKUP:]
-        before = {contact.id: contact for contact in self._holdings.others(cell)}
-        known = {contact.id: contact for contact in [*backups, *nearest[OWNER][1:2]]}
-        near = {contact.id for contact in [*backups, *nearest[OWNER]]}
-        # Where a peer is that we know others do not say.
-        asked = known | before
-        placed = set(asked)
-        if is_patient := self._is_patient(cell, began):
-            asked |= self._heard_providers(cell) | asked
+        attempt.choose(chosen, nearest[OWNER], self._holdings.others(cell), me.id)
+        attempt.was_patient = self._is_patient(cell, attempt)
+        if attempt.was_patient:
+            attempt.ask_too(self._heard_providers(cell), me.id)
         else:
             self._say("impatient", f"cell={cell} sources={len(self.providers.of(cell))}")
-        asked.pop(me.id, None)
-        answers = await self._ask_all(cell, asked, placed, near, backups, began)
-        if answers is None or absences != self.absences or not self._may_own(cell):
-            return False
-        owned = self._holdings.own(cell, self._now())
-        released = any(answer.released for _, answer in answers) and not any(
-            answer.clocks_incomplete for _, answer in answers
-        )
-        for _, answer in answers:
-            self._crawl.learn_clocks(cell, answer.sites)
-        # From now on changes go to the new backups; what was before is compared.
-        self._holdings.back_up_at(cell, backups)
-        anything = cell in self._store.cells or any(answer.held.keys for _, answer in answers)
-        at_backups = {contact.id for contact in backups}
-        answers.sort(key=lambda one: (not one[1].released, -one[1].held.keys))
-        for contact, answer in answers:
-            if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_near=contact.id in near)
-        for contact, answer in answers:
-            if contact.id in at_backups and answer.held != held_of(self._store, cell):
-                await self._reconcile(contact, answer.held, push=True)
-        if any(answer.held.keys for contact, answer in answers if contact.id not in at_backups):
-            await self._store.journal.durable()  # Before anybody is told to drop it.
-        if absences != self.absences or not self._may_own(cell) or cell not in self._holdings.owned:
-            return False
-        unheard = [contact for peer, contact in self._heard_providers(cell).items() if peer not in asked]
-        if is_patient and any(nearer(contact, me, keys[OWNER]) or not owned.open for contact in unheard):
-            return False  # It has claimed the cell meanwhile, or leaves, or may be crawling it: hear it first.
-        for _, answer in answers:
-            self._crawl.leave_in_hand(cell, answer.in_progress)
-        self._open(cell, (anything or self.bereaved) and not released)
-        owned.whole = owned.backups == tuple(backups)
-        self.count += 1
-        for role, contact in enumerate(backups, FIRST_BACKUP):
-            self._replicator.keep(contact, cell, role)
-        for contact, answer in answers:
-            self.providers.discard(cell, contact.id)
-            if contact.id not in at_backups and (answer.held.keys or contact.id in before):
-                # A former backup may have nothing yet of what is on its way to it.
-                self._replicator.drop(contact, answer.held)
-        came = newcomers != self.newcomers
-        if came and any(contact.id not in at_backups for contact in self._known_backups(cell)):
-            self._want(cell)  # Somebody nearer came while we were at it.
         return True
 
-    async def _reconcile(self, contact: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
-        try:
-            await self._anti_entropy.reconcile(contact, held, push=push, trust_done=trust_done)
-        except RemoteError:
-            self.work_quota.charge(contact.id, FAILED_COST, self._now())
-            raise
+    async def _merge(self, cell: Cell, attempt: SyncAttempt) -> bool:
+        """Own the cell, merge what other peers hold, and bring the backups up to date.
+
+        Returns whether any peer held records of the cell before. Raises RemoteError.
+        """
+        self._holdings.own(cell, self._now())
+        for _, answer in attempt.all_answers():
+            self._crawl.learn_clocks(cell, answer.sites)
+        # From now on changes go to the new backups; older records are compared.
+        self._holdings.back_up_at(cell, attempt.backups)
+        holds_records = cell in self._store.cells or attempt.others_hold_records()
+        answers = attempt.in_merge_order()
+        for contact, answer in answers:
+            if answer.held != held_of(self._store, cell):
+                await self._take_from(contact, answer.held, is_near=contact.id in attempt.near)
+        for contact, answer in answers:
+            if attempt.is_backup(contact) and answer.held != held_of(self._store, cell):
+                await self._reconcile(contact, answer.held, push=True)
+        if any(answer.held.keys for contact, answer in answers if not attempt.is_backup(contact)):
+            await self._store.journal.durable()  # Before any peer is told to drop it.
+        return holds_records
+
+    def _may_open(self, cell: Cell, attempt: SyncAttempt) -> bool:
+        """Return whether the cell may be opened after the merge."""
+        if not self._is_current(cell, attempt) or cell not in self._holdings.owned:
+            return False
+        target, me = placement_keys(cell, self._bits)[OWNER], self._overlay.me
+        unheard = [contact for peer, contact in self._heard_providers(cell).items() if peer not in attempt.asked]
+        is_open = self._holdings.is_open(cell)
+        # A provider that came meanwhile claims the cell, or leaves, or may be crawling it: hear it first.
+        return not (attempt.was_patient and any(nearer(contact, me, target) or not is_open for contact in unheard))
+
+    def _open(self, progress: SyncProgress, attempt: SyncAttempt, *, holds_records: bool) -> None:
+        """Open the cell, and tell each asked peer to keep or to drop its copy."""
+        cell, answers = progress.cell, attempt.in_merge_order()
+        owned = self._holdings.owned[cell]
+        for _, answer in answers:
+            self._crawl.leave_in_hand(cell, answer.in_progress)
+        hold = (holds_records or self.must_hold_empty_cells) and not attempt.was_released()
+        self._opener.open(cell, hold=hold)
+        owned.set_whole(owned.backups == tuple(attempt.backups))
+        self.count += 1
+        for role, contact in enumerate(attempt.backups, FIRST_BACKUP):
+            self._parts.replicator.keep(contact, cell, role)
+        for contact, answer in answers:
+            self.providers.discard(cell, contact.id)
+            if attempt.must_drop(contact, answer):
+                self._parts.replicator.drop(contact, answer.held)
+        came = attempt.newcomers != self._newcomers
+        if came and not all(attempt.is_backup(contact) for contact in self._known_backups(cell)):
+            progress.request_again()  # A nearer peer came during the attempt.
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    async def _ask_all(self, progress: SyncProgress, attempt: SyncAttempt) -> bool:
+        """Ask all peers of the attempt what they hold; return False if the cell cannot be taken over now."""
+        cell = progress.cell
+        while unasked := attempt.unasked:
+            if progress.state is SyncState.RELEASING:
+                progress.move(SyncState.ASKING)
+            got = await asyncio.gather(*(self._cell_queries.ask(contact, cell) for contact in unasked))
+            outcome = self._note_answers(cell, attempt, list(zip(unasked, got, strict=True)))
+            if outcome.is_over:
+                return False
+            if outcome.releasing and not attempt.saved and self._parts.may_own(cell):
+                await self._save(cell, attempt, outcome.releasing)
+                attempt.saved = True
+            if outcome.has_silent:
+                return False
+            if outcome.releasing:
+                progress.move(SyncState.RELEASING)
+                await self.pause(self._release_poll_s(cell, attempt))
+                if [one.id for one in self._known_backups(cell)] != [one.id for one in attempt.backups]:
+                    return False  # Other peers are to be the backups by now.
+            if not self._parts.may_own(cell):
+                return False
+        if progress.state is SyncState.RELEASING:
+            progress.move(SyncState.ASKING)
+        return True
+
+    def _note_answers(self, cell: Cell, attempt: SyncAttempt, got: Sequence[tuple[Contact, CellState | None]]) -> Round:
+        """Take in the answers of one round, and add the peers they name to the questions."""
+        me = self._overlay.me
+        has_silent = False
+        is_patient = self._is_patient(cell, attempt)
+        releasing: list[tuple[Contact, CellState]] = []
+        for contact, answer in got:
+            if answer is None:
+                if self._cell_queries.is_gone(contact):
+                    del attempt.asked[contact.id]
+                    self.providers.discard(cell, contact.id)
+                else:
+                    has_silent = True
+                continue
+            # Named only once: after its release a peer names us, and if this attempt fails they must still be asked.
+            others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
+            self.providers.add_named(cell, others)
+            is_heard = contact.id in attempt.placed or self.work_quota.has_quota(contact.id, self._now())
+            if answer.releasing and is_patient and is_heard:
+                self.work_quota.charge(contact.id, FAILED_COST, self._now())
+                releasing.append((contact, answer))
+                self._close(cell, attempt)
+                continue
+            if answer.releasing:
+                self._say("unreleased", f"cell={cell} by={contact}")  # As if it could not tell its clocks.
+                answer = replace(answer, releasing=False, clocks_incomplete=True)
+            attempt.answers[contact.id] = answer
+            if answer.rival is not None:
+                # A nearer peer lives, says the answer. The overlay checks that, and the cell is synced again.
+                self._overlay.suspect(answer.rival)
+                return Round(is_over=True, releasing=releasing, has_silent=has_silent)
+            if is_patient:
+                now = self._now()
+                attempt.ask_too({one.id: one for one in others if self.work_quota.has_quota(one.id, now)}, me.id)
+        return Round(is_over=False, releasing=releasing, has_silent=has_silent)
+
+    def _release_poll_s(self, cell: Cell, attempt: SyncAttempt) -> float:
+        """Return the seconds until the releasing peers are asked again."""
+        now = self._now()
+        share_s = min(RELEASE_POLL_SHARE * (now - attempt.began), RELEASE_POLL_MOST_S)
+        return max(RELEASE_POLL_S, min(share_s, self._release_wait.remaining_s(cell, attempt.began, now)))
 
     def _heard_providers(self, cell: Cell) -> dict[bytes, Contact]:
-        """Return the sources of a cell, once those are forgotten who have had too much done on their word."""
+        """Return the providers of a cell that have quota left; forget the others."""
         now = self._now()
         for peer in self.providers.of(cell):
             if not self.work_quota.has_quota(peer, now):
@@ -205,131 +292,62 @@ class CatchUp:
         return self.providers.of(cell)
 
     def _known_backups(self, cell: Cell) -> list[Contact]:
-        """Return who the backups of a cell are to be, of those we know."""
+        """Return the peers that are to be the cell's backups, of all known peers."""
         places = placement_keys(cell, self._bits)
         return holders([self._overlay.nearest_known(place, HOLDERS) for place in places])[FIRST_BACKUP:]
 
-    async def _save(
-        self,
-        cell: Cell,
-        near: set[bytes],
-        backups: Sequence[Contact],
-        releasing: Sequence[tuple[Contact, CellState]],
-        answers: Mapping[bytes, CellState],
-    ) -> None:
-        """Copy what others still crawl to where it will be kept.
+    def _close(self, cell: Cell, attempt: SyncAttempt) -> None:
+        """Close a cell that another peer still crawls."""
+        owned = self._holdings.owned.get(cell)
+        if owned is not None and owned.open:
+            owned.set_closed()
+            attempt.left_closed = True
+            self._crawl.close(cell)
 
-        Their last requests may take minutes, and perhaps nobody else has it: who began the swarm had no backups, and
-        who is releasing a cell finds none in place of one that dies.
+    # --- merging -----------------------------------------------------------------------------------------------------
+
+    async def _save(self, cell: Cell, attempt: SyncAttempt, releasing: Sequence[tuple[Contact, CellState]]) -> None:
+        """Copy the records of peers that still crawl the cell to the new holders.
+
+        The last requests of those peers may take minutes, and no other peer may have the records: the first peer of a
+        swarm has no backups, and a releasing peer replaces no backup that dies.
         """
         self._holdings.own(cell, self._now())
-        self._holdings.back_up_at(cell, backups)
+        self._holdings.back_up_at(cell, attempt.backups)
         for contact, answer in releasing:
             if answer.held != held_of(self._store, cell):
-                await self._take_from(contact, answer.held, is_near=contact.id in near)
-        for contact in backups:
-            at_backup = answers.get(contact.id)
+                await self._take_from(contact, answer.held, is_near=contact.id in attempt.near)
+        for contact in attempt.backups:
+            at_backup = attempt.answers.get(contact.id)
             if at_backup is not None and at_backup.held != held_of(self._store, cell):
                 await self._reconcile(contact, at_backup.held, push=True)
 
     async def _take_from(self, contact: Contact, held: CellSummary, *, is_near: bool) -> None:
-        """Take what a peer has of a cell and we lack; not what is done, if it is not where it may know."""
+        """Merge the records of a peer; skip its DONE records if it is not near the cell."""
         cell = Cell(held.cell)
-        believed = is_near or self._trust_policy.is_settling(cell, self._now())
-        if not believed:
+        trust_done = is_near or self._parts.trust_policy.is_settling(cell, self._now())
+        if not trust_done:
             self._say("unbelieved", f"cell={cell} from={contact} keys={held.keys} pending={held.pending}")
-        await self._reconcile(contact, held, push=False, trust_done=believed)
+        await self._reconcile(contact, held, push=False, trust_done=trust_done)
 
-    def _close(self, cell: Cell) -> None:
-        """Somebody is still crawling it."""
-        owned = self._holdings.owned.get(cell)
-        if owned is not None and owned.open:
-            owned.open = False
-            self._closed.add(cell)
-            self._crawl.close(cell)
-
-    async def _ask_all(
-        self,
-        cell: Cell,
-        asked: dict[bytes, Contact],
-        placed: set[bytes],
-        near: set[bytes],
-        backups: Sequence[Contact],
-        began: float,
-    ) -> list[tuple[Contact, CellState]] | None:
-        """Ask everybody what they have of a cell; None if it cannot be taken over now.
-
-        `placed` are those who are asked whatever they had done on their word, `near` those who may know what is done.
-        """
-        me = self._overlay.me
-        answers: dict[bytes, CellState] = {}
-        saved = False
-        while unasked := [contact for peer, contact in asked.items() if peer not in answers]:
-            got = await asyncio.gather(*(self._cell_queries.ask(contact, cell) for contact in unasked))
-            silent = False
-            is_patient = self._is_patient(cell, began)
-            releasing: list[tuple[Contact, CellState]] = []
-            for contact, answer in zip(unasked, got, strict=True):
-                if answer is None:
-                    if self._cell_queries.is_gone(contact):
-                        del asked[contact.id]
-                        self.providers.discard(cell, contact.id)
-                    else:
-                        silent = True
-                    continue
-                # Told only once: after its release it names us, and they must still be asked if this try fails.
-                others = [one for one in answer.others if one.id != me.id and ip_version(one.host) is not None]
-                self.providers.add_named(cell, others)
-                is_heard = contact.id in placed or self.work_quota.has_quota(contact.id, self._now())
-                if answer.releasing and is_patient and is_heard:
-                    self.work_quota.charge(contact.id, FAILED_COST, self._now())
-                    releasing.append((contact, answer))
-                    self._close(cell)
-                    continue
-                if answer.releasing:
-                    self._say("unreleased", f"cell={cell} by={contact}")  # As if it could not tell its clocks.
-                    answer = replace(answer, releasing=False, clocks_incomplete=True)
-                answers[contact.id] = answer
-                if answer.rival is not None:
-                    # Somebody nearer lives, they say: see for ourselves, and come back.
-                    self._overlay.suspect(answer.rival)
-                    return None
-                if is_patient:
-                    now = self._now()
-                    new = [one for one in others if one.id not in asked and self.work_quota.has_quota(one.id, now)]
-                    asked |= {one.id: one for one in new}
-            if releasing and not saved and self._may_own(cell):
-                await self._save(cell, near, backups, releasing, answers)
-                saved = True
-            if silent:
-                return None
-            if releasing:
-                now = self._now()
-                share_s = min(RELEASE_POLL_SHARE * (now - began), RELEASE_POLL_MOST_S)
-                patience_s = self._release_wait.remaining_s(cell, began, now)
-                await self.pause(max(RELEASE_POLL_S, min(share_s, patience_s)))
-                if [one.id for one in self._known_backups(cell)] != [one.id for one in backups]:
-                    return None  # It is to be copied to others by now.
-            if not self._may_own(cell):
-                return None
-        return [(contact, answers[peer]) for peer, contact in asked.items()]
-
-    async def pause(self, seconds: float) -> None:
-        """Wait, and leave the place to another cell meanwhile."""
-        self.places.release()
+    async def _reconcile(self, contact: Contact, held: CellSummary, *, push: bool, trust_done: bool = True) -> None:
         try:
-            await asyncio.sleep(seconds)
-        finally:
-            await self.places.acquire()
+            await self._parts.anti_entropy.reconcile(contact, held, push=push, trust_done=trust_done)
+        except RemoteError:
+            self.work_quota.charge(contact.id, FAILED_COST, self._now())
+            raise
 
-    def _say(self, what: str, of: str) -> None:
-        """Log it, but not of each of the thousands of cells that somebody may keep closed."""
-        left_out = self._lines.count(what, self._now())
+    # --- tools -------------------------------------------------------------------------------------------------------
+
+    def _say(self, what: str, fields: str) -> None:
+        """Log a limited number of warnings, as a peer can keep thousands of cells closed."""
+        left_out = self._log_limiter.count(what, self._now())
         if left_out is not None:
-            log.warning("sync.%s %s%s", what, of, left_out_note(left_out))
+            log.warning("sync.%s %s%s", what, fields, left_out_note(left_out))
 
-    def _is_patient(self, cell: Cell, since: float) -> bool:
-        return self._release_wait.may_wait(cell, since, self._now())
+    def _is_patient(self, cell: Cell, attempt: SyncAttempt) -> bool:
+        """Return whether the cell has waiting time left."""
+        return self._release_wait.may_wait(cell, attempt.began, self._now())
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

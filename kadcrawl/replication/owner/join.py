@@ -10,12 +10,13 @@ Tests: tests/replication/owner/test_sync.py
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from kadcrawl.errors import KadcrawlError, RemoteError
 from kadcrawl.keys import Cell
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.wire.messages import Contact, FindMyCells, MyCells
+from kadcrawl.replication.overlay_port import SyncOverlay
 
 FIND_MY_CELLS_DEADLINE_S = 5.0
 JOIN_RETRY_S = 0.5
@@ -24,15 +25,6 @@ UNHEARD_MAX_S = 90.0
 CELL_BYTES = 4
 
 log = logging.getLogger(__name__)
-
-
-class JoinOverlay(Protocol):
-    """What arriving needs of the overlay."""
-
-    @property
-    def me(self) -> Contact: ...
-    def siblings(self) -> list[Contact]: ...
-    def suspect(self, contact: Contact) -> None: ...
 
 
 def packed(cells: list[Cell]) -> bytes:
@@ -51,7 +43,7 @@ class JoinHandshake:
 
     def __init__(
         self,
-        overlay: JoinOverlay,
+        overlay: SyncOverlay,
         client: LinkClient,
         want: Callable[[Cell, Contact], None],
         spawn: Callable[[Coroutine[Any, Any, None], str], object],

@@ -10,10 +10,9 @@ become the owner of a cell believes everybody for a while. What is not believed 
 late and from far is worth no more. Decides only.
 """
 
-from typing import Protocol
-
 from kadcrawl.keys import Cell, anchor
 from kadcrawl.link.wire.messages import Contact
+from kadcrawl.replication.overlay_port import LookupOverlay
 from kadcrawl.replication.placement.holdings import Holdings
 from kadcrawl.replication.placement.placement import HOLDERS, nearer
 
@@ -22,17 +21,10 @@ SETTLING_S = 150.0
 twenty would do, and with none three pages in a hundred are fetched again."""
 
 
-class TrustOverlay(Protocol):
-    """What belief needs of the overlay."""
-
-    def is_live(self, peer: bytes) -> bool: ...
-    def nearest_known(self, target: int, count: int) -> list[Contact]: ...
-
-
 class TrustPolicy:
     """One peer's. All times are seconds of the loop."""
 
-    def __init__(self, overlay: TrustOverlay, holdings: Holdings, cell_bits: int) -> None:
+    def __init__(self, overlay: LookupOverlay, holdings: Holdings, cell_bits: int) -> None:
         self._overlay = overlay
         self._holdings = holdings
         self._bits = cell_bits
@@ -41,6 +33,14 @@ class TrustPolicy:
         """Return whether everybody is believed of a cell that has come to this peer a moment ago."""
         owned = self._holdings.owned.get(cell)
         return owned is not None and now < owned.since + SETTLING_S
+
+    def owns(self, cell: Cell) -> bool:
+        """Return whether this peer owns the cell."""
+        return cell in self._holdings.owned
+
+    def is_nearest(self, sender: Contact, cell: Cell) -> bool:
+        """Return whether no known peer is nearer to the cell than the sender."""
+        return self._overlay.nearest_known(anchor(cell, self._bits), 1)[0] == sender
 
     def trusts(self, sender: Contact, cell: Cell, now: float) -> bool:
         """Return whether it is believed what a peer sends unasked of a cell, as its owner does."""

@@ -28,7 +28,23 @@ class Owned:
     whole: bool = False
     """Its backups have all of it, but for what is on its way to them."""
     backups: tuple[Contact, ...] = ()
-    """To whom every change of it is sent."""
+    """The peers to which every change of the cell is sent."""
+
+    def set_open(self) -> None:
+        """Let the cell be crawled."""
+        self.open, self.closing = True, False
+
+    def set_closed(self) -> None:
+        """Stop the crawling of the cell here, as another peer still crawls it."""
+        self.open = False
+
+    def set_closing(self) -> None:
+        """Stop the crawling of the cell here for a nearer peer, and let its requests end."""
+        self.open, self.closing = False, True
+
+    def set_whole(self, whole: bool) -> None:
+        """Note whether the backups have all of the cell."""
+        self.whole = whole
 
 
 @dataclass(slots=True)

@@ -44,6 +44,7 @@ from kadcrawl.replication.cells import Cells
 from kadcrawl.replication.owner import sync
 from kadcrawl.replication.owner.catch_up import RELEASE_POLL_MOST_S
 from kadcrawl.replication.owner.sync import FIND_MY_CELLS_INTERVAL_S
+from kadcrawl.replication.owner.sync_progress import SyncProgress
 from kadcrawl.replication.placement.placement import FIRST_BACKUP, HOLDERS, OWNER, holders, placement_keys
 from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S
 from kadcrawl.settings.job import Job
@@ -1206,7 +1207,7 @@ def test_waiting_in_vain_leaves_nothing_behind(play: Play) -> None:
         owner.cells.sync.close_all()
         for _ in range(20):
             assert set() == await owner.cells.sync.opened([cell], 0.2)
-        assert len(owner.cells.sync._opened.get(cell, [])) <= 1
+        assert len(owner.cells.sync.opener._waiting.get(cell, [])) <= 1
         backup.silent = False
         await swarm.settle()
 
@@ -1443,7 +1444,7 @@ def test_a_sync_is_cut_off_without_a_word_when_its_world_ends(play: Play) -> Non
         cell = CELLS[3]
         owner = swarm.holders(cell)[OWNER]
         owner.cells.holdings.owned[cell].open = False
-        begun.append(owner.cells.sync._catch_up.once(cell))
+        begun.append(owner.cells.sync._catch_up.once(SyncProgress(cell)))
         begun[0].send(None)
         await asyncio.sleep(1.0)
         owner.cells.holdings.owned[cell].open = True

@@ -1,0 +1,81 @@
+"""`CellCrawl` opens and closes cells for the crawler: the real `Crawl` (crawl_port.py).
+
+Tests: tests/replication/test_cells.py
+"""
+
+from collections.abc import Iterable
+
+from kadcrawl.crawl.build import CrawlComponents
+from kadcrawl.keys import Cell, Key
+from kadcrawl.link.wire.messages import SiteRecord
+from kadcrawl.replication.events import ReplicationEvents
+from kadcrawl.replication.record_codec import UNFINISHED_WAIT_S, site_record
+from kadcrawl.store.store import Store
+from kadcrawl.system.clock import Clock
+
+FINISHING_S = 1.0
+"""Longest wait of a closed cell for pages that are fetched and whose links are still on their way."""
+
+
+class CellCrawl:
+    """The crawling of one peer's cells."""
+
+    def __init__(self, components: CrawlComponents, store: Store, clock: Clock, events: ReplicationEvents) -> None:
+        self._store = store
+        self._frontier = components.frontier
+        self._partitioner = components.partitioner
+        self._crawler = components.crawler
+        self._clock = clock
+        self._events = events
+        self._closed_at: dict[Cell, float] = {}
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        """Let the crawler fetch from the cell; see `Crawl.open`."""
+        self._closed_at.pop(cell, None)
+        self._frontier.open(cell, self._clock.now(), hold=hold)
+        for listener in self._events.cell_opened:
+            listener(cell)
+        self._crawler.wake()
+
+    def close(self, cell: Cell) -> None:
+        """Start no more requests of the cell."""
+        if self._frontier.is_open(cell):
+            self._closed_at[cell] = self._clock.now()
+            self._frontier.close(cell)
+            for listener in self._events.cell_closed:
+                listener(cell)
+
+    def is_busy(self, cell: Cell) -> bool:
+        """Return whether requests are in flight or lent, or pages are about to be finished."""
+        if self._frontier.in_flight(cell) or self._frontier.lent(cell):
+            return True
+        closed_at = self._closed_at.get(cell, 0.0)
+        return bool(self._frontier.out(cell)) and self._clock.now() < closed_at + FINISHING_S
+
+    def clocks(self, cell: Cell, most: int) -> list[SiteRecord] | None:
+        """Return the clocks of the cell's sites; None if the sites are more than `most`, or all wait a full delay."""
+        now = self._clock.now()
+        if self._frontier.is_held(cell, now):
+            return None
+        clocks = self._frontier.clocks(cell, now, most)
+        if clocks is None:
+            return None
+        return [site_record(*clock) for clock in clocks]
+
+    def in_hand(self, cell: Cell) -> list[bytes]:
+        """Return the keys of pages that are fetched here and not finished."""
+        return sorted(self._frontier.keys_out(cell))  # The order of a set differs from process to process.
+
+    def leave_in_hand(self, cell: Cell, keys: Iterable[bytes]) -> None:
+        """Postpone PENDING pages that another peer has fetched and is about to finish."""
+        if not self._frontier.is_open(cell):
+            due = self._clock.now() + UNFINISHED_WAIT_S
+            for key in map(Key, keys):
+                if self._store.cell_of(key) == cell:
+                    self._store.put_off(key, due)
+
+    def learn_clocks(self, cell: Cell, sites: Iterable[SiteRecord]) -> None:
+        """Leave these sites of the cell alone for as long as their clocks say."""
+        for site in sites:
+            if self._partitioner.cell(site.site) == cell:
+                self._frontier.learn_clock(site.site, site.wait_s, site.delay_s, self._clock.now())

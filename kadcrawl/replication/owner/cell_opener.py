@@ -1,0 +1,59 @@
+"""`CellOpener` opens synced cells for the crawler, and wakes the offers of links that wait for them.
+
+Tests: tests/replication/owner/test_sync.py
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from kadcrawl.keys import Cell
+from kadcrawl.replication.owner.owner_parts import OwnerParts
+
+log = logging.getLogger(__name__)
+
+
+class CellOpener:
+    """The open cells of one peer."""
+
+    def __init__(self, parts: OwnerParts) -> None:
+        self._parts = parts
+        self._waiting: defaultdict[Cell, list[asyncio.Future[None]]] = defaultdict(list)
+
+    def open(self, cell: Cell, *, hold: bool) -> None:
+        """Let an owned cell be crawled. With `hold` each of its sites first waits a full delay."""
+        owned = self._parts.holdings.owned[cell]
+        self._parts.holder_side.owner_notified(cell)
+        if not owned.open:
+            owned.set_open()
+            log.debug("cell.opened cell=%d hold=%s backups=%s", cell, hold, ",".join(map(str, owned.backups)))
+            self._parts.crawl.open(cell, hold=hold)
+        for future in self._waiting.pop(cell, ()):
+            if not future.done():
+                future.set_result(None)
+
+    async def opened(self, cells: Iterable[Cell], want: Callable[[Cell], None], deadline_s: float) -> set[Cell]:
+        """Wait up to `deadline_s` seconds until these cells are open here; return the open ones.
+
+        `want` requests the sync of a closed cell.
+        """
+        cells = set(cells)
+        holdings = self._parts.holdings
+        loop = asyncio.get_running_loop()
+        waiting = []
+        for cell in cells:
+            if not holdings.is_open(cell) and self._parts.may_own(cell):
+                want(cell)
+                if not holdings.is_open(cell):
+                    future = loop.create_future()
+                    self._waiting[cell].append(future)
+                    waiting.append((cell, future))
+        if waiting:
+            await asyncio.wait([future for _, future in waiting], timeout=deadline_s)
+        for cell, future in waiting:
+            if not future.done():
+                self._waiting[cell].remove(future)
+                if not self._waiting[cell]:
+                    del self._waiting[cell]
+        return {cell for cell in cells if holdings.is_open(cell)}
