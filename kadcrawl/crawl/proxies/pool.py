@@ -27,17 +27,13 @@ from math import inf
 from random import Random
 
 from kadcrawl.crawl.fetch.result import UNASKED, FetchError, FetchResult
+from kadcrawl.crawl.proxies.health import ProxyHealth
 from kadcrawl.settings.proxy_list import Proxy
 
-STRIKES = 3
-"""Certain faults in a row after which a proxy is dead."""
 DOUBTS = 3
 """Troubles that convict a page, if all but the last were with proxies that were proven alive since."""
 DOUBTS_MOST = 20
 """Troubles that convict a page regardless of its proxies, so that a page that kills proxies ends."""
-DECAY = 0.2
-"""Weight of the last success and time in the averages."""
-DEAD_WAIT_MAX_S = 900.0
 NONE_WAIT_MAX_S = 30.0
 """The longest wait in seconds before a dead proxy is tried again while none is alive."""
 STICKY_MAX = 10_000
@@ -85,39 +81,6 @@ def outcome(result: FetchResult, proxy: Proxy) -> Outcome:
     return Outcome.DOUBT
 
 
-@dataclass(slots=True, eq=False)
-class ProxyHealth:
-    """The health of one proxy. Instants are in seconds of the caller's clock."""
-
-    proxy: Proxy
-    alive: bool = False
-    suspect: bool = False
-    suspect_at: float = -inf
-    """The time of the last trouble. Only a request begun later proves that the proxy works."""
-    success: float = 1.0
-    """Decaying average, from 0 to 1."""
-    seconds: float = 1.0
-    """Decaying average of the seconds of a request."""
-    strikes: int = 0
-    """Certain faults in a row."""
-    came_at: float = -inf
-    """The start of the last request that came through, for a page or the health-check page."""
-    page_at: float = -inf
-    """The start of the last request for a page that came through."""
-    checked_at: float = -inf
-    check_at: float = -inf
-    """The time of the next verification."""
-    checking: bool = False
-    fails: int = 0
-    """Verifications failed in a row."""
-
-    @property
-    def score(self) -> float:
-        """The score from 0 to 1: success by speed, where a request of one second is worth half of an instant
-        request."""
-        return self.success / (1.0 + self.seconds)
-
-
 @dataclass(slots=True)
 class _Troubles:
     """The troubles of one page since its last try that counted."""
@@ -160,17 +123,17 @@ class Proxies:
     @property
     def alive(self) -> int:
         """The number of proxies that may be used."""
-        return sum(standing.alive for standing in self._health.values())
+        return sum(health.alive for health in self._health.values())
 
     def is_alive(self, proxy: Proxy) -> bool:
-        standing = self._health.get(proxy)
-        return standing is not None and standing.alive
+        health = self._health.get(proxy)
+        return health is not None and health.alive
 
     # --- choosing ------------------------------------------------------------------------------------------------
 
     def choose(self, site: str, url: str) -> Proxy | None:
         """Return the proxy for a URL of a site now, or None if there is none for it."""
-        alive = [standing for standing in self._health.values() if standing.alive]
+        alive = [health for health in self._health.values() if health.alive]
         if not alive:
             return None
         troubles = self._troubles.get(url)
@@ -180,12 +143,12 @@ class Proxies:
             self._sticky.move_to_end(site)
             return kept.proxy
         # The best that can be had: another one that is not suspect, another one, one that did work in between.
-        fresh = [standing for standing in alive if standing.proxy not in tried]
-        those = [standing for standing in fresh if not standing.suspect] or fresh
-        those = those or [standing for standing in alive if standing.came_at > tried[standing.proxy]]
+        fresh = [health for health in alive if health.proxy not in tried]
+        those = [health for health in fresh if not health.suspect] or fresh
+        those = those or [health for health in alive if health.came_at > tried[health.proxy]]
         if not those:
             return None
-        (chosen,) = self._random.choices(those, [max(standing.score, 1e-3) ** 2 for standing in those])
+        (chosen,) = self._random.choices(those, [max(health.score, 1e-3) ** 2 for health in those])
         self._sticky[site] = chosen.proxy
         self._sticky.move_to_end(site)
         if len(self._sticky) > STICKY_MAX:
@@ -197,30 +160,19 @@ class Proxies:
     def came(self, proxy: Proxy, url: str, seconds: float, now: float) -> None:
         """A site answered for a URL through this proxy, in so many seconds."""
         self._troubles.pop(url, None)
-        if (standing := self._health.get(proxy)) is not None:
-            self._rate(standing, 1.0, seconds)
-            began_at = now - seconds
-            standing.came_at, standing.page_at = max(standing.came_at, began_at), max(standing.page_at, began_at)
-            if standing.alive and began_at > standing.suspect_at:
-                standing.strikes, standing.suspect = 0, False
-                standing.check_at = max(standing.check_at, standing.checked_at + self._verify_s)
+        if (health := self._health.get(proxy)) is not None:
+            health.came(seconds, now, self._verify_s)
 
     def failed(self, proxy: Proxy, now: float) -> None:
         """The proxy itself did not do, and no site was asked."""
-        standing = self._health.get(proxy)
-        if standing is None or not standing.alive:
-            return
-        self._rate(standing, 0.0)
-        standing.strikes += 1
-        self._suspect(standing, now)
-        if standing.strikes >= STRIKES:
-            self._dead(standing, now)
+        health = self._health.get(proxy)
+        if health is not None and health.alive and health.failed(now):
+            self._dead(health, now)
 
     def doubted(self, proxy: Proxy, url: str, now: float) -> bool:
         """Note a trouble of a URL with this proxy. Return whether another proxy is to try first."""
-        if (standing := self._health.get(proxy)) is not None:
-            self._rate(standing, 0.0)
-            self._suspect(standing, now)
+        if (health := self._health.get(proxy)) is not None:
+            health.doubted(now)
         troubles = self._troubles.setdefault(url, _Troubles())
         self._troubles.move_to_end(url)
         if len(self._troubles) > STICKY_MAX:
@@ -247,53 +199,24 @@ class Proxies:
         if not due:
             return None
         first = min(due, key=lambda one: (not one.suspect, one.check_at))
-        first.checking = True
+        first.begin_check()
         return first.proxy
 
     def checked(self, proxy: Proxy, seconds: float | None, now: float) -> None:
         """Note that the health-check page came through in so many seconds, or did not (None)."""
-        if (standing := self._health.get(proxy)) is None:
-            return
-        works = standing.alive and not standing.suspect and standing.page_at > standing.checked_at
-        standing.checking, standing.checked_at = False, now
-        if seconds is not None:
-            if not standing.alive:
-                standing.success, standing.seconds = 1.0, seconds
-            self._rate(standing, 1.0, seconds)
-            began_at = now - seconds
-            standing.alive, standing.fails = True, 0
-            standing.came_at = max(standing.came_at, began_at)
-            if began_at > standing.suspect_at:
-                standing.suspect, standing.strikes = False, 0
-            standing.check_at = now if standing.suspect else now + self._verify_s
-        elif works:
-            standing.check_at = now + self._retry_s
-        else:
-            self._dead(standing, now)
+        health = self._health.get(proxy)
+        if health is not None and not health.checked(seconds, now, self._verify_s, self._retry_s):
+            self._dead(health, now)
 
     def unchecked(self, proxy: Proxy, now: float) -> None:
         """Note that the proxy could not be verified, for a reason of this machine."""
-        if (standing := self._health.get(proxy)) is not None:
-            standing.checking = False
-            standing.check_at = now + self._retry_s
+        if (health := self._health.get(proxy)) is not None:
+            health.unchecked(now, self._retry_s)
 
     # --- inside --------------------------------------------------------------------------------------------------
 
-    def _rate(self, health: ProxyHealth, success: float, seconds: float | None = None) -> None:
-        health.success += DECAY * (success - health.success)
-        if seconds is not None:
-            health.seconds += DECAY * (seconds - health.seconds)
-
-    def _suspect(self, health: ProxyHealth, now: float) -> None:
-        if health.alive:
-            health.suspect, health.suspect_at = True, now
-            health.check_at = min(health.check_at, now)
-
     def _dead(self, health: ProxyHealth, now: float) -> None:
-        health.alive = health.suspect = False
-        health.strikes, health.suspect_at = 0, -inf
-        health.check_at = now + min(self._retry_s * 2.0 ** min(health.fails, 30), DEAD_WAIT_MAX_S)
-        health.fails += 1
+        health.die(now, self._retry_s)
         self._forgive(health.proxy)
 
     def _forgive(self, proxy: Proxy) -> None:
@@ -302,5 +225,5 @@ class Proxies:
             troubles.by = [(by, at) for by, at in troubles.by if by != proxy]
 
     def _proven(self, proxy: Proxy, since: float) -> bool:
-        standing = self._health.get(proxy)
-        return standing is not None and standing.alive and standing.came_at > since
+        health = self._health.get(proxy)
+        return health is not None and health.alive and health.came_at > since

@@ -9,12 +9,11 @@ from random import Random
 import pytest
 
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
+from kadcrawl.crawl.proxies.health import DEAD_WAIT_MAX_S, STRIKES
 from kadcrawl.crawl.proxies.pool import (
-    DEAD_WAIT_MAX_S,
     DOUBTS,
     DOUBTS_MOST,
     NONE_WAIT_MAX_S,
-    STRIKES,
     Outcome,
     Proxies,
     outcome,
