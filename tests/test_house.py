@@ -25,7 +25,7 @@ CONVERSATIONS = {
     "cli.commands": "control crawl export join rekey run_peer start",
     "cli.local": "child_main child_process salvage supervisor",
     "cli.view": "progress saved_page",
-    "crawl": "build crawler disk_guard page_processor robots_fetch",
+    "crawl": "attempt build capacity crawler disk_guard page_processor robots_fetch",
     "crawl.content": "record_extractor",
     "crawl.fetch": "address_guard errors fetcher memory_slots metered_connection poison_pages proxy_connector",
     "crawl.links": "forwarder",

@@ -68,7 +68,7 @@ class AttemptContext:
     page_processor: PageProcessor
     work: WorkInProgress
     wait_for_files: Callable[[str], None]
-    """Pauses the crawl because this machine has no socket left; the argument is the reason."""
+    """Pauses the crawl for a given reason, because this machine has no socket left."""
     wake: Callable[[], None]
     """Tells the crawler that an attempt is over."""
 
@@ -90,7 +90,7 @@ class Attempt:
     )
 
     def __init__(self, context: AttemptContext, entry: FrontierEntry) -> None:
-        """Take the slot of an entry that the frontier counts as in flight; `run` gives the slot back."""
+        """Take the slot of an entry that the frontier counts as in flight. `run` gives the slot back."""
         self._context = context
         self._parts = context.parts
         self._source = context.source
@@ -115,7 +115,7 @@ class Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        """Give back the slot, the budget unit and the memory slots; a bug here costs no more than this URL."""
+        """Give back the slot, the budget unit and the memory slots. A bug here costs no more than this URL."""
         try:
             if not isinstance(error, Exception) or isinstance(error, StorageError):
                 return False
@@ -213,7 +213,7 @@ class Attempt:
         return await self._complete(processed)
 
     async def _leave_out(self, rules: Rules, why: str) -> Outcome:
-        """Finish a page that must not be fetched; its site's sitemaps are links of the page all the same."""
+        """Finish a page that must not be fetched. The sitemaps of its site are links of the page all the same."""
         self._leave_slot()
         links = self._context.page_processor.outlinks_of_forbidden(self._entry, rules)
         await self._parts.forwarder.forward_all(links, self._source.store.cell_of(self._entry.key))
@@ -287,7 +287,7 @@ class Attempt:
         return self._finish(line, processed.failed, processed.visit, processed.number, records)
 
     def _finish_unfetched(self, why: str) -> Outcome:
-        """Finish the entry without a request; `why` is the reason in its page line."""
+        """Finish the entry without a request, and give `why` as the reason in its page line."""
         self._leave_slot()
         rounds, entry = self._parts.rounds, self._entry
         at = datetime.fromtimestamp(self._parts.clock.now(), UTC).isoformat(timespec="milliseconds")
@@ -299,7 +299,7 @@ class Attempt:
     def _finish(
         self, line: bytes, failed: str | None, visit: Visit | None, number: int, records: bytes = b""
     ) -> Outcome:
-        """Journal the entry as DONE with its lines; `number` is the number of visits before this visit."""
+        """Journal the entry as DONE with its lines. `number` counts the visits before this visit."""
         parts, source, entry = self._parts, self._source, self._entry
         self._context.work.give_back(entry.seq)
         if parts.rounds is not None:

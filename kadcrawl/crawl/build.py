@@ -121,7 +121,7 @@ CrawlerOver = Callable[[CrawlStore, Frontier, Activity, CrawlHooks], Crawler]
 
 
 def period_of(job: Job) -> Period | None:
-    """Return the period for which a job keeps the fingerprints of DONE keys; None if the job keeps the keys.
+    """Return the time for which a job keeps fingerprints of DONE keys, or None if it keeps the keys.
 
     Raises ConfigError if the package for the filters is missing.
     """

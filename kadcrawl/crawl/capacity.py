@@ -50,7 +50,7 @@ class WorkInProgress:
         self._eased.set()
 
     def add_bytes(self, count: int) -> None:
-        """Count bytes that an unfinished page holds in memory; a negative count frees them."""
+        """Add bytes that an unfinished page holds in memory. A negative count frees bytes."""
         self.unfinished_bytes += count
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -75,7 +75,7 @@ class Capacity:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more request may start."""
+        """One more request may start."""
         requests = started = held_bytes = 0
         for work in self._crawlers:
             requests += len(work.slots)

@@ -60,7 +60,7 @@ class Crawler:
 
     @property
     def pending(self) -> int:
-        """URLs still to be fetched, of any cell; with the budget spent, only the URLs begun here."""
+        """URLs of any cell still to be fetched. With the budget spent, only the URLs begun here count."""
         return self._budget.held if self._budget.spent else self._store.pending
 
     def is_taken(self, entry: FrontierEntry) -> bool:

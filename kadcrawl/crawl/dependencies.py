@@ -47,7 +47,7 @@ class CrawlDependencies:
     """The parts that all crawlers of one peer share."""
 
     by_depth: bool
-    """Whether the job limits depth, so that the shortest known path to a URL counts."""
+    """The job limits depth, so the shortest known path to a URL counts."""
     delay_s: float
     """Seconds between two requests to one site, at least."""
     retries: int
@@ -99,4 +99,4 @@ class CrawlHooks:
     no_backup_reachable: Callable[[Cell], bool] = _never
     """Returns whether, for the moment, no other peer would learn which pages of a cell are fetched."""
     on_unreached: Callable[[str], None] | None = None
-    """Called with the site of a page that perhaps only this machine cannot reach; the page is not finished then."""
+    """Receives the site of a page that perhaps only this machine cannot reach. The page is then not finished here."""

@@ -1,9 +1,9 @@
-"""Room on the disk: a peer about to run out of it fetches nothing until there is some again.
+"""Pauses the crawl while the free disk space is below a reserve.
 
-What it would fetch has no place; what others hand it still has, as long as the reserve lasts. Should even that run out,
-the journal refuses to write and the peer ends (DiskFullError), with nothing corrupted and nothing lost that it had
-promised; whoever runs it waits (`Pauses`) and enters it again on its directory (cli/commands/run_peer.py,
-cli/local/child_main.py).
+A paused peer still takes records from other peers as long as the reserve lasts. If the disk is full all the same, the
+journal refuses to write and the peer ends with DiskFullError. Nothing is corrupted then, and nothing that the peer
+promised is lost. The process that runs the peer waits for room (`Pauses`) and starts the peer again on its directory
+(cli/commands/run_peer.py, cli/local/child_main.py).
 
 Tests: tests/peer/test_disk_full.py
 """
@@ -20,19 +20,19 @@ from kadcrawl.settings.config import Config
 CHECK_S = 1.0
 WAIT_S_MAX = 60.0
 LEAST_ROOM_BYTES = 1024 * 1024
-"""Without a reserve, what must be free before a peer is entered again."""
+"""Free bytes needed before a peer is started again, if the configuration has no reserve."""
 
 log = logging.getLogger(__name__)
 
 
 def free_bytes(directory: Path) -> int:
-    """Return what this process may still write to the directory's file system; quotas are not seen."""
-    found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
+    """Return the bytes that this process may still write to the directory's file system. Quotas are not seen."""
+    file_system = os.statvfs(directory)
+    return file_system.f_bavail * file_system.f_frsize
 
 
 async def guard(crawler: Pausable, directory: Path, reserve_bytes: int, free: Callable[[Path], int]) -> None:
-    """Hold the crawler while less than the reserve is free; until cancelled."""
+    """Pause the crawler while less than the reserve is free, until cancelled."""
     while True:
         full = free(directory) < reserve_bytes
         if full != (PauseReason.DISK in crawler.pause_reasons):
@@ -44,7 +44,7 @@ async def guard(crawler: Pausable, directory: Path, reserve_bytes: int, free: Ca
 
 
 class Pauses:
-    """Of one process, whose peer has ended because it could not write, and is to be entered again."""
+    """Waits for disk room in a process whose peer ended because it could not write."""
 
     def __init__(self, config: Config, free: Callable[[Path], int]) -> None:
         self._directory = config.data
@@ -52,17 +52,19 @@ class Pauses:
         self._free = free
         self._wait_s = CHECK_S
         self.count = 0
-        """How often it has waited for room so far."""
+        """Number of waits for room so far."""
 
     @property
     def has_room(self) -> bool:
-        """Whether a peer can be entered, as far as the file system knows."""
+        """The file system has room for a peer to start."""
         return self._free(self._directory) >= self._needed
 
     async def wait(self) -> None:
-        """Return when a peer can be entered again; each time a little later, in case what lacks is a quota."""
+        """Wait until a peer can be started again. Each wait is longer than the wait before, in case a quota is the
+        limit.
+        """
         self.count += 1
         await asyncio.sleep(self._wait_s)
         self._wait_s = min(2 * self._wait_s, WAIT_S_MAX)
-        while not self.has_room:  # noqa: ASYNC110 -- nobody tells when files are deleted
+        while not self.has_room:  # noqa: ASYNC110 -- the system does not report deleted files
             await asyncio.sleep(CHECK_S)

@@ -1,12 +1,12 @@
-"""--max-pages as a budget of the whole swarm: a peer fetches only what it has been granted.
+"""The page budget of the swarm (--max-pages): a peer fetches only the pages it has been granted.
 
-Whoever owns the budget's cell shares it out: it asks every peer what it has been granted and still lacks (a census),
-splits what is left among the hungry in portions that shrink as the budget does, and tells them their new totals. A
-peer that has nothing to fetch for now gives its unused grant back; if its URLs only wait, as a site asks to be left
-alone, it is passed over for a while, lest the last grants go to it again and again. What a peer had been granted stays
-counted when it leaves or dies: each grant also tells the totals of those that are absent, so whoever shares next knows.
-So `max_pages` is never exceeded; what dies with a grant unused is missing until that peer is started again. Pure;
-`Peer` does the talking.
+The owner of the budget's cell shares the budget out. It asks every peer for its grant and its need (a census), and
+splits the rest of the budget among the peers in need. The portions shrink as the budget does. A peer that has nothing
+to fetch for now gives its unused grant back. If its URLs only wait for their sites, the peer is passed over for a
+while, so that the last grants do not go to it again and again. The grant of a peer that leaves or dies stays counted:
+each grant message also tells the totals of absent peers, so the next owner of the cell knows them. `max_pages` is
+therefore never exceeded. The unused grant of a dead peer is missing until that peer is started again. A decision:
+`peer/swarm/budget_sharing.py` sends the messages.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,24 +17,25 @@ from kadcrawl.keys import Cell, Key, cell_of
 from kadcrawl.link.wire.messages import ROWS_MAX, PeerRow
 
 PORTION_MAX = 100
-"""Fetches granted to one peer at a time; small enough that an idle peer hoards little."""
+"""Fetches granted to one peer at a time. The number is small, so that an idle peer hoards little."""
 REST_S = 2.0
-"""How long a peer that gave a grant back is passed over."""
+"""Seconds for which a peer that gave a grant back is passed over."""
 SOON_S = 5.0
-"""A fetch due within this keeps its grant; longer than the rest, so that none is late for want of one."""
+"""Seconds within which a due fetch keeps its grant. The time is longer than the rest, so no fetch is late for want of a
+grant."""
 
 
 class Budget:
-    """One peer's share."""
+    """The share of one peer."""
 
     def __init__(self, max_pages: int | None, granted: int, begun: int, known: dict[bytes, int] | None = None) -> None:
         self.max_pages = max_pages
         self.known = known or {}
-        """What each peer (by ID) had been granted when last heard of; bounded by what one Grant may list."""
+        """The last known grant of each peer, by ID. One `Grant` message limits their number."""
         self.granted = granted
         self.begun = begun
         self.spent = False
-        """Nothing is left for anybody: what is pending stays pending, and counts as nothing to do."""
+        """The whole budget is spent: pending URLs stay pending, and count as no work."""
         self.held = 0
         """URLs begun and not finished."""
 
@@ -48,7 +49,7 @@ class Budget:
         return self.max_pages is None or self.begun < self.granted
 
     def begin(self) -> bool:
-        """Take one fetch from the allowance, if there is one."""
+        """Take one fetch from the allowance. Return False if there is none."""
         if not self.may_begin:
             return False
         self.begun += 1
@@ -56,12 +57,12 @@ class Budget:
         return True
 
     def end(self, fetched: bool) -> None:
-        """What was begun is over; it is given back if it is to be tried again."""
+        """End a fetch. If the URL is to be tried again, the unit goes back to the allowance."""
         self.held -= 1
         self.begun -= not fetched
 
     def learn(self, totals: dict[bytes, int], me: bytes, spent: bool) -> None:
-        """Take a grant: our own total, and what others have; nobody is believed to have more than there is."""
+        """Take a grant: the own total and the totals of other peers. No total counts for more than `max_pages`."""
         if self.max_pages is None:
             return
         totals = {peer: min(total, self.max_pages) for peer, total in totals.items()}
@@ -72,13 +73,13 @@ class Budget:
                 self.known[peer] = total
 
     def absent(self, rows: Sequence[PeerRow]) -> dict[bytes, int]:
-        """Return the totals of those who have been granted something and are not among these rows."""
+        """Return the totals of the peers that have a grant and are not among these rows."""
         self.learn({row.contact.id: row.granted for row in rows}, b"", self.spent)
         present = {row.contact.id for row in rows}
         return {peer: total for peer, total in self.known.items() if peer not in present}
 
     def give_back(self) -> None:
-        """This peer has nothing to fetch for now: leave the rest to others."""
+        """Give the unused grant back, as this peer has nothing to fetch for now."""
         self.granted = self.begun
 
 
@@ -88,14 +89,14 @@ def budget_cell(cell_bits: int) -> Cell:
 
 
 class Resting:
-    """Remembers who gave a grant back although it has URLs: they must wait, and nobody else knows for how long."""
+    """Remembers the peers that gave a grant back although they have URLs, which must wait for their sites."""
 
     def __init__(self) -> None:
         self._totals: dict[bytes, int] = {}
         self._until: dict[bytes, float] = {}
 
     def look(self, rows: Sequence[PeerRow], now: float) -> Collection[bytes]:
-        """Return the IDs of the peers to be passed over now, in seconds of any clock."""
+        """Return the IDs of the peers to pass over now. The seconds are of any clock."""
         self._until = {peer: until for peer, until in self._until.items() if until > now}
         for row in rows:
             if row.pending and row.granted < self._totals.get(row.contact.id, 0):
@@ -104,7 +105,7 @@ class Resting:
         return self._until.keys()
 
     def grant(self, totals: dict[bytes, int]) -> None:
-        """These totals have been sent out."""
+        """Note the totals that have been sent out."""
         self._totals |= totals
 
 
@@ -113,7 +114,7 @@ def share(
 ) -> tuple[dict[bytes, int], bool]:
     """Return the new totals of the peers that lack allowance and do not rest, and whether the budget is spent.
 
-    The sum of all totals never exceeds `max_pages`, less the `absent` that peers have which are not among the rows.
+    The sum of all totals never exceeds `max_pages` less `absent`, the grants of peers that are not among the rows.
     """
     left = max_pages - absent - sum(row.granted for row in rows)
     hungry = [
@@ -135,5 +136,7 @@ def share(
 
 
 def listed(totals: Mapping[bytes, int], absent: Mapping[bytes, int]) -> dict[bytes, int]:
-    """Return these new totals, and those of the absent as far as one grant has room: some may have been made up."""
+    """Return the new totals and, as far as one grant has room, the totals of absent peers. A peer may have made some of
+    them up.
+    """
     return dict(islice({**totals, **absent}.items(), ROWS_MAX))

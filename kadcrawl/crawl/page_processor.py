@@ -1,8 +1,7 @@
-"""What a final answer comes to: what is kept of it, where it leads, and what its line and its records will say.
+"""Turns a final answer into the outputs, the links to follow and the next visit of a page.
 
-Between the crawler, which fetched it, and the rooms that each know one thing about it: where it leads
-(crawl/content/link_finder.py), what is written of it (crawl/output/outputs.py), when its page is due again
-(crawl/recrawl/rounds.py), what is taken out of it (crawl/content/record_extractor.py).
+The crawler fetches the answer. Each step belongs to another module: the links (crawl/content/link_finder.py), the files
+(crawl/output/outputs.py), the next visit (crawl/recrawl/rounds.py) and the records (crawl/content/record_extractor.py).
 
 Tests: tests/crawl/test_crawler.py
 """
@@ -29,31 +28,34 @@ from kadcrawl.store.visit import Visit
 from kadcrawl.system.cooperative import run_cooperatively
 
 LINE_BYTES = 500
-"""About what a page line has beside its URL."""
+"""Approximate bytes of a page line beside its URL."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessedPage:
-    """What is kept of a final answer until its links are acknowledged: its body only if somebody needs the page."""
+    """The part of a final answer that is kept until the links of the page are acknowledged.
+
+    The body is kept only if an application or a record rule needs the page.
+    """
 
     line: PageLine
     failed: str | None
     outlinks: list[Link]
     page: Page | None
     rule: int | None
-    """By which records are taken out of the page."""
+    """Number of the record rule for the page."""
     body_bytes: int
     held_bytes: int
     visit: Visit | None
-    """What is kept of it for the next time, if there is one."""
+    """The visit to journal, if the page is to be fetched again."""
     number: int
-    """Visits before this one."""
+    """Visits before this visit."""
     is_unchanged: bool
 
 
 class PageProcessor:
-    """Reads the answers of one crawler."""
+    """Processes the answers of one crawler."""
 
     def __init__(
         self,
@@ -66,9 +68,10 @@ class PageProcessor:
         limits: Limits,
         poison_pages: PoisonPages,
     ) -> None:
-        """`rounds` if pages are fetched again; `extraction` takes out the records, if `page_rules` has any.
+        """`rounds` is given if pages are fetched again. `extraction` extracts records, if `page_rules` has record
+        rules.
 
-        `deadly` is told what is being read.
+        `poison_pages` notes each page while it is being read.
         """
         self._poison_pages = poison_pages
         self._link_finder = link_finder
@@ -79,7 +82,7 @@ class PageProcessor:
         self._extraction = extraction
         self._limits = limits
         self._alone = asyncio.Lock()
-        """Held by the page that is in the middle of being read."""
+        """A lock that the page being read holds, so that pages take turns."""
 
     async def read(
         self,
@@ -91,26 +94,27 @@ class PageProcessor:
         *,
         page_wanted: bool,
     ) -> ProcessedPage:
-        """Record a final answer and find its links; waits only in the middle of what takes long, and for others' turns.
+        """Write a final answer to the WARC and find its links.
 
-        `rules` are the robots.txt of its origin, `last` the visit before this one, `number` how many there were;
-        `page_wanted` if somebody reads pages.
+        `rules` are the robots.txt of its origin, `last` is the visit before this visit and `number` counts the earlier
+        visits. `page_wanted` is True if an application reads pages. The method waits only in the middle of long
+        parsing, and for the turns of other pages.
         """
         original = self._rounds.original(last, result) if self._rounds else None
         async with self._poison_pages.reading(entry.url):
             text_hash = self._simhash(result, is_unchanged=original is not None)
             if original is not None:
-                found = FoundLinks((), [], None)  # Links of a page that is as it was have arrived long ago.
+                found = FoundLinks((), [], None)  # The links of an unchanged page have arrived long ago.
             else:
                 listed = await run_cooperatively(self._link_finder.read_sitemap(entry, result, rules), self._alone)
                 found = await run_cooperatively(
                     self._link_finder.find_links(entry, result, rules, listed, text_hash), self._alone
                 )
         self._poison_pages.was_read(entry.url)
-        place = self._outputs.keep(result, original)
-        visit = self._rounds.fetched(entry, last, result, place) if self._rounds else None
-        how = None if original is None else "not_modified" if result.status == 304 else "same_digest"
-        line = self._outputs.line(entry, result, found, place, number, how, text_hash)
+        location = self._outputs.keep(result, original)
+        visit = self._rounds.fetched(entry, last, result, location) if self._rounds else None
+        proof = None if original is None else "not_modified" if result.status == 304 else "same_digest"
+        line = self._outputs.line(entry, result, found, location, number, proof, text_hash)
         rule = None
         if self._extraction and not original and not found.failed and result.location is None and result.content:
             rule = self._page_rules.record(entry.url)
@@ -118,7 +122,7 @@ class PageProcessor:
         if page_wanted or rule is not None:
             page = Page.of(entry, result, found.links, found.failed, line.role)
             if not page_wanted:
-                # No more of it is held than shows that it is too large for records.
+                # Only this much is needed to see that the page is too large for records.
                 page = replace(page, content=page.content[: self._limits.record_page_bytes_max + 1])
         held = LINE_BYTES + len(entry.url) + sum(len(link.url) for link in found.outlinks)
         if page is not None:
@@ -129,36 +133,36 @@ class PageProcessor:
         return ProcessedPage(line, found.failed, found.outlinks, page, rule, body_bytes, held, visit, number, unchanged)
 
     def count(self, page: ProcessedPage, records: bytes) -> None:
-        """A URL is finished, and these are the lines of its records."""
-        totals = self._counters
+        """Count a finished URL and the records in these lines."""
+        counters = self._counters
         if page.line.status is None:
-            totals.unanswered += 1
+            counters.unanswered += 1
             return
-        totals.pages += 1
-        totals.body_bytes += page.body_bytes
-        totals.revisits += page.number > 0
-        totals.unchanged += page.is_unchanged
-        totals.records += records.count(b"\n")
+        counters.pages += 1
+        counters.body_bytes += page.body_bytes
+        counters.revisits += page.number > 0
+        counters.unchanged += page.is_unchanged
+        counters.records += records.count(b"\n")
 
     def outlinks_of_forbidden(self, entry: FrontierEntry, rules: Rules) -> list[Link]:
-        """Return where a page leads that robots.txt forbids: to the sitemaps of its site, if the job follows them."""
+        """Return the links of a page that robots.txt forbids: the sitemaps of its site, if the job follows sitemaps."""
         onward, left_out = self._link_finder.sitemaps(entry, rules)
         self._counters.leave_out(left_out)
         return onward
 
     async def lines(self, entry: FrontierEntry, answered: ProcessedPage) -> tuple[bytes, bytes]:
-        """Return the page line, and the lines of the records, which are taken out of the page now."""
+        """Extract the records of a page, and return its page line and its record lines."""
         return self._outputs.lines(entry, answered.line, await self._extracted(answered))
 
     def _simhash(self, result: FetchResult, *, is_unchanged: bool) -> int | None:
-        """Return the SimHash of a page if somebody wants to know it: its line, or the finder."""
+        """Return the SimHash of a page if the page line or the search for near duplicates needs it."""
         wanted = self._outputs.with_simhash or (self._link_finder.looks_for_near_duplicates and not is_unchanged)
         if not wanted or result.why_failed is not None or result.mime not in HTML or not result.content:
             return None
         return simhash(result.content)
 
     async def _extracted(self, processed: ProcessedPage) -> ExtractedRecords | None:
-        """Return the records of a page; None if no rule says what they would be."""
+        """Return the records of a page, or None if no rule applies to the page."""
         if self._extraction is None or processed.page is None or processed.rule is None:
             return None
         extracted = await self._extraction.extract(processed.rule, processed.page)

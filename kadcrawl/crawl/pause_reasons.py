@@ -1,4 +1,4 @@
-"""The reasons for which a crawler starts no request, and what other modules need to pause a crawler.
+"""The reasons for which a crawler starts no request, and the view of a crawler for modules that pause it.
 
 All crawlers of one peer share one set of reasons: the crawl goes on when the set is empty. A module that removes a
 reason calls `wake` afterwards.
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class PauseReason(StrEnum):
-    """Why a crawler starts no request."""
+    """The reason for which a crawler starts no request."""
 
     COMMAND = "paused"
     """A person paused the swarm (peer/swarm/state_gossip.py)."""

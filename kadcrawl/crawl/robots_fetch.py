@@ -1,10 +1,10 @@
-"""The way to a robots.txt not known yet: one request at a time, each in a slot of the site that needs it.
+"""Fetches the robots.txt of an origin: one request at a time, each in a slot of the site that needs the rules.
 
-A redirect is followed in the next slot its site gets, so that each hop keeps the distance to the one before; a hop to
-another site waits its turn there as well, and of those leaves every other to that site's own URLs. While a request is
-under way nothing else is asked of its site. Large rules that are journaled but no longer in memory are read in such a
-slot too, without a request, when their turn comes. What is known and how often it was tried is `RobotsCache`'s; the
-crawler makes the requests, and asks here before it fetches a URL of an origin without rules (RFC 9309 2.3).
+A redirect is followed in the next slot of the site, so that each request keeps its distance to the request before. A
+redirect to another site waits for the clock of that site as well. Every other slot there is left to the URLs of that
+site. During a request no other request goes to the waiting site. Large rules that are journaled but no longer in memory
+are parsed again in such a slot, without a request. `RobotsCache` keeps the rules and counts the tries. An attempt calls
+`advance` before it fetches a URL of an origin without known rules (RFC 9309 2.3).
 """
 
 import asyncio
@@ -29,12 +29,12 @@ ROBOTS_AGENT = "kadcrawl"
 ROBOTS_HOPS_MAX = 5
 """RFC 9309 2.3.1.2: follow at least five redirects of a robots.txt."""
 TURNS_MAX = 20
-"""How often a robots.txt that redirects to another site lets that site's own URLs go first."""
+"""Times that a robots.txt redirecting to another site lets the URLs of that site go first."""
 
 log = logging.getLogger(__name__)
 
 Request = Callable[[str], Awaitable[FetchResult | None]]
-"""Makes one request for a URL in the slot of an entry; returns None if this machine could not make the request."""
+"""Makes one request for a URL in the slot of an entry. Returns None if this machine could not make the request."""
 
 
 class RobotsSearch:
@@ -61,24 +61,25 @@ class RobotsSearch:
         self._outputs = outputs
         self._activity = activity
         self._led_at: dict[str, float] = {}
-        """Site -> second at which a robots.txt of other sites led there, the latest last."""
+        """Site -> second at which a robots.txt of another site led there, the latest last."""
         self._reading = asyncio.Lock()
-        """Held by the robots.txt that is in the middle of being read."""
+        """A lock that the robots.txt being parsed holds, so that files take turns."""
 
     def delay_s(self, rules: Rules) -> float:
         """Return the seconds between two requests to a site with these rules."""
         return max(self._delay_s, min(rules.crawl_delay_s or 0.0, self._limits.crawl_delay_max_s))
 
     async def advance(self, entry: FrontierEntry, request: Request) -> None:
-        """Use the entry's slot for one request on the way to the robots.txt of its origin, if its turn has come.
+        """Use the entry's slot for one request on the way to the robots.txt of its origin.
 
-        The caller puts the entry back: it comes again when its site may be asked the next time.
+        No request is made before the turn of the search has come. The caller puts the entry back, and the entry comes
+        again when its site may be asked the next time.
         """
         now = self._clock.now()
         origin = origin_of(entry.url)
         search = self._robots.search(origin, now)
         if search.waiting is not None and not self._frontier.is_blocked(entry.site):
-            # One origin has many sites if each URL is one (--partition url).
+            # One origin has many sites if each URL is a site (--partition url).
             self._frontier.block(entry.site)
             search.waiting.append(entry.site)
         elif self._frontier.is_blocked(entry.site):
@@ -86,14 +87,15 @@ class RobotsSearch:
         elif (unread := self._unread(origin, search, now)) is not None:
             await self._read_again(entry, search, *unread)
         elif self._poison_pages.is_poison(search.url):
-            # Whoever cannot read a robots.txt does not know what it forbids.
+            # A file that cannot be read may forbid anything.
             self._robots.fail(origin, "robots_unreachable", passing=False, now=now)
             log.info("robots.unreachable origin=%s why=%s", origin, KILLED_PEER)
         elif self._turn_has_come(entry, search, now):
             await self._ask(entry, origin, search, request)
 
     def _turn_has_come(self, entry: FrontierEntry, search: Search, now: float) -> bool:
-        """Say whether the next request may be made now; else see that the entry comes back when it may."""
+        """Return whether the next request may be made now. If not, hold the entry's site until the request may be
+        made."""
         elsewhere = self._elsewhere(entry, search.url)
         busy = self._delay_s if any(map(self._frontier.is_busy, elsewhere)) else 0.0
         wait_s = max(busy, max((self._frontier.wait_s(name, now) for name in elsewhere), default=0.0))
@@ -105,7 +107,7 @@ class RobotsSearch:
         elif wait_s > 0:
             search.turns += 1
             if search.turns > TURNS_MAX:
-                # The next turn is its own, and all others wait for the one after: many may have waited as long as this.
+                # The next turn belongs to this search. All others wait for a later one: many may have waited as long.
                 search.is_promised, search.not_before = True, max(search.not_before, now + wait_s)
                 self._lead(elsewhere, search.not_before, now)
         wait_s = max(wait_s, search.not_before - now)
@@ -121,12 +123,15 @@ class RobotsSearch:
         return True
 
     def _own_s(self, name: str, now: float) -> float:
-        """Return how long a site is left to its own URLs: else whoever has many names could keep them from it."""
+        """Return the seconds for which a site is left to its own URLs.
+
+        Without this pause an owner of many host names could keep the site from its own URLs.
+        """
         at = self._led_at.get(name)
         return 0.0 if at is None or not self._frontier.is_active(name) else at + 2 * self._delay_s - now
 
     def _lead(self, names: set[str], at: float, now: float) -> None:
-        """Note that these sites are asked at `at`, on behalf of another."""
+        """Note that these sites are asked at `at` on behalf of another site."""
         while self._led_at and self._led_at[first := next(iter(self._led_at))] + 2 * self._delay_s < now:
             del self._led_at[first]
         for name in names:
@@ -135,14 +140,19 @@ class RobotsSearch:
             self._led_at[name] = at
 
     def _elsewhere(self, entry: FrontierEntry, url: str) -> set[str]:
-        """Return the clocks, beside the entry's own, that a request for `url` counts on, whatever a site is here."""
+        """Return the clocks, beside the entry's own, on which a request for `url` counts.
+
+        Both the host and the domain count, whichever of the two is a site in this job.
+        """
         host = site_of(url, "host")
         if host == site_of(entry.url, "host"):
             return set()
         return {host, site_of(url, "domain")} - {entry.site}
 
     def _unread(self, origin: str, search: Search, now: float) -> tuple[str, bytes, float] | None:
-        """Return (origin, text, second of the fetch) of rules to be read again first: its own, or where it led."""
+        """Return (origin, text, second of the fetch) of rules that must be parsed again first: of this origin or of the
+        redirect's target.
+        """
         for name in (origin, search.robots_origin if search.hops else None):
             if name is not None and (row := self._robots.unread(name, now)) is not None:
                 return name, *row
@@ -166,13 +176,13 @@ class RobotsSearch:
                 return
             async with self._poison_pages.reading(fetched.url):
                 rules = await run_cooperatively(judging(_status(fetched), fetched.content, ROBOTS_AGENT), self._reading)
-            if rules is not None and fetched.location is None:  # Else it is asked for again soon.
+            if rules is not None and fetched.location is None:  # Otherwise the file is requested again soon.
                 self._poison_pages.was_read(fetched.url)
         self._answered(entry, origin, search, fetched, rules)
 
     @contextmanager
     def _alone(self, entry: FrontierEntry, search: Search) -> Generator[None]:
-        """Let nothing else be asked of the entry's site, and nobody else go on with the search."""
+        """Block the entry's site, and keep other entries from going on with the search."""
         self._frontier.block(entry.site)
         search.waiting = [entry.site]
         try:
@@ -189,17 +199,17 @@ class RobotsSearch:
         now = self._clock.now()
         self._lead(self._elsewhere(entry, search.url), self._clock.of(result.first_byte_at), now)
         if result.error is FetchError.UNSURE:
-            return  # Asked again by another proxy.
+            return  # Another proxy makes the request again.
         target = canonical(result.location, result.url) if result.location else None
         if target is not None and search.hops < ROBOTS_HOPS_MAX:
             search.follow(target, now + self._delay_s)
         elif rules is not None:
-            # What redirects on is given up by how far it was to there; its own search may go on from it.
+            # A target that redirects on learns nothing here: its own search may go on from it.
             if search.hops and search.robots_origin and target is None:
                 self._robots.learn(search.robots_origin, rules, now)
             self._learn(entry, origin, rules)
         else:
-            # A host that cannot be reached says more than that its robots.txt cannot.
+            # A host that cannot be reached is a better reason than its robots.txt.
             why = "robots_unreachable" if result.status is not None else str(result.error)
             wait_s = self._robots.fail(origin, why, result.passing, now)
             log.info("robots.unreachable origin=%s why=%s", origin, result.error or result.status)
@@ -213,10 +223,10 @@ class RobotsSearch:
 
 
 def _status(result: FetchResult) -> int | None:
-    """Return the status of an answer; None if it promised rules that did not come whole, or cannot be read.
+    """Return the status of an answer, or None if the promised rules did not arrive whole or cannot be read.
 
-    A file without end has come as far as it is read (RFC 9309 2.5). Of any other that broke off nothing is known, and
-    least of all that it forbids nothing.
+    A file without end counts as far as it was read (RFC 9309 2.5). The rules of any other broken answer are unknown, so
+    the answer must not count as permission.
     """
     promised = result.status is not None and 200 <= result.status < 300
     return None if promised and result.error is not None and not result.content else result.status

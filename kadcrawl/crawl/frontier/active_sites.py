@@ -1,8 +1,9 @@
-"""The active sites, and when each site may be asked: the politeness clocks, of sites with work and without.
+"""The active sites and the politeness clocks of all sites, with work and without.
 
-A site that was asked keeps its clock, in memory while it runs and in the journal if that is long; a delay of its own
-is always journaled. Both move with the site's cell: one holder tells them (`clocks`), the next learns them, and the
-later instant and the larger delay win. Pure but for the store; times are wall-clock seconds given by the caller.
+A site that was asked keeps its clock: in memory while the clock runs, and in the journal if the clock runs long. A
+delay that differs from the job's is always journaled. Clocks and delays move with the site's cell: one holder reports
+them (`clocks`), the next holder learns them, and the later instant and the larger delay win. A decision over the store:
+times are wall-clock seconds given by the caller.
 
 Tests: tests/crawl/frontier/test_frontier.py
 """
@@ -18,13 +19,15 @@ from kadcrawl.store.cell_digest import CellDigest
 from kadcrawl.store.frontier_entry import FrontierEntry
 
 HOLD_JOURNALED_S = 10.0
-"""A wait longer than this is journaled, so that it also holds after a restart, and with the cell's other holders."""
+"""Seconds above which a wait is journaled. The wait then also holds after a restart and at other holders of the
+cell."""
 HOLD_LEAST_S = 1.0
-"""How long each site is left alone at least of a cell nobody released: whoever still crawls it is about to say so."""
+"""Least seconds for which each site of a cell without a release is left alone: a former owner is about to stop."""
 BACK_LEAST_S = 1.5
-"""And after a restart: so long may a taker go on that borrowed of the earlier run (`balance.leases.LEASE_S`)."""
+"""Least seconds for which each site is left alone after a restart: a borrower of the earlier run may go on as long
+(`balance.leases.LEASE_S`)."""
 IDLE_CLOCKS_MAX = 10_000
-"""Clocks of sites without work kept before the expired ones are swept."""
+"""Clocks kept for sites without work before the frontier sweeps the expired clocks."""
 SITES_LISTED_MAX = 64
 """Sites looked up in the store at once."""
 
@@ -37,7 +40,7 @@ class SiteClocks(Protocol):
 
 
 class ActiveStore(Protocol):
-    """What a frontier asks of where its URLs are kept; `store.store` says what each gives."""
+    """The store of the frontier's URLs, as far as the frontier needs it (`store.store`)."""
 
     @property
     def cells(self) -> Mapping[Cell, CellDigest]: ...
@@ -50,7 +53,7 @@ class ActiveStore(Protocol):
 
 
 class ActiveSites:
-    """What the frontier knows of sites, beside their place in its order."""
+    """The part of the frontier that knows sites, without their order."""
 
     def __init__(
         self,
@@ -60,7 +63,11 @@ class ActiveSites:
         began_at: float = 0.0,
         connections: Callable[[str], int] | None = None,
     ) -> None:
-        """`delay_s`: seconds between two requests to a site, at least, as the job says; `began_at`: see `Frontier`."""
+        """`delay_s` is the least number of seconds between two requests to a site, as the job says.
+
+        `began_at` is explained at `Frontier`. `connections` returns the requests that may be in flight at a time to a
+        site without a delay, by default `site_connections_max`.
+        """
         self._store = store
         self._limits = limits
         self._delay_s = delay_s
@@ -71,7 +78,7 @@ class ActiveSites:
         self._idle = IdleClocks(IDLE_CLOCKS_MAX)
         self._connections = connections
         self._held: dict[Cell, float] = {}
-        """Cell -> second at which it was opened without anybody to tell its clocks."""
+        """Cell -> second at which the cell was opened without a holder that could report its clocks."""
 
     def out(self, cell: Cell) -> int:
         """Return how many entries of the cell are with the crawler."""
@@ -83,7 +90,7 @@ class ActiveSites:
             yield from site.out
 
     def in_flight(self, cell: Cell) -> int:
-        """Return how many requests to sites of the cell are under way."""
+        """Return how many requests to sites of the cell are in flight."""
         return sum(site.in_flight for site in self._by_cell.get(cell, {}).values())
 
     def lent(self, cell: Cell) -> int:
@@ -91,18 +98,19 @@ class ActiveSites:
         return sum(site.lent for site in self._by_cell.get(cell, {}).values())
 
     def is_active(self, name: str) -> bool:
-        """Say whether there is anything of the site here, be it a request of an earlier opening."""
+        """Return whether the site has entries or requests here, including requests from an earlier opening of its
+        cell."""
         return name in self._sites
 
     def is_busy(self, name: str) -> bool:
-        """Say whether entries of the site are with the crawler."""
+        """Return whether entries of the site are with the crawler."""
         site = self._sites.get(name)
         return site is not None and bool(site.out)
 
     def is_held(self, cell: Cell, now: float) -> bool:
-        """Say whether the cell was opened with `hold` so lately that its next owner must hold it as well.
+        """Return whether the cell was opened with `hold` so recently that its next owner must hold it as well.
 
-        Those of its sites that had nothing to do here since are in none of the `clocks`.
+        `clocks` lacks the sites of the cell that had no work here since.
         """
         held_at = self._held.get(cell)
         return held_at is not None and now < held_at + self._delay_max_s
@@ -110,17 +118,20 @@ class ActiveSites:
     # --- clocks --------------------------------------------------------------------------------------------------
 
     def set_delay(self, name: str, delay_s: float, now: float) -> None:
-        """Set a site's delay (the larger of the job's and what its robots.txt asks), from its last request on."""
+        """Set the delay of a site, counted from its last request.
+
+        The delay is the larger of the job's delay and the Crawl-delay of robots.txt.
+        """
         site = self._sites.get(name)
         if site is None:
-            self.hold(name, now + delay_s, now)  # Let go meanwhile; who comes back to it will set the delay again.
+            self.hold(name, now + delay_s, now)  # The site is not active any more. The next activation sets the delay.
         elif site.delay_s != delay_s:
             site.delay_s = delay_s
             self._hold(site, site.received_at + delay_s, now)
             self._store.sites.set_clock(name, site.next_at, delay_s)
 
     def hold(self, name: str, until: float, now: float) -> None:
-        """Leave the site alone until `until`, if that is later than what holds already."""
+        """Leave the site alone until `until`, unless the site is already held for longer."""
         site = self._sites.get(name)
         if site is not None:
             self._hold(site, until, now)
@@ -129,7 +140,7 @@ class ActiveSites:
             self._sweep(now)
 
     def wait_s(self, name: str, now: float) -> float:
-        """Return for how many seconds the site must still be left alone."""
+        """Return the seconds for which the site must still be left alone."""
         site = self._sites.get(name)
         at = site.next_at if site is not None else self._idle.of(self._cell(name)).get(name, 0.0)
         return max(0.0, at - now)
@@ -145,25 +156,25 @@ class ActiveSites:
         return max(0.0, not_before - now, self.wait_s(name, now)), delay_s
 
     def clocks(self, cell: Cell, now: float, most: int) -> list[tuple[str, float, float]] | None:
-        """Return (site, wait_s, delay_s) of each site of the cell that must be left alone or has a delay of its own.
+        """Return (site, wait_s, delay_s) of each site of the cell that must wait or has its own delay.
 
-        None if it has more than `most` sites with clocks or PENDING URLs: no more are looked at.
-        Delays of sites without PENDING URLs are missing: their robots.txt tells them to whoever goes there next.
+        Returns None if the cell has more than `most` sites with clocks or PENDING URLs: the method looks no further.
+        Delays of sites without PENDING URLs are missing: the next peer that visits such a site reads its robots.txt.
         """
         names = {*self._by_cell.get(cell, ()), *self._idle.of(cell)}
         after = b""
         if len(names) > most:
             return None
-        while found := self._store.pending_sites(cell, after, SITES_LISTED_MAX):
-            names.update(name for _, name in found)
+        while listed := self._store.pending_sites(cell, after, SITES_LISTED_MAX):
+            names.update(name for _, name in listed)
             if len(names) > most:
                 return None
-            after = found[-1][0]
+            after = listed[-1][0]
         clocks = [(name, *self.clock(name, now)) for name in sorted(names)]
-        return [one for one in clocks if one[1] > 0 or one[2] > self._delay_s]
+        return [clock for clock in clocks if clock[1] > 0 or clock[2] > self._delay_s]
 
     def learn_clock(self, name: str, wait_s: float, delay_s: float, now: float) -> None:
-        """Another holder of the site's cell says how it must be treated; the later instant and larger delay win."""
+        """Learn the clock of a site from another holder of its cell. The later instant and the larger delay win."""
         delay_s = min(delay_s, self._delay_max_s)
         until = now + min(wait_s, max(delay_s, self._limits.retry_after_max_s))
         site = self._sites.get(name)
@@ -196,9 +207,9 @@ class ActiveSites:
 
     def _deactivate(self, site: Site, now: float = 0.0) -> None:
         del self._sites[site.name]
-        fellows = self._by_cell[site.cell]
-        del fellows[site.name]
-        if not fellows:
+        neighbors = self._by_cell[site.cell]
+        del neighbors[site.name]
+        if not neighbors:
             del self._by_cell[site.cell]
         if site.next_at > now:
             self._idle.hold(site.cell, site.name, site.next_at)
@@ -210,21 +221,21 @@ class ActiveSites:
                 self._store.sites.set_clock(site.name, until, site.delay_s)
 
     def _journaled(self, name: str, now: float) -> tuple[float, float]:
-        """Return (second before which the site must not be asked, its delay) as far as the store knows."""
+        """Return (second before which the site must not be asked, its delay), as far as the store knows."""
         not_before, delay_s = self._store.sites.clock(name) or (0.0, 0.0)
         delay_s = max(delay_s, self._delay_s)
-        # The clock of an earlier run may have been ahead of this one's.
+        # The wall clock of an earlier run may have been ahead of the clock now.
         return min(not_before, now + max(delay_s, self._limits.retry_after_max_s)), delay_s
 
     def _back_at(self, delay_s: float) -> float:
-        """Return the second from which a site may be asked as far as an earlier run is concerned.
+        """Return the second from which a site may be asked after an earlier run of this peer.
 
-        It may have asked it just before it ended, and have journaled nothing of that; or have lent it.
+        The earlier run may have asked the site just before its end without journaling that, or may have lent the site.
         """
         return self._began_at + max(delay_s, BACK_LEAST_S) if self._began_at else 0.0
 
     def _sweep(self, now: float) -> None:
-        """Bound the clocks of sites without work; what does not fit is journaled."""
+        """Bound the clocks of sites without work. Clocks beyond the limit are journaled."""
         for name, until in self._idle.sweep(now):
             _, delay_s = self._journaled(name, now)
             self._store.sites.set_clock(name, until, delay_s)

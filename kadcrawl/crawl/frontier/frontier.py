@@ -1,21 +1,19 @@
-"""Which URL is next: the PENDING ones of the open cells, by site, breadth first, each site at its own pace.
+"""The frontier decides which URL is next: PENDING URLs of open cells, by site, breadth first, each site at its pace.
 
-Owns the *work area*, the part of the frontier held in memory: for each active site a bounded window of entries, its
-politeness clock and its requests in flight. The rest waits in the store and is read window by window. A cell is *open*
-while this peer alone may crawl it; nothing starts at the sites of any other, whatever the store holds of them.
-Invariants: two requests to one site are at least its delay apart, counted from the moment the first was surely
-received, and with a delay there is never more than one in flight; every PENDING entry of an open cell is in memory, or
-its site is active and has `more`, or its cell is `_unread` from before its site on. All times are wall-clock seconds
-given by the caller, who wakes the crawler after a change; no await here.
+It owns the *work area*, the part of the frontier in memory: for each active site a bounded window of entries, a
+politeness clock and the requests in flight. All other entries wait in the store. A cell is *open* while this peer alone
+may crawl it; no request starts at the sites of any other cell.
 
-So that sites that take requests and do not answer cannot have all that may be under way at a time, some are kept for
-one request each to sites that answer. What is asked beyond that, or of any other site, is *doubtful*.
+Invariants: two requests to one site are at least the site's delay apart, counted from the moment the site surely had
+the first request. With a delay there is never more than one request in flight. Every PENDING entry of an open cell is
+in memory, or its site is active and has `more`, or its cell is in `_unread` from before its site. Times are wall-clock
+seconds of the caller, which wakes the crawler after a change. A decision.
 """
 
 import heapq
 from collections.abc import Callable
 
-from kadcrawl.crawl.frontier.active_sites import HOLD_LEAST_S, ActiveSites, ActiveStore
+from kadcrawl.crawl.frontier.active_sites import HOLD_LEAST_S, SITES_LISTED_MAX, ActiveSites, ActiveStore
 from kadcrawl.crawl.frontier.site import Site
 from kadcrawl.crawl.frontier.unproven_quota import UnprovenQuota
 from kadcrawl.keys import SITE_BYTES, Cell, Key
@@ -23,12 +21,9 @@ from kadcrawl.link.wire.messages import SMALL_MAX
 from kadcrawl.settings.limits import Limits
 from kadcrawl.store.frontier_entry import FrontierEntry
 
-SITES_READ_MAX = 64
-"""Sites looked up in the store at once."""
-
 
 class Frontier(ActiveSites):
-    """The work area over a `Store`."""
+    """The work area over a store."""
 
     def __init__(
         self,
@@ -39,10 +34,11 @@ class Frontier(ActiveSites):
         connections: Callable[[str], int] | None = None,
         unproven_quota: UnprovenQuota | None = None,
     ) -> None:
-        """No cell is open at first; `delay_s` is the job's, and so the least, between two requests to a site.
+        """Begin with no open cell. `delay_s` is the job's least number of seconds between two requests to a site.
 
-        `began_at`: second at which this run began, if there were earlier ones: each site is left alone for a full
-        delay from then, as nobody may know what they asked last.
+        `began_at` is the second at which this run began, if there were earlier runs: each site is left alone for a full
+        delay from then. `connections` limits the requests in flight to a site without a delay. The frontiers of a peer
+        share `unproven_quota`.
         """
         super().__init__(store, limits, delay_s, began_at, connections)
         self._open: dict[Cell, int] = {}
@@ -51,22 +47,23 @@ class Frontier(ActiveSites):
         self._order: list[tuple[float, str]] = []
         self._unproven = unproven_quota or UnprovenQuota(limits)
         self._parked: dict[str, None] = {}
-        """Sites without a place in the order until there may be more doubtful requests."""
+        """Sites outside the order, until there may be more unproven requests."""
         self._unread: dict[Cell, bytes] = {}
-        """Open cells whose sites may wait in the store, in turn -> the site hash after which they do."""
+        """Open cells with sites waiting in the store, in turn -> the site hash after which those sites begin."""
 
     @property
     def pending(self) -> int:
-        """URLs of open cells accepted and not finished, those in flight included."""
+        """URLs of open cells accepted and not finished, including URLs in flight."""
         cells = self._store.cells
         return sum(cells[cell].pending for cell in cells.keys() & self._open.keys())
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
     def open(self, cell: Cell, now: float, *, hold: bool) -> None:
-        """Let the URLs of this cell be crawled from now on; `hold`: each site is first left alone for a full delay.
+        """Let the URLs of this cell be crawled from now on.
 
-        Hold when nobody who knew them told the clocks of its sites.
+        With `hold` each site is first left alone for a full delay. Hold if no earlier holder reported the clocks of the
+        cell's sites.
         """
         if hold or cell not in self._open:
             self._openings += 1
@@ -79,12 +76,12 @@ class Frontier(ActiveSites):
                 site.received_at = max(site.received_at, now)
                 self._hold(site, now + max(site.delay_s, HOLD_LEAST_S), now)
             self._queue(site)
-        tally = self._store.cells.get(cell)
-        if tally is not None and tally.pending:
+        digest = self._store.cells.get(cell)
+        if digest is not None and digest.pending:
             self._unread[cell] = b""
 
     def close(self, cell: Cell) -> None:
-        """Start nothing more of this cell and forget its entries, but for those out, which do not come back."""
+        """Start no more requests of this cell and forget its entries. Entries with the crawler do not come back."""
         self._open.pop(cell, None)
         self._unread.pop(cell, None)
         for site in list(self._by_cell.get(cell, {}).values()):
@@ -96,13 +93,16 @@ class Frontier(ActiveSites):
         return cell in self._open
 
     def opening(self, cell: Cell) -> int | None:
-        """Return a number that is another one after the cell was closed, if only for a moment; None while it is."""
+        """Return the number of the cell's current opening, or None while the cell is closed.
+
+        The number differs after the cell was closed, even for a moment.
+        """
         return self._open.get(cell)
 
     # --- entries -------------------------------------------------------------------------------------------------
 
     def add(self, entry: FrontierEntry, now: float) -> None:
-        """Take up an entry just accepted by the store, if its cell is open."""
+        """Add an entry just accepted by the store, if its cell is open."""
         site = self._sites.get(entry.site)
         if site is None:
             cell = self._store.cell_of(entry.key)
@@ -114,7 +114,7 @@ class Frontier(ActiveSites):
             site = self._activate(entry.site, cell, now)
         elif site.closed:
             return
-        # What is out is fetched just now, in an earlier round; that will do for this one as well.
+        # An entry that is out is being fetched in an earlier round, which counts for this round as well.
         if site.more or entry.key in site.out or len(site.loaded) >= self._limits.site_window:
             site.more = True
         else:
@@ -122,7 +122,7 @@ class Frontier(ActiveSites):
         self._queue(site)
 
     def next(self, now: float) -> FrontierEntry | None:
-        """Return an entry that may be fetched now, and count it as in flight; None if there is none."""
+        """Return an entry that may be fetched now, counted as in flight, or None."""
         if self._unread:
             self._read_sites(now)
         if self._parked and self._unproven.has_room:
@@ -134,7 +134,7 @@ class Frontier(ActiveSites):
             at, name = heapq.heappop(self._order)
             site = self._sites.get(name)
             if site is None or site.queued_at != at:
-                continue  # A place given up for an earlier one.
+                continue  # The site has an earlier place.
             site.queued_at = None
             if site.next_is_unproven and not self._unproven.has_room:
                 self._parked[name] = None
@@ -146,7 +146,7 @@ class Frontier(ActiveSites):
         return None
 
     def next_due(self) -> float | None:
-        """Return the second at which `next` may have something; None if only a release can change that."""
+        """Return the second at which `next` may return an entry, or None if only a release can change that."""
         if self._unread and len(self._sites) < self._limits.active_sites_max:
             return 0.0
         return self._order[0][0] if self._order else None
@@ -154,9 +154,10 @@ class Frontier(ActiveSites):
     def release(
         self, entry: FrontierEntry, received_at: float, now: float, hold_s: float = 0.0, answered: bool | None = None
     ) -> None:
-        """The request of `entry` is over; the site had it by `received_at` and asks to be left for `hold_s`.
+        """End the request of an entry: the site had the request by `received_at` and asks to be left alone for
+        `hold_s`.
 
-        `answered`: whether it answered in time; None if nobody knows.
+        `answered` tells whether the site answered in time; None means unknown.
         """
         site = self._sites[entry.site]
         self._end_request(site, site.answers if answered is None else answered)
@@ -165,22 +166,22 @@ class Frontier(ActiveSites):
         self._queue(site)
 
     def give_up_slot(self, entry: FrontierEntry) -> None:
-        """No request was made for `entry` after all."""
+        """End the flight of an entry without a request."""
         site = self._sites[entry.site]
         self._end_request(site, site.answers)
         self._queue(site)
 
     def put_back(self, entry: FrontierEntry, now: float) -> None:
-        """The entry was not fetched after all; it is ready again, unless it was removed or closed meanwhile."""
+        """Make an unfetched entry ready again, unless the entry was removed or its cell closed meanwhile."""
         site = self._sites[entry.site]
         if site.came_back(entry):
             heapq.heappush(site.ready, entry)
         self._settle(site, now)
 
     def postpone(self, entry: FrontierEntry, due: float, now: float) -> FrontierEntry:
-        """The entry's fetch failed in a passing way: try it again at `due`, unless it was removed or closed meanwhile.
+        """Try an entry again at `due` after a passing fault, unless the entry was removed or its cell closed meanwhile.
 
-        Return it as it now is.
+        Returns the entry with its new tries and due time.
         """
         entry = entry._replace(tries=min(entry.tries + 1, SMALL_MAX), due=due)
         self._store.postpone(entry)
@@ -191,13 +192,13 @@ class Frontier(ActiveSites):
         return entry
 
     def finish(self, entry: FrontierEntry, now: float) -> None:
-        """The entry, taken by `next`, is done."""
+        """Forget an entry, taken by `next`, that is DONE."""
         site = self._sites[entry.site]
         site.finished(entry)
         self._settle(site, now)
 
     def remove(self, entry: FrontierEntry, now: float) -> None:
-        """The entry is done elsewhere: it will not come (again)."""
+        """Forget an entry that another peer finished."""
         site = self._sites.get(entry.site)
         if site is not None:
             site.remove(entry.seq)
@@ -206,24 +207,25 @@ class Frontier(ActiveSites):
     # --- lending -------------------------------------------------------------------------------------------------
 
     def sites_with_spare_connections(self, now: float) -> list[tuple[str, int]]:
-        """Return (site, entries ready in memory) of each site a connection of which may be lent to another peer now."""
-        found = []
+        """Return (site, entries ready in memory) of each site with a connection that may be lent now."""
+        sites = []
         for site in self._sites.values():
             site.ripen(now)
             if site.spare_connections:
-                found.append((site.name, len(site.ready)))
-        return found
+                sites.append((site.name, len(site.ready)))
+        return sites
 
     def has_free(self, name: str) -> bool:
-        """Say whether nobody uses one of the connections of this active site."""
+        """Return whether one of the connections of this active site is unused."""
         return self._sites[name].has_free
 
     def lend(self, name: str, count: int, now: float) -> tuple[list[FrontierEntry], int]:
-        """Take up to `count` ready entries of a lendable site for another peer; return them, and how many connections.
+        """Take up to `count` ready entries of a site for another peer. Return the entries and the number of connections
+        lent.
 
-        Half of what may be lent, so that the next peer finds some as well, and no more than there are entries. While
-        the site is `overdrawn` nobody may use them. The entries come back by `put_back` or `finish` one by one; the
-        connections by `end_loan`.
+        Half of the spare connections are lent, so that the next peer finds some as well, and no more than there are
+        entries. While the connections of the site are overcommitted, no peer may use the lent connections. The entries
+        come back one by one by `put_back` or `finish`, and the connections by `end_loan`.
         """
         site = self._sites[name]
         if len(site.ready) < count and site.more:
@@ -235,25 +237,25 @@ class Frontier(ActiveSites):
         return entries, connections
 
     def connections_overcommitted(self, name: str) -> bool:
-        """Say of an active site whether own requests still use connections that were lent."""
+        """Return whether own requests to an active site still use connections that were lent."""
         return self._sites[name].connections_overcommitted
 
     def end_loan(self, name: str, connections: int, now: float) -> None:
-        """The connections lent are this peer's again."""
+        """Return lent connections to this peer."""
         site = self._sites[name]
         site.lent -= connections
         self._settle(site, now)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether a site without a delay has more to fetch than this peer fetches by all connections it has of it."""
+        """A site without a delay has more entries than this peer can fetch with all connections to the site."""
         return any(site.crowded for site in self._sites.values())
 
     def waiting(self, now: float) -> int:
-        """Return how many URLs wait for this peer and not for their sites: of sites that may be asked now.
+        """Return the number of URLs that wait for this peer, not for their sites: URLs of sites that may be asked now.
 
-        Of a site without a delay requests under way count as well; of sites that are not whole in memory, or not at
-        all, what else the store has in their cells.
+        For a site without a delay, requests in flight count as well. For sites that are only partly in memory, or not
+        at all, all other PENDING URLs of their cells count.
         """
         count, read_on = 0, set(self._unread)
         for site in self._sites.values():
@@ -270,7 +272,7 @@ class Frontier(ActiveSites):
     # --- robots.txt under way ------------------------------------------------------------------------------------
 
     def block(self, name: str) -> None:
-        """Start nothing at this active site until `unblock`: its robots.txt is being fetched."""
+        """Start no request at this active site until `unblock`, as its robots.txt is being fetched."""
         self._sites[name].blocked = True
 
     def unblock(self, name: str, now: float) -> None:
@@ -279,7 +281,7 @@ class Frontier(ActiveSites):
         self._settle(site, now)
 
     def is_blocked(self, name: str) -> bool:
-        """Say so of an active site."""
+        """Return whether an active site is blocked."""
         return self._sites[name].blocked
 
     # --- inside --------------------------------------------------------------------------------------------------
@@ -301,7 +303,7 @@ class Frontier(ActiveSites):
         self._unproven.add(site.unproven - before)
 
     def _settle(self, site: Site, now: float) -> None:
-        """Let a site go that has nothing left; else see that it has its place in the order."""
+        """Forget a site that has no work left, or give the site a place in the order."""
         if not site.idle:
             self._queue(site)
         elif site.name in self._sites:
@@ -309,7 +311,7 @@ class Frontier(ActiveSites):
             self._sweep(now)
 
     def _queue(self, site: Site) -> None:
-        """Give the site its place in the order, if it can use one and has no earlier one."""
+        """Give the site a place in the order, if the site can use a place and has no earlier place."""
         if not site.may_start:
             return
         at = site.due(self._limits.site_window)
@@ -327,7 +329,7 @@ class Frontier(ActiveSites):
         site.more = len(entries) == count
 
     def _leave_unread(self, cell: Cell, key: Key) -> None:
-        """A URL of this key waits in the store for a free place."""
+        """Note that a URL with this key waits in the store for a free place."""
         number = int.from_bytes(key[:SITE_BYTES], "big")
         before = (number - 1).to_bytes(SITE_BYTES, "big") if number else b""
         self._unread[cell] = min(self._unread.get(cell, before), before)
@@ -336,13 +338,13 @@ class Frontier(ActiveSites):
         """Fill free places with sites that wait in the store, cell by cell."""
         while self._unread and (free := self._limits.active_sites_max - len(self._sites)) > 0:
             cell = next(iter(self._unread))
-            count = min(free, SITES_READ_MAX)
-            found = self._store.pending_sites(cell, self._unread[cell], count)
-            for _, name in found:
+            count = min(free, SITES_LISTED_MAX)
+            sites = self._store.pending_sites(cell, self._unread[cell], count)
+            for _, name in sites:
                 site = self._sites.get(name) or self._activate(name, cell, now)
                 site.more = True
                 self._queue(site)
-            if len(found) < count:
+            if len(sites) < count:
                 del self._unread[cell]
             else:
-                self._unread[cell] = found[-1][0]
+                self._unread[cell] = sites[-1][0]

@@ -1,7 +1,8 @@
-"""The politeness clocks of sites with nothing to do just now: until when each must still be left alone.
+"""The politeness clocks of sites without work: the second until which each site must still be left alone.
 
-Kept by cell, as a cell moves with its clocks. In memory, because most of them run out within seconds; bounded, because
-a broad crawl touches millions of sites. Pure: times are wall-clock seconds given by the frontier.
+The clocks are kept by cell, as a cell moves with its clocks. They are in memory, because most of them run out within
+seconds, and bounded, because a broad crawl touches millions of sites. A decision: times are wall-clock seconds given by
+the frontier.
 
 Tests: tests/crawl/frontier/test_frontier.py
 """
@@ -10,7 +11,7 @@ from kadcrawl.keys import Cell
 
 
 class IdleClocks:
-    """Until when each site without work must not be asked."""
+    """The seconds before which sites without work must not be asked."""
 
     def __init__(self, clocks_max: int) -> None:
         self._clocks_max = clocks_max
@@ -21,17 +22,17 @@ class IdleClocks:
         return self._count
 
     def hold(self, cell: Cell, name: str, until: float) -> None:
-        """Leave the site alone until then, if that is later than what holds already."""
+        """Leave the site alone until `until`, unless the site is already held for longer."""
         sites = self._cells.setdefault(cell, {})
         self._count += name not in sites
         sites[name] = max(sites.get(name, 0.0), until)
 
     def of(self, cell: Cell) -> dict[str, float]:
-        """Return the clocks of a cell, some of which may have run out."""
+        """Return the clocks of a cell. Some of the clocks may have run out."""
         return self._cells.get(cell, {})
 
     def take(self, cell: Cell, name: str) -> float:
-        """Return the site's clock and forget it; 0 if there is none."""
+        """Return the site's clock and forget it, or 0 if there is none."""
         sites = self._cells.get(cell)
         if sites is None or name not in sites:
             return 0.0
@@ -42,9 +43,10 @@ class IdleClocks:
         return until
 
     def sweep(self, now: float) -> list[tuple[str, float]]:
-        """If there are too many clocks, forget those that have run out.
+        """Forget the clocks that have run out, if there are too many clocks.
 
-        Return (site, until) of those forgotten before that, as even without the others half of the room was taken.
+        If the running clocks fill more than half of the room, the surplus is forgotten as well and returned as (site,
+        until).
         """
         if self._count <= self._clocks_max:
             return []

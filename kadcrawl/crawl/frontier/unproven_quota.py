@@ -10,7 +10,7 @@ Tests: tests/crawl/frontier/test_frontier.py
 from kadcrawl.settings.limits import Limits
 
 KEPT_SHARE = 8
-"""One in this number of `fetches_max` requests is kept for sites that answer."""
+"""Divisor of `fetches_max`: this part of the requests is kept for sites that answer."""
 
 
 class UnprovenQuota:
@@ -25,7 +25,7 @@ class UnprovenQuota:
 
     @property
     def has_room(self) -> bool:
-        """Whether one more unproven request may start."""
+        """One more unproven request may start."""
         return self.used < self._most
 
     def add(self, requests: int) -> None:

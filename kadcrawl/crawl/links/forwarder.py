@@ -1,12 +1,11 @@
-"""Steps 1 and 2 of a URL's life: links found on a page travel to their owners and are acknowledged there.
+"""Sends the links of a page to their owners, and waits until the owners acknowledge them.
 
-A link met lately costs a dict look-up; one in the cell of its page, while that is open here, goes straight to the
-intake, as whatever is told of the cell to its backups keeps the order: they have the link before they hear that the
-page is DONE. All others go in batches, one per owner, which may be this peer. A page is
-finished only when its `AckCountdown` is complete, that is, when every one of its links is safe: journaled at its
-owner and the owner's backups. A link met before goes again if a sitemap says that its page has changed since it was
-last told so. Delivery is tried until it succeeds, at whoever owns the cell by then; what is on its way is
-bounded by the crawler, which starts nothing while too many pages are unfinished.
+A link met recently costs one dict look-up. A link in the cell of its page goes straight to the intake while that cell
+is open here: the backups of the cell receive the link before they hear that the page is DONE. All other links go in
+batches, one per owner, and this peer may be the owner. A page is finished only when its `AckCountdown` is complete,
+that is, when each of its links is safe: journaled at its owner and at the owner's backups. A link met before is sent
+again if a sitemap reports a later change of its page. Delivery is tried until it succeeds, at the owner of the cell at
+that time. The crawler bounds the links in flight: no attempt starts while too many pages are unfinished.
 """
 
 import asyncio
@@ -29,14 +28,14 @@ OFFER_DEADLINE_S = 10.0
 RETRY_FIRST_S = 0.2
 RETRY_MOST_S = 5.0
 LINKS_PER_TURN_MAX = 1_000
-"""Links of a page sent on before others have their turn: taking in so many of a cell of one's own takes 25 ms."""
+"""Links of a page sent before other tasks have their turn. To accept so many links of an own cell takes 25 ms."""
 
 AcceptHere = Callable[[list[tuple[Link, UrlLocation]]], Awaitable[list[int]]]
-"""Takes links this peer owns and returns when they are safe: the indices of those that must be tried again."""
+"""Accepts links of this peer's cells until they are safe. Returns the indices of the links to try again."""
 
 
 class Owners(Protocol):
-    """What forwarding asks of the overlay."""
+    """The overlay, as far as forwarding needs it."""
 
     async def owner(self, cell: Cell) -> Contact: ...
     def learn_owner(self, cell: Cell, owner: Contact) -> None: ...
@@ -63,7 +62,7 @@ class AckCountdown:
             self.acknowledged.set_result(None)
 
     def close(self) -> None:
-        """No more links will be expected."""
+        """Expect no more links."""
         if self._left == 0:
             self.acknowledged.set_result(None)
 
@@ -73,9 +72,9 @@ class PendingLink:
     """A link on its way to its owner."""
 
     link: Link
-    """As it was met nearest to a seed, with the latest date it was met with."""
+    """The link at its least depth so far, with the latest date so far."""
     countdowns: list[AckCountdown]
-    """Of the pages it was found on."""
+    """The countdowns of the pages on which the link was found."""
 
 
 def _no_seeds() -> int:
@@ -83,7 +82,7 @@ def _no_seeds() -> int:
 
 
 class Forwarder:
-    """Takes links to their owners."""
+    """Sends links to their owners."""
 
     def __init__(
         self,
@@ -99,9 +98,11 @@ class Forwarder:
         accept_here: AcceptHere,
         seeds_fingerprint: Callable[[], int] = _no_seeds,
     ) -> None:
-        """`by_depth`: the job limits depth, so a link met again nearer to a seed is news to its owner.
+        """Make a forwarder over an overlay. With `by_depth` the job limits depth, so a link met nearer to a seed is new
+        to its owner.
 
-        `is_open` says whether a cell may be crawled here just now.
+        `is_open` returns whether a cell may be crawled here now. `seeds_fingerprint` returns the fingerprint of the
+        seeds that the scope knows here (peer/swarm/swarm_state.py).
         """
         self._owners = owners
         self._client = client
@@ -114,9 +115,9 @@ class Forwarder:
         self._accept_here = accept_here
         self._seeds_fingerprint = seeds_fingerprint
         self._recently_sent: RecentlySent[int] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
-        """At which depth links were met nearest to a seed."""
+        """The least depth at which links were met."""
         self._dates: RecentlySent[float] = RecentlySent(limits.recent_links_max, limits.recent_chars_max)
-        """When pages changed last, as their owners were told lately."""
+        """The latest change of pages that their owners were recently told."""
         self._pending_links: dict[str, PendingLink] = {}
         self._queue: list[tuple[Link, UrlLocation]] = []
         self._queued = asyncio.Event()
@@ -127,28 +128,28 @@ class Forwarder:
         return len(self._pending_links)
 
     def not_recently_sent(self, urls: Iterable[str], depth: int) -> list[str]:
-        """Return those of `urls` whose owners have not lately been told of them, at this depth or nearer to a seed."""
+        """Return the URLs that were not recently sent to their owners at this depth or a smaller depth."""
         recent = self._recently_sent
         if self._by_depth:
             return [url for url in urls if recent.get(url, depth + 1) > depth]
         return [url for url in urls if url not in recent]
 
     def forget(self) -> None:
-        """Forget what was sent: its owners may have forgotten it as well."""
+        """Forget the links sent, as their owners may have forgotten them as well."""
         self._recently_sent.clear()
 
     def newer_lastmod(self, modified: Mapping[str, float]) -> list[str]:
-        """Return the URLs whose owners have not lately been told that their pages changed at this second, or later."""
+        """Return the URLs whose owners do not know that their pages changed at this second or later."""
         dates = self._dates
         return [url for url, at in modified.items() if at > dates.get(url, -1.0)]
 
     def forward(self, links: Iterable[Link], cell: Cell | None) -> AckCountdown:
-        """Send canonical, in-scope links on their way; the receipt is complete when they are safe.
+        """Send canonical, in-scope links on their way, and return the countdown of their acknowledgements.
 
-        `cell` is that of their page, None for seeds. Links in it are in the store's open transaction on return, if it
-        is open.
+        `cell` is the cell of the page, or None for seeds. Links in this cell are in the store's open transaction on
+        return, if the cell is open.
         """
-        receipt = AckCountdown()
+        countdown = AckCountdown()
         open_cell = cell if cell is not None and self._is_open(cell) else None
         for link in links:
             known_depth = self._recently_sent.get(link.url)
@@ -156,38 +157,38 @@ class Forwarder:
                 date = _date(link)
                 if date is None or date <= self._dates.get(link.url, -1.0):
                     continue
-            trip = self._pending_links.get(link.url)
-            if trip is not None:
-                receipt.expect()
-                trip.countdowns.append(receipt)
-                trip.link = self._joined(trip.link, link)
+            pending = self._pending_links.get(link.url)
+            if pending is not None:
+                countdown.expect()
+                pending.countdowns.append(countdown)
+                pending.link = self._joined(pending.link, link)
                 continue
-            place = self._partitioner.locate(link.url)
-            if place.cell == open_cell:
-                self._intake.accept(link, place, self._now())
+            location = self._partitioner.locate(link.url)
+            if location.cell == open_cell:
+                self._intake.accept(link, location, self._now())
                 self._remember(link)
             else:
-                receipt.expect()
-                self._pending_links[link.url] = PendingLink(link, [receipt])
-                self._send(link, place)
-        receipt.close()
-        return receipt
+                countdown.expect()
+                self._pending_links[link.url] = PendingLink(link, [countdown])
+                self._send(link, location)
+        countdown.close()
+        return countdown
 
     async def forward_all(self, links: Sequence[Link], cell: Cell) -> None:
-        """Send the links of a page in `cell` on their way, and return when they have arrived.
+        """Send the links of a page in `cell`, and return when all are acknowledged.
 
-        A sitemap has so many that others get their turn in between; the first of them go at once.
+        A sitemap has so many links that other tasks have their turn in between. The first links go at once.
         """
-        receipts = []
+        countdowns = []
         for start in range(0, len(links), LINKS_PER_TURN_MAX):
             if start:
                 await asyncio.sleep(0)
-            receipts.append(self.forward(links[start : start + LINKS_PER_TURN_MAX], cell))
-        for receipt in receipts:
-            await receipt.acknowledged
+            countdowns.append(self.forward(links[start : start + LINKS_PER_TURN_MAX], cell))
+        for countdown in countdowns:
+            await countdown.acknowledged
 
     async def run(self) -> None:
-        """Deliver what is queued, until cancelled."""
+        """Deliver queued links, until cancelled."""
         time, spacing = asyncio.get_running_loop().time, MinInterval(self._limits.batch_spacing_s)
         async with asyncio.TaskGroup() as deliveries:
             while True:
@@ -201,22 +202,22 @@ class Forwarder:
         wait_s = RETRY_FIRST_S
         while True:
             by_owner: dict[Contact, list[tuple[Link, UrlLocation]]] = defaultdict(list)
-            for link, place in links:
-                by_owner[await self._owners.owner(place.cell)].append((link, place))
+            for link, location in links:
+                by_owner[await self._owners.owner(location.cell)].append((link, location))
             batches = [
                 (owner, group[start : start + self._limits.batch_links_max])
                 for owner, group in by_owner.items()
                 for start in range(0, len(group), self._limits.batch_links_max)
             ]
             left = await asyncio.gather(*(self._offer(owner, batch) for owner, batch in batches))
-            links = [one for batch in left for one in batch]
+            links = [pair for batch in left for pair in batch]
             if not links:
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, RETRY_MOST_S)
 
     async def _offer(self, owner: Contact, batch: list[tuple[Link, UrlLocation]]) -> list[tuple[Link, UrlLocation]]:
-        """Offer one batch; return the links that are not acknowledged."""
+        """Offer one batch, and return the links without an acknowledgement."""
         if owner.id == self._owners.me.id:
             left = set(await self._accept_here(batch))
         else:
@@ -228,23 +229,23 @@ class Forwarder:
                 self._owners.suspect(owner)
                 return batch
             left = set()
-            for one in accepted.redirects:
-                if one.index < len(batch):
-                    self._owners.learn_owner(batch[one.index][1].cell, one.owner)
-                    left.add(one.index)
-        for index, (link, place) in enumerate(batch):
+            for redirect in accepted.redirects:
+                if redirect.index < len(batch):
+                    self._owners.learn_owner(batch[redirect.index][1].cell, redirect.owner)
+                    left.add(redirect.index)
+        for index, (link, location) in enumerate(batch):
             if index not in left:
-                self._settle(link, place)
-        return [one for index, one in enumerate(batch) if index in left]
+                self._settle(link, location)
+        return [pair for index, pair in enumerate(batch) if index in left]
 
     def _send(self, link: Link, location: UrlLocation) -> None:
         self._queue.append((link, location))
         self._queued.set()
 
     def _joined(self, known: Link, met: Link) -> Link:
-        """Return what is to be told of a link on its way that is met again; `known` itself if there is no news.
+        """Return the pending link `known` joined with the same link met again, or `known` itself if nothing is new.
 
-        News is offered once what is on its way has arrived.
+        The new part is offered once the link on its way has arrived.
         """
         nearest = met if self._by_depth and met.depth < known.depth else known
         before, date = _date(known), _date(met)
@@ -255,14 +256,14 @@ class Forwarder:
         return DatedLink(nearest.url, nearest.depth, nearest.hops, date)
 
     def _settle(self, link: Link, location: UrlLocation) -> None:
-        """Its owner has the link; its trip is over unless there is more to tell by now."""
-        trip = self._pending_links[link.url]
-        if trip.link is not link:
-            self._send(trip.link, location)
+        """End the way of an acknowledged link, unless it has changed meanwhile and must be sent again."""
+        pending = self._pending_links[link.url]
+        if pending.link is not link:
+            self._send(pending.link, location)
             return
         del self._pending_links[link.url]
-        for receipt in trip.countdowns:
-            receipt.settle()
+        for countdown in pending.countdowns:
+            countdown.settle()
         self._remember(link)
 
     def _remember(self, link: Link) -> None:
@@ -274,12 +275,12 @@ class Forwarder:
 
 
 def _date(link: Link) -> float | None:
-    """Return the wall-clock second at which its page changed last, if the link says so."""
+    """Return the wall-clock second of the page's last change, or None if the link has no date."""
     return link.modified if isinstance(link, DatedLink) else None
 
 
 def _offer(links: list[Link], seeds_fingerprint: int) -> Offer | DatedOffer:
-    """Return the offer of these links, which is longer only if there are dates."""
+    """Return the offer of these links. Only an offer with dates has the longer form."""
     if not any(isinstance(link, DatedLink) for link in links):
         return Offer(links, seeds_fingerprint)
     return DatedOffer([DatedLink(link.url, link.depth, link.hops, _date(link)) for link in links], seeds_fingerprint)

@@ -1,15 +1,15 @@
-"""Steps 3 and 4 of a URL's life: the owner looks a link up in its history and takes it, once.
+"""The owner of a cell looks a link up in its history and accepts it once.
 
-Called with links found here, offered by other peers, or given as seeds; and with the records of other holders of a
-cell, which are merged (PENDING < DONE) whether the cell may be crawled here or not. Whatever comes from another peer
-is checked as if nobody had: canonical, within the limits, in scope. A seed of the job is taken even if it is refused by
-``exclude`` or the like: somebody asked for it, so the crawler records why it is not fetched.
-No await here; the caller acknowledges after `Store.durable`.
+The intake takes links found here, links offered by other peers and seeds. It also merges the records of other holders
+of a cell (PENDING < DONE), whether the cell may be crawled here or not. Links of other peers are checked as if no peer
+had checked them: canonical, within the limits and in scope. A seed of the job is accepted even if the job excludes it,
+so that the page log says why the seed is not fetched. Nothing is awaited here: the caller acknowledges a link after
+`Store.durable`.
 
-A site that has all the URLs it may have (`Job.site_pages_max`) gets no more. What is counted are its records, which all
-holders of its cell have: so the next owner goes on where this one stopped. A record that another holder has is always
-merged; else two histories of one cell could never become equal. Nor does a path get more URLs with a query than it may
-have (`Job.path_queries_max`), counted as they are taken here (crawl/scope/query_limits.py).
+A site with `Job.site_pages_max` URLs gets no more. The records of the site are counted, which all holders of its cell
+have, so the next owner goes on with the same count. A record of another holder is always merged, as the histories of a
+cell could never become equal otherwise. A path gets at most `Job.path_queries_max` URLs with a query. This limit counts
+only the URLs accepted here (crawl/scope/query_limits.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -39,11 +39,11 @@ class IntakeLimits:
     """The limits of the job that apply where links are accepted."""
 
     by_depth: bool = False
-    """Whether the job limits depth, so that the shortest known path to a URL counts."""
+    """The job limits depth, so the shortest known path to a URL counts."""
     site_pages_max: int | None = None
-    """URLs of one site; no limit by default."""
+    """URLs of one site, without a limit by default."""
     path_queries_max: int | None = None
-    """URLs with a query of one path; no limit by default."""
+    """URLs with a query of one path, without a limit by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +51,15 @@ class IntakeEvents:
     """The callbacks of an intake."""
 
     changed: Callable[[], None] = _ignore
-    """Called when there are more URLs to crawl than before, or fewer."""
+    """Runs when there are more URLs to crawl than before, or fewer."""
     visited: Callable[[Key], None] = _ignore
-    """Called when another holder of the cell reported a visit to a page."""
+    """Runs when another holder of the cell reported a visit to a page."""
     modified: Callable[[Key, float], None] = _ignore
-    """Called with the wall-clock second at which a known page was modified, according to a sitemap."""
+    """Receives the wall-clock second at which a known page was modified, according to a sitemap."""
 
 
 class Intake:
-    """The owner's door."""
+    """Accepts the links of cells owned here."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class Intake:
         self._counters = counters
         self._activity = activity
         self.rejected = 0
-        """Links other peers should not have sent."""
+        """Links that other peers should not have sent."""
 
     def accept(self, link: Link, location: UrlLocation, now: float) -> None:
-        """Take a link found here, which is canonical and in scope."""
+        """Accept a link found here, which is canonical and in scope."""
         if (limit := self._limit_met(link, location)) is not None:
             self._counters.leave_out({limit: 1})
         elif self._journal_new(link, location, now):
@@ -99,7 +99,7 @@ class Intake:
                 self._events.modified(location.key, link.modified)
 
     def accept_offered(self, link: Link, location: UrlLocation, now: float) -> None:
-        """Take a link another peer offers, if it stands every check."""
+        """Accept a link that another peer offers, if the link passes every check."""
         if not is_canonical(link.url):
             self.rejected += 1
             return
@@ -111,10 +111,10 @@ class Intake:
     def merge_pending(
         self, link: Link, location: UrlLocation, now: float, tries: int, due: float, *, even_seen: bool = False
     ) -> None:
-        """Another holder of the cell knows this URL as PENDING, with this retry state (`due` in wall-clock seconds).
+        """Merge a PENDING record of another holder of the cell, with its retry state (`due` in wall-clock seconds).
 
-        It is not asked whether the URL is in scope: the scope of its owner has let it in, and may know seeds that are
-        still on their way here. With `even_seen` it is the owner of the cell who knows it (`Store.accept`).
+        The scope is not asked: the scope of the owner has accepted the URL, and may know seeds that are still on their
+        way here. With `even_seen` the record comes from the owner of the cell (`Store.accept`).
         """
         if not is_canonical(link.url):
             self.rejected += 1
@@ -125,7 +125,7 @@ class Intake:
                 self._store.merge_tries(location.key, tries, due)
 
     def merge_done(self, key: Key, now: float) -> None:
-        """Another holder of the cell knows this URL as DONE."""
+        """Merge a DONE record of another holder of the cell."""
         entry = self._store.entry(key)
         if self._store.learn_done(key):
             if entry is not None:
@@ -136,18 +136,19 @@ class Intake:
     def merge_filters(
         self, cell: Cell, filters: Sequence[ExpiringFilter], first: bytes, count: int, now: float
     ) -> bytes | None:
-        """Another holder of the cell knows as DONE what is in `news`: look for the next `count` URLs that are PENDING.
+        """Mark PENDING records as DONE if the filters of another holder of the cell contain them.
 
-        They begin at the key `first`. Return the key to go on from; None at the end of the cell.
+        The method looks at `count` records from the key `first` on. Returns the next key to look at, or None at the end
+        of the cell.
         """
         rows = self._store.scan.records(cell, first, count)
         for key, _ in rows:
-            if any(one.contains(key, now) for one in filters):
+            if any(epoch_filter.contains(key, now) for epoch_filter in filters):
                 self.merge_done(key, now)
         return rows[-1][0] + b"\0" if len(rows) == count else None
 
     def merge_visit(self, visit: Visit, state: int, now: float, tries: int, due: float) -> None:
-        """Another holder of the cell knows this page in this state, its last visit and the next."""
+        """Merge the visit record of another holder of the cell: the page's state, its last visit and its next visit."""
         known = self._store.entry(visit.key)
         before = self._store.state(visit.key) or 0
         entry = self._store.learn_visit(visit, state, tries, due)
@@ -164,8 +165,7 @@ class Intake:
         self._events.changed()
 
     def _limit_met(self, link: Link, location: UrlLocation) -> str | None:
-        """Return the limit that keeps a link out, as its site or path has all it may have; none does if it is a seed or
-        known."""
+        """Return the limit of its site or path that keeps a link out. A seed or a known URL meets no limit."""
         if link.depth == 0:
             return None
         most, queries = self._site_pages_max, self._path_queries
@@ -187,7 +187,7 @@ class Intake:
         *,
         even_seen: bool = False,
     ) -> bool:
-        """Journal a URL never met before and let it be crawled if its cell is open; False if it was met."""
+        """Journal a URL never met before, and add the URL to the frontier. Return False if the URL was met before."""
         entry = self._store.accept(
             location.key, location.site, link.url, link.depth, link.hops, tries, due, even_seen=even_seen
         )

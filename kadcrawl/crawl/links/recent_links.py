@@ -1,7 +1,8 @@
-"""What was told of URLs lately: so many of them, and so many characters; beyond that the oldest is forgotten.
+"""Remembers a bounded number of recently sent URLs, and a bounded number of their characters.
 
-Bounded by characters as well, as a URL has ten or two thousand of them, and a site chooses. The URL itself is kept, not
-a hash of it: one that is taken for another is never told to its owner, and lost. A decision: no I/O, no clock.
+Characters are bounded as well, because a site chooses whether its URLs have ten characters or two thousand. The oldest
+URL is forgotten first. The URL itself is kept, as a hash could confuse two URLs: the second URL would never be sent to
+its owner, and would be lost. A decision: no I/O, no clock.
 """
 
 from collections import OrderedDict
@@ -11,9 +12,9 @@ Sent = TypeVar("Sent")
 
 
 class RecentlySent(OrderedDict[str, Sent], Generic[Sent]):
-    """URL -> what was told of it, the oldest first; written by `keep` only."""
+    """URL -> the value last sent of the URL, the oldest first. Only `keep` writes."""
 
-    # Not a dict, in which finding the first entry takes ever longer the more of them were deleted before it.
+    # In a plain dict the search for the first entry takes longer with each deleted entry before it.
 
     def __init__(self, urls_max: int, chars_max: int) -> None:
         super().__init__()
@@ -22,7 +23,7 @@ class RecentlySent(OrderedDict[str, Sent], Generic[Sent]):
         self._chars = 0
 
     def keep(self, url: str, sent: Sent) -> None:
-        """Remember what was told of a URL; one known already keeps its age."""
+        """Remember the value sent of a URL. A known URL keeps its age."""
         if url not in self:
             self._chars += len(url)
         self[url] = sent

@@ -1,4 +1,4 @@
-"""What this peer has done since its directory was made: the counters behind status and summary."""
+"""The counters of this peer since its directory was made, behind the status and the summary."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,14 @@ COUNTED_ALONE = frozenset(
         *(500, 501, 502, 503, 504, 505, 508, 520, 521, 522, 523, 524, 525, 526, 530),
     )
 )
-"""Statuses that are counted each by itself; the others would fill the message, at most `REASONS_MAX` names, at a
-server's will. The same on every peer, so that their counts add up."""
+"""HTTP statuses with a counter each.
+
+A server could otherwise fill the message, which has at most `REASONS_MAX` names, with odd statuses. The set is the same
+on every peer, so that their counts add up."""
 
 
 def counted_as(reason: str) -> str:
-    """Return the name under which a failure's reason is counted; the page line says it exactly."""
+    """Return the name under which the reason of a failure is counted. The page line has the exact reason."""
     if not reason.startswith("http_") or reason in COUNTED_ALONE:
         return reason
     return f"http_{reason[5]}xx" if len(reason) == 8 and reason[5] in "45" else "http_odd"
@@ -27,7 +29,7 @@ def counted_as(reason: str) -> str:
 
 @dataclass(slots=True)
 class Counters:
-    """Mutable twin of the wire's `Counters`; journaled with each commit."""
+    """The mutable form of the wire's `PeerCounters`, journaled with each commit."""
 
     pages: int = 0
     body_bytes: int = 0
@@ -40,13 +42,13 @@ class Counters:
     unchanged: int = 0
     records: int = 0
     unanswered: int = 0
-    """URLs given up without any answer; not on the wire, where they are among the failed."""
+    """URLs given up without any answer. On the wire they are among the failed URLs."""
     failed: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def tried(self) -> int:
-        """URLs that took a place among the requests, to their end."""
+        """URLs that were requested to their end."""
         return self.pages + self.unanswered
 
     def fail(self, reason: str, urls: int = 1) -> None:
@@ -80,12 +82,12 @@ class Counters:
 
     @classmethod
     def from_bytes(cls, journaled: bytes | None) -> "Counters":
-        """Return the totals as journaled; new ones if there are none, or none that can be read."""
+        """Return the journaled counters, or new counters if none can be read."""
         try:
-            totals = msgspec.json.decode(journaled, type=cls) if journaled is not None else cls()
+            counters = msgspec.json.decode(journaled, type=cls) if journaled is not None else cls()
         except msgspec.MsgspecError:
-            return cls()  # A crawl can do without; its pages are in the log.
-        failed, totals.failed = totals.failed, {}
+            return cls()  # The crawl works without the counters, and its pages are in the log.
+        failed, counters.failed = counters.failed, {}
         for reason, urls in failed.items():
-            totals.fail(reason, urls)
-        return totals
+            counters.fail(reason, urls)
+        return counters

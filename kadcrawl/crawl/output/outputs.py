@@ -1,7 +1,9 @@
-"""What the crawl leaves behind: WARC files, one line per URL in pages.jsonl, and one per record in records.jsonl.
+"""Writes the output files of a crawl: WARC files, a line per URL in pages.jsonl, and a line per record in
+records.jsonl.
 
-Ties the files to the journal: before each commit the WARC is handed to the system and its length journaled, so that
-after a crash it is cut back to what the journal knows. Called by the crawler once per finished URL.
+The files are tied to the journal. Before each commit the WARC is handed to the operating system and its length is
+journaled. After a crash the WARC is cut back to the length that the journal knows. The crawler calls this module once
+per finished URL.
 
 Tests: tests/crawl/test_crawler.py
 """
@@ -30,14 +32,14 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     """One line of pages.jsonl."""
 
     key: str
-    """Of the URL (keys.py), in hex: what a page is known by in a sink (kadcrawl.sinks)."""
+    """The key of the URL (keys.py) in hex, which identifies the page in a sink (kadcrawl.sinks)."""
     url: str
     status: int | None
     mime: str
     bytes: int
-    """Of the body as received."""
+    """Bytes of the body as received."""
     digest: str
-    """sha1: and base32, of the body as received; the WARC's payload digest. Empty without a body."""
+    """The digest of the body as received, "sha1:" and base32: the payload digest of the WARC. Empty without a body."""
     depth: int
     links: int
     """Distinct links found on the page."""
@@ -46,36 +48,39 @@ class PageLine(msgspec.Struct, omit_defaults=True):
     peer: str
     """First 16 hex digits of the peer's ID."""
     warc: str | None = None
-    """File, below the peer's directory, of the response record."""
+    """File of the response record, below the peer's directory."""
     offset: int | None = None
-    """Where in that file the record's gzip member begins."""
+    """Offset of the record's gzip member in this file."""
     visit: int = 0
-    """How many visits to it came before this one."""
+    """Number of earlier visits."""
     unchanged: str | None = None
-    """If it is as it was at an earlier visit: by what that is known, "not_modified" (304) or "same_digest"; then the
-    WARC has a revisit record, and the digest is that of the earlier one."""
+    """Proof that the page has not changed since an earlier visit: "not_modified" (304) or "same_digest".
+
+    The WARC has a revisit record then, and the digest is the digest of the earlier visit."""
     simhash: str | None = None
-    """Of its text, if the job asks for it: 16 hex digits; twins differ in few bits (crawl/content/simhash.py)."""
+    """SimHash of the page's text in 16 hex digits, if the job asks for it.
+
+    Near duplicates differ in few bits (crawl/content/simhash.py)."""
     failed: str | None = None
-    """Why it counts as failed: a Failure, http_404 and the like, robots, robots_unreachable, killed_peer, ..."""
+    """Reason of a failure: a FetchError, http_404 and the like, robots, robots_unreachable, killed_peer, ..."""
     detail: str | None = None
     canonical: str | None = None
-    """The URL it names as canonical, if the job honors that: its other links were left to the page there."""
+    """The URL that the page names as canonical, if the job honors that. Its other links were left to the page there."""
     twin: str | None = None
-    """The URL of an earlier page of its site with nearly the same text, if its links were left to that."""
+    """The URL of an earlier near duplicate on the same site, if this page's links were not followed for that."""
     role: str | None = None
-    """`next_link` or `detail_request`, if the job says so of the URL."""
+    """`next_link` or `detail_request`, if the job gives the URL a role."""
     records: int = 0
-    """Of it in records.jsonl."""
+    """Records of the page in records.jsonl."""
     record_error: str | None = None
-    """Why it has no records, if a rule says what they would be."""
+    """Reason for the lack of records, if a rule applies to the page."""
 
 
 class RecordLine(msgspec.Struct):
     """One line of records.jsonl."""
 
     key: str
-    """The page's in hex, and the record's number on the page: the same whoever fetches it again."""
+    """The key of the page in hex, and the record's number on the page. The key is the same at every peer."""
     url: str
     fetched_at: str
     peer: str
@@ -99,11 +104,14 @@ class Outputs:
         with_simhash: bool = False,
         rules: PageRules | None = None,
     ) -> None:
-        """`name` begins the WARC files' names, `info` describes them, `peer` is its ID in hex. Raises OSError."""
+        """Open the outputs. Raises OSError.
+
+        `name` begins the names of the WARC files, `info` describes them, and `peer` is the peer's ID in hex.
+        """
         self._store = store
         self._peer = peer[:16]
         self.with_simhash = with_simhash
-        """Whether lines tell it."""
+        """Page lines have the SimHash."""
         self._rules = rules or PageRules()
         committed = store.meta.read("warc", msgspec.json.Decoder(tuple[str, int]).decode)
         self._warc = WarcWriter.open(
@@ -117,15 +125,15 @@ class Outputs:
         self.flush()
 
     def flush(self) -> list[int]:
-        """Hand the WARC to the system, journal its length, and return the file descriptor to be synced."""
+        """Hand the WARC to the operating system, journal its length, and return the file descriptor to be synced."""
         self._warc.flush()
         self._store.meta.set("warc", msgspec.json.encode(self._warc.position))
         return [self._warc.fileno()]
 
     def keep(self, result: FetchResult, original: Original | None = None) -> WarcPlace | None:
-        """Write a request and its response to the WARC; None if there was no response. Raises StorageError.
+        """Write a request and its response to the WARC, or return None without a response. Raises StorageError.
 
-        `original` is an earlier response the page is still as it was in: then only the head of this one is kept.
+        `original` is an earlier response with the same page: only the head of the new response is written then.
         """
         if result.status is None:
             return None
@@ -145,7 +153,7 @@ class Outputs:
         unchanged: str | None = None,
         simhash: int | None = None,
     ) -> PageLine:
-        """Return the page line of a URL that was asked for, to be given to `lines`; its fields say what is what."""
+        """Return the page line of a requested URL, for `lines`."""
         told = self.with_simhash and simhash is not None and found.failed is None
         return PageLine(
             key=entry.key.hex(),
@@ -172,7 +180,7 @@ class Outputs:
         )
 
     def lines(self, entry: FrontierEntry, line: PageLine, extracted: ExtractedRecords | None) -> tuple[bytes, bytes]:
-        """Return what belongs in pages.jsonl and in records.jsonl of a URL that was asked for."""
+        """Return the line for pages.jsonl and the lines for records.jsonl of a requested URL."""
         if extracted is None:
             return _encoded(line), b""
         line.records, line.record_error = len(extracted.records), extracted.error
@@ -186,7 +194,7 @@ class Outputs:
         return _encoded(line), b"".join(map(_encoded, records))
 
     def unfetched_line(self, entry: FrontierEntry, at: str, failed: str, visit: int = 0) -> bytes:
-        """Return the page line of a URL that was not asked for, and why."""
+        """Return the page line of a URL without a request, with `failed` as the reason."""
         return _encoded(
             PageLine(
                 key=entry.key.hex(),

@@ -1,4 +1,4 @@
-"""Hands finished pages to an embedding application that reads them one by one.
+"""Passes finished pages, in turn, to an embedding application.
 
 The crawl waits while `BUFFERED_MAX` pages or `BUFFERED_BYTES_MAX` bytes of pages are unread. A slow reader therefore
 slows the crawl down, and memory stays bounded.
@@ -26,7 +26,7 @@ class PageStream:
         self._ended = False
 
     async def put(self, page: Page) -> None:
-        """Add a page, waiting for room; drop the page if the stream has ended."""
+        """Add a page when there is room, or drop the page if the stream has ended."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._has_room or self._ended)
             if not self._ended:
@@ -62,7 +62,7 @@ class PageFeed:
 
     @property
     def is_read(self) -> bool:
-        """Whether the application reads pages."""
+        """The application reads pages."""
         return self._reader is not None
 
     def show(self, reader: PageReader | None) -> None:

@@ -1,17 +1,17 @@
 """The archive: every answered request as a WARC 1.1 response record and its request record (ISO 28500:2017).
 
-A `WarcWriter` owns the files ``NAME-00001.warc.gz``, ... of one directory; the peer writes to it after each
-fetch and tells its journal, at each group commit, the `position` reached. Invariant: a file is a sequence of
-whole gzip members, one per record, the first a warcinfo; whatever a crash or a full disk leaves behind that
-is cut off again, by `open` back to the journaled position and by `flush` back to the last complete batch.
+A `WarcWriter` owns the files ``NAME-00001.warc.gz``, ... of one directory. The peer writes after each fetch, and
+journals the `position` reached with each group commit. Invariant: a file is a sequence of whole gzip members, one per
+record, and the first member is a warcinfo record. Bytes beyond that, after a crash or on a full disk, are cut off: by
+`open` back to the journaled position, and by `flush` back to the last complete batch.
 
-A page that is as it was in an earlier record gets a revisit record, which has no body and names that one (6.7).
+A page that has not changed since an earlier record gets a revisit record without a body, which names the earlier record
+(6.7).
 
-Bodies are kept as received, Content-Encoding and all. Chunked framing is the one thing the client has taken
-away, so Transfer-Encoding is renamed ``X-Crawl-Transfer-Encoding``, as Common Crawl does: the block then
-reads as what it is, and replay does not look for chunks. Header lines are formatted here and members made by
-isal, because warcio's writer costs several times as much; warcio, fastwarc and pywb judge the result in the
-tests.
+Bodies are kept as received, with their Content-Encoding. Only the chunked framing is gone, as the HTTP client removes
+it. Transfer-Encoding is therefore renamed ``X-Crawl-Transfer-Encoding``, as in Common Crawl, so that replay does not
+look for chunks. Header lines are formatted here and gzip members are made by isal, because warcio's writer costs
+several times as much. warcio, fastwarc and pywb check the files in the tests.
 """
 
 import hashlib
@@ -33,9 +33,10 @@ from isal import igzip_lib
 from kadcrawl.crawl.fetch.result import FetchError, FetchResult
 
 PENDING_BYTES_MAX: Final = 1024 * 1024
-"""Records held back for the next `flush`, compressed; `write` flushes by itself above this."""
+"""Compressed bytes of records held back for the next `flush`. Above this number `write` flushes by itself."""
 GZIP_LEVEL: Final = 1
-"""isal's, 0 to 3: 1 leaves 18 % of a page in an eighth of zlib's time; 3 leaves 17 % in twice that."""
+"""Compression level of isal, 0 to 3. Level 1 leaves 18 % of a page in an eighth of zlib's time, and level 3 leaves 17 %
+in twice that time."""
 
 _WARC_1_1 = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/"
@@ -54,38 +55,41 @@ _WARC_TRUNCATED = {
 
 @dataclass(frozen=True, slots=True)
 class WarcPlace:
-    """Where a record is: a gzip member of `length` bytes at `offset` in `file` (a name without directory)."""
+    """The place of a record: a gzip member of `length` bytes at `offset` in `file` (a name without directory)."""
 
     file: str
     offset: int
     length: int
     payload_digest: str
-    """Of the body as received: ``sha1:`` and base32, as in the record."""
+    """The digest of the body as received: ``sha1:`` and base32, as in the record."""
     date: str
     """WARC-Date of the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """The response record that a revisit record refers to: one of the same URL, in whatever file of whatever peer."""
+    """The response record to which a revisit record refers: a record of the same URL, in any file of any peer."""
 
     payload_digest: str
     date: str
 
 
 def warc_name(job: str, peer: str) -> str:
-    """Return what a peer's WARC files are named by, safe on every file system: the job and the peer's ID."""
+    """Return the name of a peer's WARC files, made of the job and the peer's ID.
+
+    The name is safe on every file system.
+    """
     return f"kadcrawl-{_UNSAFE.sub('_', job)[:100]}-{_UNSAFE.sub('_', peer)[:8]}"
 
 
 class WarcWriter:
-    """Appends records to the newest file of one directory and begins the next one at `bytes_max`.
+    """Appends records to the newest file of one directory, and begins the next file at `bytes_max`.
 
-    Not to be shared by tasks that wait between calls: every method is plain and returns when it is done.
+    Tasks that wait between calls must not share a writer. Each method is plain and returns when it is done.
     """
 
     def __init__(self, directory: Path, name: str, info: Mapping[str, str], bytes_max: int, random: Random) -> None:
-        """Make a writer; `open` is the way to get one."""
+        """Make a writer. Callers use `open`."""
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no WARC name: make one with warc_name()")
         self._directory = directory
@@ -113,13 +117,13 @@ class WarcWriter:
         bytes_max: int,
         random: Random,
     ) -> "WarcWriter":
-        """Return a writer that goes on where the journal says the last one was.
+        """Return a writer that goes on at the journaled position.
 
-        `committed` is the last journaled `position`: what lies behind it, in that file and in later ones, is
-        removed, as the journal knows nothing of it and the pages will be fetched again. If that file is gone
-        or shorter than journaled, or with None, nothing is removed and a new file is begun: archives are
-        never deleted on a guess. So journal the position once right after opening. `info` are the fields of
-        each file's warcinfo record; `bytes_max` is the size at which a file ends. Raises OSError.
+        `committed` is the last journaled `position`. Bytes behind this position, in its file and in later files, are
+        removed: the journal knows nothing of them, and the pages will be fetched again. If the file is gone or shorter
+        than journaled, or with None, nothing is removed and a new file is begun: archives are never deleted on a guess.
+        So journal the position once right after opening. `info` are the fields of each file's warcinfo record, and
+        `bytes_max` is the size at which a file ends. Raises OSError.
         """
         writer = cls(directory, name, info, bytes_max, random)
         directory.mkdir(parents=True, exist_ok=True)
@@ -135,15 +139,15 @@ class WarcWriter:
 
     @property
     def position(self) -> tuple[str, int]:
-        """The file being written and the bytes it will have after `flush`: what the journal keeps."""
+        """The file being written and its length after `flush`, for the journal."""
         return self._file_name, self._flushed + self._pending_bytes
 
     def write(self, result: FetchResult, original: Original | None = None) -> WarcPlace:
-        """Add the response and request records of an answered request; return the place of the response.
+        """Add the response and request records of an answered request, and return the place of the response.
 
-        With `original`, a record of this URL whose body the page still has, it is a revisit record.
-        The records are in the file after `flush`. Raises OSError if the disk is full or broken; nothing of
-        this request was then added, and the call may be repeated.
+        With `original`, a record of this URL with the same body, the response is a revisit record. The records are in
+        the file after `flush`. Raises OSError if the disk is full or broken. Nothing of this request was added then,
+        and the call may be repeated.
         """
         if result.status is None:
             raise ValueError("there is no answer to archive")
@@ -161,29 +165,29 @@ class WarcWriter:
         return place
 
     def flush(self) -> None:
-        """Hand what was written to the operating system: it then survives the process, not yet the machine.
+        """Hand all records to the operating system: the records then survive the process, but not yet the machine.
 
-        Raises OSError; the file then ends after the last record of the flush before, and one may try again.
+        Raises OSError. The file then ends after the last record of the flush before, and the call may be repeated.
         """
         while self._finished:
             self._finished.pop().close()
         self._write_out()
 
     def sync(self) -> None:
-        """Flush, and wait until the disk has it. Raises OSError."""
+        """Flush, and wait until the records are on the disk. Raises OSError."""
         self.flush()
         os.fsync(self.fileno())
 
     def fileno(self) -> int:
         """Return the descriptor of the file being written, to be synced by a thread: open until the next flush.
 
-        A file that ends before that has been synced already.
+        A file that ends before the next flush has been synced already.
         """
         assert self._file is not None, "the writer is open"
         return self._file.fileno()
 
     def close(self) -> None:
-        """Sync and close. Raises OSError; the file is closed all the same."""
+        """Sync and close the file. Raises OSError, and closes the file even then."""
         if self._file is None:
             return
         try:
@@ -193,7 +197,7 @@ class WarcWriter:
             self._file = None
 
     def _resume(self, file: str, length: int) -> bool:
-        """Go on in a journaled file, cut to its journaled length; False if it is not there in that length."""
+        """Go on in a journaled file, cut to its journaled length. Return False if the file is missing or shorter."""
         number = self._number_of(file)
         path = self._directory / file
         if number is None or not path.is_file() or not 0 < length <= path.stat().st_size:
@@ -294,7 +298,7 @@ class WarcWriter:
 
 
 def _member(headers: str, *block: bytes) -> bytes:
-    """Return one record as one gzip member; its length is counted here."""
+    """Return one record as one gzip member, with its Content-Length."""
     length = sum(map(len, block))
     head = f"WARC/1.1\r\n{headers}Content-Length: {length}\r\n\r\n".encode()
     member: bytes = igzip_lib.compress(b"".join((head, *block, b"\r\n\r\n")), GZIP_LEVEL, igzip_lib.COMP_GZIP)
@@ -311,7 +315,7 @@ def _response_head(result: FetchResult) -> bytes:
 
 
 def _referring(result: FetchResult, original: Original) -> str:
-    """Return the fields of a revisit record that say which record it refers to, and how it is known (6.7, annex E)."""
+    """Return the fields of a revisit record that name the original record and the proof (6.7, annex E)."""
     how = "server-not-modified" if result.status == 304 else "identical-payload-digest"
     return (
         f"WARC-Profile: {_REVISIT}{how}\r\nWARC-Refers-To-Target-URI: {result.url}\r\n"
@@ -320,7 +324,7 @@ def _referring(result: FetchResult, original: Original) -> str:
 
 
 def digest_of(*block: bytes) -> str:
-    """Return the digest of some bytes as WARC writes it."""
+    """Return the digest of these bytes in WARC form."""
     sha1 = hashlib.sha1(usedforsecurity=False)
     for part in block:
         sha1.update(part)

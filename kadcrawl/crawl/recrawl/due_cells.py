@@ -1,7 +1,7 @@
-"""Which open cells have pages that are due again, and when: a heap over what the store knows cell by cell.
+"""Orders the open cells by the time of their next due page, in a heap over the store's cells.
 
-Pure: asks `next_visit` (the store) for the first due page of a cell, gives the cell whose turn it is. Only open cells
-are in it, as only their owner fetches them again. Times are wall-clock seconds.
+A decision: `next_visit` (the store) gives the first due page of a cell. Only open cells are in the heap, as only their
+owner fetches pages again. Times are wall-clock seconds.
 
 Tests: tests/crawl/recrawl/test_policy.py
 """
@@ -20,10 +20,10 @@ class DueCells:
         self._due: dict[Cell, float] = {}
         """Open cells with visits to come."""
         self._heap: list[tuple[float, Cell]] = []
-        """Those, and places given up for others."""
+        """The cells by due time, together with outdated entries."""
 
     def look(self, cell: Cell) -> None:
-        """The cell was opened, or its visits have changed."""
+        """Look at a cell that was opened, or whose visits have changed."""
         due = self._next_visit(cell)
         if due is None:
             self._due.pop(cell, None)
@@ -32,11 +32,11 @@ class DueCells:
             heapq.heappush(self._heap, (due, cell))
 
     def drop(self, cell: Cell) -> None:
-        """The cell was closed."""
+        """Forget a closed cell."""
         self._due.pop(cell, None)
 
     def first(self) -> tuple[float, Cell] | None:
-        """Return the earliest visit, and its cell; None if none is to come."""
+        """Return the time of the earliest visit and its cell, or None without visits to come."""
         while self._heap:
             due, cell = self._heap[0]
             if self._due.get(cell) == due:

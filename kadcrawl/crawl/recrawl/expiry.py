@@ -1,9 +1,9 @@
-"""Forgets what was finished longer ago than the period, and offers the seeds again (P4).
+"""Forgets pages finished longer ago than the period, and offers the seeds again (P4).
 
-For jobs that keep fingerprints and fetch pages again. At the beginning of each grain of time every cell drops the
-slice that has had its time, and what this peer remembers of links it has sent goes with it. Then whoever crawls a
-seed's cell takes the seed once more: nothing happens if it is still remembered; else it is fetched, the links on it are
-met again, and so the whole crawl comes round, each page when it is met after its period.
+For jobs that keep fingerprints and fetch pages again. At the beginning of each epoch every cell drops the epoch filter
+that has expired, and this peer forgets the links it sent. Then the peer that crawls a seed's cell accepts the seed once
+more. If the seed is still remembered, nothing happens. Otherwise the seed is fetched, the links on it are met again,
+and so the whole crawl comes round: each page when it is met after its period.
 
 Tests: tests/sim/test_bloom.py
 """
@@ -22,13 +22,13 @@ from kadcrawl.store.store import Store
 from kadcrawl.system.clock import Clock
 
 CELLS_AT_ONCE = 200
-"""Cells looked at before other work gets its turn."""
+"""Cells handled before other work gets its turn."""
 TIMER_SLACK_S = 0.01
-"""After the beginning of a grain: a timer may be a little early."""
+"""Seconds added to the beginning of an epoch, as a timer may fire a little early."""
 
 
 class Expiring:
-    """The grains of one peer."""
+    """The epochs of one peer."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Expiring:
         period: Period,
         seeds: Callable[[], Sequence[str]],
     ) -> None:
-        """`seeds` gives the job's seeds as they are by then."""
+        """`seeds` returns the current seeds of the job."""
         self._store = store
         self._frontier = frontier
         self._intake = intake
@@ -51,18 +51,18 @@ class Expiring:
         self._period = period
         self._seeds = seeds
         self._placed: tuple[Sequence[str], frozenset[Cell]] = (), frozenset()
-        """The seeds as they were last asked for, and their cells."""
+        """The seeds at the last look, and their cells."""
 
     @property
     def due_s(self) -> float | None:
-        """In how many seconds a seed is taken again here, at the earliest; None if this peer crawls no seed."""
+        """Seconds until a seed is accepted again here, or None if this peer crawls no seed."""
         seeds = self._seeds()
         if seeds != self._placed[0]:
             self._placed = seeds, frozenset(self._partitioner.locate(url).cell for url in seeds)
         return self._wait_s() if any(map(self._frontier.is_open, self._placed[1])) else None
 
     async def run(self) -> None:
-        """Let each grain begin; until cancelled."""
+        """Begin each epoch in time, until cancelled."""
         while True:
             await asyncio.sleep(self._wait_s() + TIMER_SLACK_S)
             for number, cell in enumerate(list(self._store.cells)):

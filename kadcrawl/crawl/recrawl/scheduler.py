@@ -1,8 +1,8 @@
-"""Brings pages that are due back into the frontier of their owner, cell by cell, as long as the cell is open here.
+"""Brings due pages back into the frontier of their owner, cell by cell, while the cell is open.
 
-After a period without crawling, or if a site has more pages than can be fetched in one, very many are due at once. Of
-a cell only so many are pending at a time, the longest due first; and as each is a change that travels to the backups,
-no more are brought back while these have many to take.
+Very many pages are due at once after a pause in the crawl, or if a site has more pages than one period can fetch. Only
+a bounded number of pages per cell is therefore pending at a time, the longest due first. Each page brought back is a
+change that travels to the backups. No page is brought back while too many changes are on their way.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from kadcrawl.system.clock import Clock
 AT_ONCE = 200
 """Pages brought back before other work gets its turn."""
 CELL_PENDING_MAX = 1_000
-"""Pages of a cell that are pending when no more of it are brought back, until half of them are done."""
+"""Pending pages of a cell above which none are brought back, until half of them are done."""
 COPYING_MAX = 2_000
-"""Changes on their way to backups above which nothing is brought back."""
+"""Changes on their way to backups above which no page is brought back."""
 COPYING_WAIT_S = 0.1
 
 
@@ -38,7 +38,8 @@ class Recrawling:
         copying: Callable[[], int],
         wake: Callable[[], None],
     ) -> None:
-        """`copying` returns the number of changes on their way to backups. `wake` tells the crawler of new entries."""
+        """`copying` returns the number of changes on their way to backups, and `wake` tells the crawler of new
+        entries."""
         self._store = store
         self._frontier = frontier
         self._activity = activity
@@ -47,17 +48,17 @@ class Recrawling:
         self._wake = wake
         self._due = DueCells(store.visits.next_due)
         self._full: set[Cell] = set()
-        """Open cells of which enough is pending."""
+        """Open cells with enough pending pages."""
         self._news = asyncio.Event()
 
     @property
     def due_s(self) -> float | None:
-        """In how many seconds the first page of an open cell is due; None if none will be."""
+        """Seconds until the first page of an open cell is due, or None if no visit is to come."""
         first = self._due.first()
         return None if first is None else max(0.0, first[0] - self._clock.now())
 
     def opened(self, cell: Cell) -> None:
-        """The cell is crawled here from now on."""
+        """Bring back pages of this cell from now on."""
         self._full.discard(cell)
         self._due.look(cell)
         self._news.set()
@@ -67,13 +68,13 @@ class Recrawling:
         self._due.drop(cell)
 
     def visited(self, key: Key) -> None:
-        """A page was finished or is to come sooner, or another holder told of it."""
+        """Look again at the cell of a page that was finished, hastened, or visited by another holder."""
         cell = self._store.cell_of(key)
         if self._frontier.is_open(cell) and (cell not in self._full or self._pending(cell) <= CELL_PENDING_MAX // 2):
             self.opened(cell)
 
     async def run(self) -> None:
-        """Bring back what is due, as it falls due; until cancelled."""
+        """Bring back pages as they fall due, until cancelled."""
         while True:
             self._news.clear()
             first = self._due.first()

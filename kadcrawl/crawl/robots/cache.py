@@ -1,10 +1,10 @@
-"""What is known of each origin's robots.txt, and when and where it must be asked next (RFC 9309 2.3, 2.4).
+"""The known robots.txt rules of origins, and the searches for unknown rules (RFC 9309 2.3, 2.4).
 
-Owns the parsed rules in memory (bounded by number and bytes, the rest is in the store, where large ones are read again
-at a bounded rate, however many sites have some) and the searches for those not known: where redirects have led so far,
-who waits, and the count of failures. An unreachable file forbids everything for now; after `robots_tries_max` tries the
-origin is given up for `robots_dead_s` and its URLs are recorded as failed.
-Times are wall-clock seconds; no await here.
+The parsed rules are in memory, bounded by number and bytes. All other rules are in the store. Large stored rules are
+parsed again at a bounded rate, however many sites have some. A search knows how far redirects have led, which sites
+wait, and the count of failures. An unreachable file forbids everything for now. After `robots_tries_max` tries the
+origin is given up for `robots_dead_s`, and its URLs are recorded as failed. Times are wall-clock seconds. Nothing is
+awaited here.
 """
 
 from dataclasses import dataclass
@@ -16,43 +16,43 @@ from kadcrawl.urls import origin_of
 
 ROBOTS_PATH = "/robots.txt"
 LARGE_BYTES = 16 * 1024
-"""Text of rules above this is not read again at once: of this it takes up to 5 ms, of the largest 150 ms."""
+"""Text of rules above this size is not parsed again at once: this size takes up to 5 ms, the largest takes 150 ms."""
 REREAD_BYTES_S = 512 * 1024
-"""Text of large rules read again in a second: a sixth of a core at most. Who is not in need of it notices nothing."""
+"""Text of large rules parsed again per second: at most a sixth of a core. Sites without large rules see no delay."""
 TURN_KEPT_S = 60.0
-"""How long a turn to be read again is kept for a site that does not come."""
+"""Seconds for which the turn of a site that does not come is kept."""
 
 
 @dataclass(slots=True)
 class Search:
-    """The way to one origin's robots.txt."""
+    """The search for one origin's robots.txt."""
 
     url: str
-    """What to ask for next: the robots.txt itself, or where it redirects to."""
+    """The URL to request next: the robots.txt itself, or the target of its redirect."""
     hops: int = 0
-    """Redirects that led there."""
+    """Redirects followed so far."""
     turns: int = 0
-    """How often another site was let go first."""
+    """Times that another site was let go first."""
     is_promised: bool = False
-    """From `not_before` on it need not let anybody go first."""
+    """The search need not let another site go first from `not_before` on."""
     not_before: float = 0.0
-    """Second before which nothing is asked."""
+    """Second before which no request is made."""
     waiting: list[str] | None = None
-    """Sites blocked until the request under way is over; None if none is."""
+    """Sites blocked until the request in flight is over, or None without a request in flight."""
     tries: int = 0
     given_up: str | None = None
-    """Why the origin's URLs are recorded as failed; None while it is still tried."""
+    """Reason for which the origin's URLs are recorded as failed, or None while the search goes on."""
     until: float = 0.0
-    """Second until which it stays given up."""
+    """Second until which the origin stays given up."""
 
     @property
     def robots_origin(self) -> str | None:
-        """The origin `url` is the robots.txt of, if it is one."""
+        """The origin with `url` as its robots.txt, or None if `url` is another file."""
         origin = origin_of(self.url)
         return origin if self.url == origin + ROBOTS_PATH else None
 
     def follow(self, target: str, not_before: float) -> None:
-        """The answer was a redirect."""
+        """Follow a redirect."""
         self.url, self.not_before = target, not_before
         self.hops += 1
 
@@ -67,11 +67,14 @@ class RobotsCache:
         self._bytes = 0
         self._searches: dict[str, Search] = {}
         self._turns: dict[str, float] = {}
-        """Origin -> second from which on its large rules may be read again, the latest last."""
+        """Origin -> second from which its large rules may be parsed again, the latest last."""
         self._next_turn_at = 0.0
 
     def look_up(self, origin: str, now: float) -> Rules | str | None:
-        """Return the origin's rules; or why it is given up; or None: its robots.txt must be read again, or fetched."""
+        """Return the rules of an origin, or the reason for giving the origin up.
+
+        Returns None if the robots.txt must be parsed again, or fetched.
+        """
         known = self._rules.get(origin) or self._journaled(origin)
         if known is not None and now < known[1] + self._limits.robots_ttl_s:
             return known[0]
@@ -79,7 +82,7 @@ class RobotsCache:
         return search.given_up if search is not None and now < search.until else None
 
     def unread(self, origin: str, now: float) -> tuple[bytes, float] | None:
-        """Return the (rules, second of the fetch) of an origin if they are journaled, large, and not in memory."""
+        """Return the (rules, second of the fetch) of an origin if the rules are journaled, large, and not in memory."""
         if origin in self._rules:
             return None
         row = self._store.sites.robots(origin)
@@ -87,7 +90,7 @@ class RobotsCache:
         return row if row is not None and is_large and now < row[1] + self._limits.robots_ttl_s else None
 
     def turn_at(self, origin: str, size: int, now: float) -> float:
-        """Return the second from which on an origin's large rules, of so many bytes, may be read again: one by one."""
+        """Return the second from which large rules of `size` bytes may be parsed again. Origins take turns."""
         while self._turns and self._turns[first := next(iter(self._turns))] + TURN_KEPT_S < now:
             del self._turns[first]
         if origin not in self._turns:
@@ -96,13 +99,13 @@ class RobotsCache:
         return self._turns[origin]
 
     def read_again(self, origin: str, rules: Rules, fetched_at: float) -> None:
-        """The origin's rules were read again in its turn."""
+        """Keep the rules of an origin that were parsed again in its turn."""
         self._turns.pop(origin, None)
         self._searches.pop(origin, None)
         self._keep(origin, rules, fetched_at)
 
     def search(self, origin: str, now: float) -> Search:
-        """Return the search for an origin's robots.txt, begun anew if there is none or the last was given up."""
+        """Return the search for an origin's robots.txt, begun anew if there is none or the last search was given up."""
         search = self._searches.get(origin)
         if search is None or search.given_up is not None:
             if len(self._searches) >= self._limits.robots_cached_max:
@@ -113,13 +116,16 @@ class RobotsCache:
         return search
 
     def learn(self, origin: str, rules: Rules, now: float) -> None:
-        """The file was fetched (or is missing, which allows all)."""
+        """Keep the rules of a fetched robots.txt. A missing file allows everything."""
         self._searches.pop(origin, None)
         self._keep(origin, rules, now)
         self._store.sites.set_robots(origin, rules.to_bytes(), now)
 
     def fail(self, origin: str, why: str, passing: bool, now: float) -> float:
-        """The file could not be had, which may pass or not; return for how many seconds to leave the site alone."""
+        """Count a failed try, and return the seconds for which to leave the site alone.
+
+        With `passing` False the origin is given up at once.
+        """
         search = self.search(origin, now)
         search.tries += 1
         search.until = now + self._limits.robots_dead_s

@@ -1,16 +1,17 @@
-"""robots.txt: may we fetch this URL, and how often (RFC 9309). A decision: no I/O, no clock.
+"""robots.txt (RFC 9309): the rules decide whether a URL may be fetched, and how often. A decision: no I/O, no clock.
 
-`parse` cuts a file down, once, to the rules that speak to us, and `Rules.allowed` asks them about each URL. `Rules`
-written out are a small robots.txt addressed to ``*``, which can be kept, and given to the next owner of the site. A
-long file takes tenths of a second to read, so `reading` and `Rules.reading` do it in turns with everything else.
+`parse` reduces a file, once, to the rules for this crawler, and `Rules.allowed` applies them to each URL.
+`Rules.to_bytes` writes the rules as a small robots.txt addressed to ``*``, which can be kept, and given to the next
+owner of the site. A long file takes tenths of a second to parse, so `judging` and `Rules.reading` yield to other tasks.
 
-Files are read and weighed exactly as Google's open-source parser does, with the typing errors it forgives: what
-people write is tried on it. The code is our own because no library does so on every Python we support.
+Files are parsed and rules are weighed exactly as in Google's open-source parser, including the typing errors that it
+accepts: site owners test their files with it. No library does this on every Python version that kadcrawl supports, so
+the code is our own.
 
-Two decisions. A file that cannot be had just now (5xx, 429, no answer) allows nothing: `verdict` gives None, and
-the site is left alone until it can be had. And escapes are compared as Google does, not as RFC 9309 2.2.2:
-``%c3`` equals ``%C3``, bytes outside ASCII equal their escapes, but ``%62`` does not equal ``b``. The standard
-cases demand it.
+Two decisions. First, a file that cannot be fetched now (5xx, 429, no answer) allows nothing: `verdict` returns None,
+and the site is left alone until the file can be fetched. Second, escapes are compared as Google does, not as RFC 9309
+2.2.2: ``%c3`` equals ``%C3``, bytes outside ASCII equal their escapes, but ``%62`` does not equal ``b``. The standard
+test cases demand this.
 """
 
 import math
@@ -26,19 +27,21 @@ from kadcrawl.urls import URL_CHARS_MAX, canonical, path_of
 ROBOTS_PARSED_BYTES_MAX = 500 * 1024
 """RFC 9309 2.5: parse at least 500 KiB; we parse exactly that."""
 ROBOTS_LINE_BYTES_MAX = 2083 * 8 - 1
-"""What is longer of a line is not read; Google's number."""
+"""Bytes of a line beyond this number are ignored, as Google's parser does."""
 SITEMAPS_MAX = 100
 """Sitemaps kept of one file."""
 WILDCARDS_MAX = 1_000
-"""Wildcards honored in one file, as each may cost a walk along the URL. After them a Disallow forbids whatever begins
-as it does, up to its first wildcard, and counts as long as it was; an Allow with a wildcard is dropped."""
+"""Wildcards honored in one file, as each wildcard may cost a walk along the URL.
+
+Beyond this number a Disallow forbids all paths with its prefix up to the first wildcard, and keeps its weight. An Allow
+with a wildcard is dropped."""
 PATTERN_CHARS_MAX = URL_CHARS_MAX + WILDCARDS_MAX
-"""A pattern whose wildcards are honored has no more: some URL has all the rest of it."""
+"""Characters of a pattern with honored wildcards: the text without its wildcards must fit into a URL."""
 
 LINES_AT_ONCE = 1_000
-"""Lines read before others have their turn: they take 4 ms."""
+"""Lines parsed before other tasks have their turn: they take 4 ms."""
 RULE_BYTES = 180
-"""What a rule takes in memory beside its text."""
+"""Approximate bytes of a rule in memory beside its text."""
 
 _Result = TypeVar("_Result")
 _BOM = b"\xef\xbb\xbf"
@@ -53,29 +56,32 @@ _TOKEN = re.compile(r"[A-Za-z_-]*")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _ESCAPED = {byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
 _END = "\n"
-"""Stands after a path in the place of a pattern's ``$``; no canonical URL has one."""
+"""The end of a path, in place of a pattern's ``$``. No canonical URL contains this character."""
 _NO_RULE = 1
-"""How strong it is that all is allowed. A Disallow is twice as strong as it is long, an Allow 1 more."""
+"""Strength of the default, by which all is allowed.
+
+A Disallow has twice its length as strength, and an Allow has 1 more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one robots.txt says to us."""
+    """The rules of one robots.txt for this crawler."""
 
     rules: tuple[tuple[bool, str], ...] = ()
     """(is it Allow?, pattern), in the order of the file."""
     crawl_delay_s: float | None = None
-    """Seconds between requests the site asks for, 0 or more; not capped here. The longest, if it names several."""
+    """Seconds between requests that the site asks for, 0 or more, without a limit. The longest, if the file has
+    several."""
     sitemaps: tuple[str, ...] = ()
     """Canonical URLs, at most `SITEMAPS_MAX`."""
     _starts: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """How paths must begin for a rule to match them: patterns up to their first wildcard. Sorted."""
+    """The sorted prefixes of all patterns, up to the first wildcard: a path must begin with a prefix to match."""
     _outer: "array[int]" = field(init=False, repr=False, compare=False)
-    """For each start, which one is the longest that it begins with itself; -1 if none."""
+    """The index of the longest other prefix that each prefix begins with, or -1."""
     _plain: "array[int]" = field(init=False, repr=False, compare=False)
-    """For each start, how strong the strongest rule is that asks for nothing else; 0 if none does."""
+    """The strength of the strongest rule that consists of each prefix alone, or 0."""
     _wild: dict[int, tuple[tuple[int, tuple[str, ...]], ...]] = field(init=False, repr=False, compare=False)
-    """For a start of patterns with wildcards, (how strong, the parts between and after them), first the strongest."""
+    """The rules with wildcards of a prefix: (strength, parts between and after the wildcards), the strongest first."""
 
     def __post_init__(self) -> None:
         plain: dict[str, int] = {}
@@ -94,9 +100,9 @@ class Rules:
         object.__setattr__(self, "_wild", ranked)
 
     def allowed(self, url: str) -> bool:
-        """Say whether a canonical URL may be fetched: the longest matching pattern decides, Allow wins a tie."""
+        """Return whether a canonical URL may be fetched: the longest matching pattern decides, and Allow wins a tie."""
         path, starts, strongest = path_of(url) + _END, self._starts, _NO_RULE
-        # All strings between how a path begins and the path begin so, too: so from the last of them on, outwards.
+        # All strings between a prefix of the path and the path have this prefix too: so walk from the last outwards.
         at = bisect_right(starts, path) - 1
         while at >= 0:
             if path.startswith(starts[at]):
@@ -111,7 +117,7 @@ class Rules:
         return strongest % 2 == 1
 
     def to_bytes(self) -> bytes:
-        """Return these rules as a robots.txt, which `from_bytes` reads again and anybody else can too."""
+        """Return these rules as a robots.txt, which `from_bytes` and any other parser can read."""
         lines = ["user-agent: *"]
         lines += (f"allow: {pattern}" if allow else f"disallow: {pattern}" for allow, pattern in self.rules)
         if self.crawl_delay_s is not None:
@@ -121,33 +127,33 @@ class Rules:
 
     @property
     def memory_bytes(self) -> int:
-        """About what these rules take in memory."""
+        """Approximate bytes of these rules in memory."""
         text_chars = sum(len(pattern) for _, pattern in self.rules) + sum(map(len, self.sitemaps))
         return text_chars + RULE_BYTES * (1 + len(self.rules) + len(self.sitemaps))
 
     @staticmethod
     def from_bytes(kept: bytes) -> "Rules":
-        """Return the rules `to_bytes` wrote."""
+        """Return the rules written by `to_bytes`."""
         return _run_to_end(Rules.reading(kept))
 
     @staticmethod
     def reading(kept: bytes) -> Generator[None, None, "Rules"]:
-        """Return the rules `to_bytes` wrote; yield when others should have their turn."""
+        """Return the rules written by `to_bytes`, and yield when other tasks should have their turn."""
         return _read(kept, "any")
 
 
 def verdict(status: int | None, body: bytes, agent: str) -> Rules | None:
-    """Return at once what `judging` returns."""
+    """Return the result of `judging` at once."""
     return _run_to_end(judging(status, body, agent))
 
 
 def judging(status: int | None, body: bytes, agent: str) -> Generator[None, None, Rules | None]:
-    """Return the rules an answer to the request for robots.txt means; None for "leave the site alone for now".
+    """Return the rules of an answer to the request for robots.txt, or None to leave the site alone.
 
-    Yields when others should have their turn.
-    `status` is that of the last answer after redirects, None if there was none; `agent` is our product token.
-    2xx: the rules in `body`. 3xx (redirects given up) and 4xx: everything is allowed (RFC 9309 2.3.1.2-3).
-    5xx and no answer: None (2.3.1.4); 429 too, as it asks for patience and not for more requests.
+    Yields when other tasks should have their turn. `status` is the status of the last answer after redirects, or None
+    without an answer. `agent` is our product token. 2xx: the rules in `body`. 3xx (redirects given up) and 4xx:
+    everything is allowed (RFC 9309 2.3.1.2-3). 5xx and no answer: None (2.3.1.4). 429 as well, as it asks for patience
+    and not for more requests.
     """
     if status is not None and 200 <= status < 300:
         return (yield from _read(body[:ROBOTS_PARSED_BYTES_MAX], agent))
@@ -157,17 +163,18 @@ def judging(status: int | None, body: bytes, agent: str) -> Generator[None, None
 
 
 def parse(body: bytes, agent: str) -> Rules:
-    """Return what the first `ROBOTS_BYTES_MAX` bytes of a robots.txt say to the product token `agent`. Never raises.
+    """Return the rules of a robots.txt body for the product token `agent`. Never raises.
 
-    As RFC 9309 2.2.1: the rules of all groups naming the agent, or else of all groups for ``*``.
+    Only the first `ROBOTS_PARSED_BYTES_MAX` bytes count. As in RFC 9309 2.2.1: the rules of all groups naming the
+    agent, or else of all groups for ``*``.
     """
     return _run_to_end(_read(body[:ROBOTS_PARSED_BYTES_MAX], agent))
 
 
 def records(body: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (field, value) of each line with a field that we know: agent, allow, disallow, sitemap or delay.
+    """Yield (field, value) of each line with a known field: agent, allow, disallow, sitemap or delay.
 
-    Values are ASCII, as bytes outside it come as escapes.
+    Values are ASCII, as bytes outside ASCII are escaped.
     """
     return filter(None, map(_record, _lines(body)))
 
@@ -246,10 +253,10 @@ def _read(body: bytes, agent: str) -> Generator[None, None, Rules]:
 
 def _rules(allow: bool, value: str) -> Iterator[tuple[bool, str]]:
     if not value or len(value) - value.count("*") > URL_CHARS_MAX:
-        return  # No URL matches it, and so each rule kept fits in a line.
+        return  # No URL matches the rule, so each rule kept fits in a line.
     pattern = _ESCAPE.sub(lambda escape: escape[0].upper(), value)
     yield allow, pattern
-    # As Google: to allow the index page allows the directory.
+    # As in Google's parser: a rule that allows the index page allows the directory.
     directory, slash, page = pattern.rpartition("/")
     if allow and slash and page.startswith("index.htm"):
         yield allow, directory + "/$"
@@ -265,19 +272,19 @@ def _delay_s(value: str) -> Iterator[float]:
 
 
 def _bounded(rules: Iterable[tuple[bool, str]]) -> Iterator[tuple[bool, str]]:
-    """Yield the rules until `WILDCARDS_MAX`, and from there on what errs on the side of the site."""
+    """Yield the rules until `WILDCARDS_MAX`, and stricter rules from there on."""
     wildcards = 0
     for allow, pattern in rules:
         wildcards += pattern.count("*")
         if wildcards <= WILDCARDS_MAX or "*" not in pattern:
             yield allow, pattern
         elif not allow:
-            # Shorter, it would lose to an Allow that it beats. Stars are what can be kept and matches anything.
+            # A shorter pattern would lose to an Allow that it beats. Stars keep the length and match anything.
             yield allow, pattern[: pattern.index("*")].ljust(min(len(pattern), PATTERN_CHARS_MAX + 1), "*")
 
 
 def _outer(starts: Sequence[str]) -> "array[int]":
-    """Return for each of some sorted strings the place of the longest other that it begins with, or -1."""
+    """Return for each of some sorted strings the index of the longest other string that it begins with, or -1."""
     outer: array[int] = array("l")
     for at, start in enumerate(starts):
         around = at - 1
@@ -288,14 +295,17 @@ def _outer(starts: Sequence[str]) -> "array[int]":
 
 
 def _parts(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """Return what must begin a path, and what must follow it, in this order and anywhere."""
+    """Return the prefix of a pattern, and the parts that must follow the prefix in this order, anywhere."""
     pattern = pattern[:-1] + _END if pattern.endswith("$") else pattern.rstrip("*")
     start, *parts = pattern.split("*")
     return start, tuple(parts)
 
 
 def _in_order(parts: tuple[str, ...], path: str, at: int) -> bool:
-    """Say whether `path` has `parts` one after the other from `at` on. One walk: the leftmost place always serves."""
+    """Return whether `path` has `parts` in this order from index `at` on.
+
+    One walk is enough: the leftmost match always serves.
+    """
     for part in parts:
         found = path.find(part, at)
         if found < 0:
