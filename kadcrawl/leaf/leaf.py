@@ -72,7 +72,7 @@ class Leaf(PeerBase):
         self._run(self.work.run(), "crawl")
         if self.key_rotation is not None:
             self.key_rotation.keep()
-            self.key_rotation.on_former_ended.append(self.client.disconnect)
+            self.key_rotation.subscribe(former_ended=[self.client.disconnect])
             self._run(self.key_rotation.run(), "keys")
         self._requester_task = self._run(self._work_requester.run(), "work requests")
 

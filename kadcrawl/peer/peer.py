@@ -32,9 +32,7 @@ from kadcrawl.peer.build import build_parts
 from kadcrawl.peer.environment import Environment
 from kadcrawl.peer.handlers import Handlers
 from kadcrawl.peer.membership.bootstrap import welcomed
-from kadcrawl.peer.membership.departed import DepartedPeers
-from kadcrawl.peer.membership.endpoints import keep_to_loopback, listen, reachable_host
-from kadcrawl.peer.membership.key_refusals import KeyMismatchMonitor
+from kadcrawl.peer.membership.endpoints import open_ends, reachable_host
 from kadcrawl.peer.membership.known_peers import KnownPeers
 from kadcrawl.peer.membership.newcomers import Newcomers
 from kadcrawl.peer.membership.node_id import Identity
@@ -60,12 +58,7 @@ log = logging.getLogger(__name__)
 class Peer(PeerBase):
     """One full peer. All methods belong to the loop it was entered on."""
 
-    def __init__(
-        self,
-        config: Config,
-        job: Job | None = None,
-        environment: Environment | None = None,
-    ) -> None:
+    def __init__(self, config: Config, job: Job | None = None, environment: Environment | None = None) -> None:
         """Make a peer. The first peer of a swarm takes `job`, and a peer that joins takes the swarm's job.
 
         `environment` is for simulations. By default it is the machine.
@@ -169,11 +162,7 @@ class Peer(PeerBase):
         self._wave_answers.obey(order)
 
     def change_key(self, key: SwarmKey) -> None:
-        """Use another key of the swarm. The former key stays good for an hour.
-
-        An older key that is still good ends at once. Raises StartError if the key cannot be kept, ConfigError if the
-        swarm has no key.
-        """
+        """Use another key of the swarm (see `commands.change_key`). Raises StartError and ConfigError."""
         change_key(self.runtime, key)
 
     # --- state -----------------------------------------------------------------------------------------------------
@@ -265,16 +254,6 @@ class Peer(PeerBase):
         return self.runtime.waves
 
     @property
-    def departed(self) -> DepartedPeers:
-        """The counters of peers that left."""
-        return self.runtime.departed
-
-    @property
-    def key_mismatches(self) -> KeyMismatchMonitor:
-        """The known peers that refuse this peer's key."""
-        return self.runtime.key_mismatches
-
-    @property
     def state_gossip(self) -> StateGossip:
         """The gossip of the swarm state."""
         return self._state_gossip
@@ -300,30 +279,8 @@ class Peer(PeerBase):
         resources = self.resources
         self._identity = Identity(self.store, resources.random, self.key_rotation)
         self._cell_bits = (self.journaled_job or self._given_job or Job()).cell_bits
-
-        def make_server() -> LinkServer:
-            server = LinkServer(self.config.limits.message_bytes_max, self.credentials, self.peer_score)
-            self._handlers.register(server)
-            return server
-
-        def make_overlay() -> Overlay:
-            return Overlay(
-                self._identity.node_id,
-                resources.random,
-                cell_bits=self._cell_bits,
-                settings=self.environment.overlay,
-                credentials=self.credentials,
-                peer_score=self.peer_score,
-                on_state_fingerprint=self._heard,
-            )
-
-        if self.credentials is None and not self.environment.trusted_network:
-            keep_to_loopback(self.config.host)
-        server, overlay = await listen(self.config, self.store, make_server, make_overlay)
-        stack.push_async_callback(overlay.close)
-        stack.push_async_callback(server.close)
-        if not self._identity.settled:
-            overlay.withhold_answers()
+        register, heard = self._handlers.register, self._heard
+        server, overlay = await open_ends(resources, self._identity, self._cell_bits, register, heard, stack)
         self._bound_host = overlay.me.host
         waves = Waves(overlay, self.client, lambda question: self._wave_answers.respond(question))
         self._runtime = runtime = Runtime(resources, overlay, server, waves)
@@ -371,8 +328,10 @@ class Peer(PeerBase):
         await self.components.fetcher.start()
         if self.key_rotation is not None:
             self.key_rotation.keep()
-            self.key_rotation.on_changed.append(self.overlay.update_packet_filter)
-            self.key_rotation.on_former_ended += [self.client.disconnect, self.server.disconnect]
+            self.key_rotation.subscribe(
+                changed=[self.overlay.update_packet_filter],
+                former_ended=[self.client.disconnect, self.server.disconnect],
+            )
         for name, work in background_tasks(self.runtime, self._state_gossip):
             self._run(work, name)
         self.components.crawler.wake()

@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack
 
 import msgspec
 
@@ -11,8 +12,10 @@ from kadcrawl.errors import RemoteError, StartError
 from kadcrawl.link.client import LinkClient
 from kadcrawl.link.client_connection import NO_ANSWER, UNREACHED_PREFIX, is_hung_up
 from kadcrawl.link.server import LinkServer
-from kadcrawl.link.wire.messages import WIRE_VERSION, Hello, Welcome
+from kadcrawl.link.wire.messages import WIRE_VERSION, Contact, Hello, Welcome
 from kadcrawl.overlay import Overlay
+from kadcrawl.peer.membership.node_id import Identity
+from kadcrawl.peer.resources import Resources
 from kadcrawl.settings.config import Config
 from kadcrawl.store.store import Store
 from kadcrawl.system.file_names import ADDRESS
@@ -64,6 +67,46 @@ def keep_to_loopback(host: str) -> None:
             f"a swarm without a key lets anybody in who can reach {host}, so it listens on loopback only: "
             "give it a key (kadcrawl keygen), or --listen 127.0.0.1:PORT"
         )
+
+
+async def open_ends(
+    resources: Resources,
+    identity: Identity,
+    cell_bits: int,
+    register: Callable[[LinkServer], None],
+    on_state_fingerprint: Callable[[Contact, int], None],
+    stack: AsyncExitStack,
+) -> tuple[LinkServer, Overlay]:
+    """Return the listening server and overlay of a peer. `stack` closes them, and `register` adds the handlers.
+
+    An overlay whose ID is only drawn answers nothing yet. Raises StartError.
+    """
+    config = resources.config
+
+    def make_server() -> LinkServer:
+        server = LinkServer(config.limits.message_bytes_max, resources.credentials, resources.peer_score)
+        register(server)
+        return server
+
+    def make_overlay() -> Overlay:
+        return Overlay(
+            identity.node_id,
+            resources.random,
+            cell_bits=cell_bits,
+            settings=resources.environment.overlay,
+            credentials=resources.credentials,
+            peer_score=resources.peer_score,
+            on_state_fingerprint=on_state_fingerprint,
+        )
+
+    if resources.credentials is None and not resources.environment.trusted_network:
+        keep_to_loopback(config.host)
+    server, overlay = await listen(config, resources.store, make_server, make_overlay)
+    stack.push_async_callback(overlay.close)
+    stack.push_async_callback(server.close)
+    if not identity.settled:
+        overlay.withhold_answers()
+    return server, overlay
 
 
 async def listen(

@@ -47,7 +47,7 @@ class KeyMismatchMonitor:
         return len(self._by)
 
     def lost(self, contact: Contact, now: float) -> None:
-        """Note that this peer is silent, for whatever reason."""
+        """Note that this peer is silent for any reason."""
         self._lost.pop(contact.id, None)
         self._lost[contact.id] = contact, now
         if len(self._lost) > LOST_PEERS_MAX:

@@ -8,7 +8,7 @@ Tests: tests/peer/test_members.py
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kadcrawl.errors import StartError
 from kadcrawl.members.credentials import Credentials
@@ -59,15 +59,20 @@ class KeyRotation:
         first = int(max(now, float(run)) * NUMBERS_PER_SECOND)
         self.credentials = Credentials(keyring, kept or PeerKey.generate(), config.data, clock.now, first)
         self._changed = asyncio.Event()
-        self.on_changed: list[Callable[[], None]] = []
-        """Listeners that are called when other keys are good from now on."""
-        self.on_former_ended: list[Callable[[], None]] = []
-        """Listeners that are called when no connection of the former key may go on."""
+        self._on_changed: list[Callable[[], None]] = []
+        self._on_former_ended: list[Callable[[], None]] = []
 
     @property
     def is_newcomer(self) -> bool:
         """True if the directory belongs to a swarm whose key differs from the given key."""
         return self._of is not None and self._of != self.credentials.keyring.key.name
+
+    def subscribe(
+        self, *, changed: Iterable[Callable[[], None]] = (), former_ended: Iterable[Callable[[], None]] = ()
+    ) -> None:
+        """Call `changed` when other keys are good, and `former_ended` when connections of the former key must end."""
+        self._on_changed += changed
+        self._on_former_ended += former_ended
 
     def refuse_newcomer(self) -> None:
         """Raise StartError if the peer `is_newcomer`, as it may not begin alone in such a directory."""
@@ -116,14 +121,14 @@ class KeyRotation:
             self._note(key)
             self.credentials.use_keyring(changed)
             log.warning("swarm.key_changed to=%s former_until=%.0f", key.name, changed.until)
-            for listener in self.on_changed:
+            for listener in self._on_changed:
                 listener()
             self._changed.set()
             if keyring.former not in (None, key):  # It is good no more, and what was made by it is to end as well.
                 asyncio.get_running_loop().call_later(ANSWER_S, self._end_former)
 
     def _end_former(self) -> None:
-        for listener in self.on_former_ended:
+        for listener in self._on_former_ended:
             listener()
 
     async def run(self) -> None:
@@ -142,7 +147,7 @@ class KeyRotation:
                     self._key_store.keep(keyring)
                 except StartError as error:  # A full disk, say. What is there names the time that is over by now.
                     log.warning("swarm.former_key_kept why=%s", error)
-                for listener in self.on_changed:
+                for listener in self._on_changed:
                     listener()
                 self._end_former()
                 continue

@@ -40,7 +40,7 @@ async def test_whom_known_peers_refuse_by_its_key_says_so_until_it_has_theirs(
         peer.key_rotation._changed.set()
     await until(lambda: left_out.row().state_text == "refused by 2 known peers: key changed?")
     assert "swarm.refused by=2 " in caplog.text
-    await until(lambda: all(peer.key_mismatches.count == 1 for peer in peers))
+    await until(lambda: all(peer.runtime.key_mismatches.count == 1 for peer in peers))
     assert {"done", "idle", "crawling", "catching up"} >= {peer.state for peer in peers}, "they have each other"
     left_out.change_key(OTHER_KEY)
     await until(lambda: "refused" not in left_out.row().state_text)
@@ -53,10 +53,10 @@ async def test_who_has_said_goodbye_is_no_longer_asked(make_peer: MakePeer, monk
     second = await make_peer("b", key=KEY, join=first)
     await until(lambda: first.overlay.contacts() == [second.contact])
     await asyncio.sleep(0.01)
-    first.key_mismatches.lost(ONE, asyncio.get_running_loop().time())
+    first.runtime.key_mismatches.lost(ONE, asyncio.get_running_loop().time())
     await second.leave()
     await until(lambda: first.overlay.contacts() == [])
-    assert [ONE] == first.key_mismatches.to_dial(asyncio.get_running_loop().time())
+    assert [ONE] == first.runtime.key_mismatches.to_dial(asyncio.get_running_loop().time())
 
 
 async def test_who_begins_by_itself_as_all_it_knew_refuse_it_says_so(
